@@ -1,0 +1,35 @@
+# The README's two commands are `make demo` and `make test`; both set everything up in .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check bench format clean
+
+demo: $(READY)
+	$(BIN)/clearhead demo
+
+test: check
+	$(BIN)/pytest -n 2
+
+check: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(READY)
+	for bench in bench/*.py; do PYTHONPATH=src $(BIN)/python $$bench || exit 1; done
+
+format: $(READY)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# Made again whenever what it installs from changes; marked only once everything is in.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,5 @@
+"""The one kind of error that is the user's to mend."""
+
+
+class UserError(ValueError):
+    """What was given cannot be used. The message is one line: what was given, what was expected, what to do."""
