@@ -1,0 +1,36 @@
+"""Train a transformer language model on your own text, run it, and see every step of what it computes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clearhead.errors import UserError
+    from clearhead.language_model import LanguageModel, load
+    from clearhead.model.config import Config
+    from clearhead.runs.run import train
+
+__version__ = "0.1.0"
+__all__ = ["Config", "LanguageModel", "UserError", "load", "train"]
+
+# Where each public name lives. It is imported when first asked for: torch takes a second or two.
+_HOMES = {
+    "Config": "clearhead.model.config",
+    "LanguageModel": "clearhead.language_model",
+    "UserError": "clearhead.errors",
+    "load": "clearhead.language_model",
+    "train": "clearhead.runs.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'clearhead' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -2,4 +2,4 @@
 
 
 class UserError(ValueError):
-    """What was given cannot be used. The message is one line: what was given, what was expected, what to do."""
+    """What was given cannot be used. One line: what was given, what was expected, what to do."""

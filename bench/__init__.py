@@ -1,0 +1,1 @@
+"""Measurements against peers; each prints one JSON line with a ratio."""

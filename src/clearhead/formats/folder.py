@@ -1,0 +1,212 @@
+"""A model's folder: config.json, model.safetensors and the tokenizer's files, as the ecosystem knows them.
+
+Beside them is `clearhead.json`, our own: how the model was trained, and the hash of its weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from clearhead.errors import UserError
+from clearhead.files import disk_errors, read_json, write_json, write_whole
+from clearhead.formats import gpt2, own, qwen3
+from clearhead.formats.family import Family, Tensors
+from clearhead.model.config import Config
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+# In this order: the first that can hold a config gets it.
+FAMILIES = (gpt2.FAMILY, qwen3.FAMILY, own.FAMILY)
+
+CONFIG, WEIGHTS, OURS = "config.json", "model.safetensors", "clearhead.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a folder holds."""
+
+    network: Transformer
+    tokenizer: Tokenizer
+    training: dict[str, Any] | None  # how it was trained, if we trained it
+
+
+def save(folder: Path, saved: Saved) -> None:
+    """Write the folder file by file, config.json last: without it, it is no model."""
+    network, config, end = saved.network, saved.network.config, saved.tokenizer.end_id
+    family = next(family for family in FAMILIES if family.holds(config))
+    with disk_errors(folder, "the model was not saved"):
+        check_room(folder, config)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / CONFIG).unlink(missing_ok=True)
+        tensors = family.write_tensors(_tensors(network), config)
+        write_whole(folder / WEIGHTS, lambda path: _write_tensors(path, tensors))
+        saved.tokenizer.save(folder, model_max_length=config.n_context)
+        ours = {
+            "format": FORMAT,
+            "dropout": config.dropout,
+            "sha256": _sha256(folder / WEIGHTS),
+            "training": saved.training,
+        }
+        write_json(folder / OURS, ours)
+        ids = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
+        write_json(folder / "generation_config.json", {**ids, "do_sample": True})
+        dtype = str(next(network.parameters()).dtype).removeprefix("torch.")
+        written = {"model_type": family.model_type, **family.write_config(config), **ids, "dtype": dtype}
+        write_json(folder / CONFIG, written)
+
+
+def load(folder: Path) -> Saved:
+    """The model in a folder, in float32. Whatever is wrong with it is said in one line."""
+    if not folder.is_dir():
+        raise UserError(
+            f"no such folder: {folder}; name a folder that `clearhead train` or transformers saved"
+        )
+    if not (folder / CONFIG).exists():
+        raise UserError(f"{folder} is no model: it has no {CONFIG}; name a folder that holds one")
+    settings = read_json(folder / CONFIG)
+    kind = settings.get("model_type")
+    family = next((family for family in FAMILIES if family.model_type == kind), None)
+    if family is None:
+        known = ", ".join(family.model_type for family in FAMILIES)
+        raise UserError(f"{folder / CONFIG} has model_type {kind!r}: expected one of {known}")
+    try:
+        config = family.read_config(settings)
+    except UserError as error:
+        raise UserError(f"{folder / CONFIG}: {error}") from None
+    ours = _read_ours(folder / OURS)
+    if ours is not None:
+        config = replace(config, dropout=ours["dropout"])
+        if ours["sha256"] != _sha256(folder / WEIGHTS):
+            raise UserError(
+                f"{folder / WEIGHTS} is not the file that was saved here: it was cut off or changed; "
+                f"copy it again, or delete {OURS} if you changed it yourself"
+            )
+    network = _read_network(folder / WEIGHTS, config, family)
+    tokenizer = Tokenizer.load(folder)
+    if tokenizer.n_vocab > config.n_vocab:
+        raise UserError(
+            f"{folder}: its tokenizer has {tokenizer.n_vocab} tokens, its model only {config.n_vocab}; "
+            "they belong to different models"
+        )
+    return Saved(network, tokenizer, None if ours is None else ours["training"])
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder in which saving would overwrite a model."""
+    for name in (CONFIG, WEIGHTS):
+        if (folder / name).exists():
+            raise UserError(
+                f"{folder} already holds a model; choose another folder with --out, or move it away"
+            )
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file, expected a folder; choose another with --out")
+
+
+def check_room(folder: Path, config: Config) -> None:
+    """Refuse a disk on which the model will not fit."""
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    needed = 4 * config.n_parameter + 2**20
+    free = shutil.disk_usage(existing).free
+    if free < needed:
+        raise UserError(
+            f"no space left in {folder}: a model of {needed / 1e6:.1f} MB "
+            f"does not fit into {free / 1e6:.1f} MB; free some, or choose another folder"
+        )
+
+
+def _tensors(network: Transformer) -> Tensors:
+    tensors = {name: tensor.detach().cpu() for name, tensor in network.state_dict().items()}
+    if network.config.tied:
+        del tensors["unembedding.weight"]
+    return tensors
+
+
+def _write_tensors(path: Path, tensors: Tensors) -> None:
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    try:
+        save_file(contiguous, path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        # It reports a full disk in words only; asking again as an ordinary write gives the number.
+        with path.open("ab") as file:
+            file.write(b"\0" * 2**20)
+        raise OSError(None, str(error)) from None
+
+
+def _read_network(path: Path, config: Config, family: Family) -> Transformer:
+    try:
+        if path.stat().st_size < config.n_parameter:
+            raise UserError(
+                f"{path} has {path.stat().st_size} bytes, too few for the {config.n_parameter} numbers "
+                f"that {CONFIG} speaks of; copy it again from where it came"
+            )
+        with torch.device("meta"):
+            network = Transformer(config)
+        expected = family.write_tensors(_shapes(network), config)
+        with safe_open(path, framework="pt") as file:
+            _check_shapes(path, {name: file.get_slice(name).get_shape() for name in file.keys()}, expected)  # noqa: SIM118
+            tensors = {name: file.get_tensor(name).to(torch.float32) for name in expected}
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}; is {path.parent} a whole model?") from None
+    except SafetensorError as error:
+        raise UserError(f"{path} is damaged ({error}); copy it again from where it came") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise UserError(f"{path}: {name} has numbers that are not finite; the model is broken")
+    ours = {name: tensor.contiguous() for name, tensor in family.read_tensors(tensors, config).items()}
+    if config.tied:
+        ours["unembedding.weight"] = ours["embedding.weight"]
+    network.load_state_dict(ours, assign=True)
+    if config.tied:
+        network.unembedding.weight = network.embedding.weight
+    return network.eval()
+
+
+def _shapes(network: Transformer) -> Tensors:
+    """Tensors without data: names and shapes alone."""
+    tensors = dict(network.state_dict())
+    if network.config.tied:
+        del tensors["unembedding.weight"]
+    return tensors
+
+
+def _check_shapes(path: Path, found: dict[str, list[int]], expected: Tensors) -> None:
+    for name, tensor in expected.items():
+        if name not in found:
+            raise UserError(f"{path} lacks {name}; it does not belong to the {CONFIG} beside it")
+        if found[name] != list(tensor.shape):
+            raise UserError(
+                f"{path}: {name} is {'×'.join(map(str, found[name]))}, but {CONFIG} makes it "
+                f"{'×'.join(map(str, tensor.shape))}; they belong to different models"
+            )
+
+
+def _read_ours(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    ours = read_json(path)
+    if ours.get("format") != FORMAT:
+        raise UserError(f"{path} has format {ours.get('format')!r}: this version reads {FORMAT}")
+    kinds = {"format": int, "dropout": (int, float), "sha256": str, "training": (dict, type(None))}
+    for name in kinds.keys() | ours.keys():
+        if name not in kinds or name not in ours or not isinstance(ours[name], kinds[name]):
+            raise UserError(f"{path}: {name!r} is unknown, missing or of the wrong kind; copy it again")
+    return ours
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}; is {path.parent} a whole model?") from None

@@ -1,0 +1,31 @@
+"""Our own family, for configs no existing architecture computes: in our own names, opened by us alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clearhead.errors import UserError
+from clearhead.formats.family import Family, Tensors, need
+from clearhead.model.config import Config
+
+
+def write_config(config: Config) -> dict[str, Any]:
+    return {"architectures": ["ClearheadTransformer"], "config": config.to_json()}
+
+
+def read_config(settings: dict[str, Any]) -> Config:
+    config = need(settings, "config")
+    if not isinstance(config, dict):
+        raise UserError(f"config = {config!r} in config.json: expected the settings of a transformer")
+    return Config.from_json(config)
+
+
+def same_tensors(tensors: Tensors, config: Config) -> Tensors:  # noqa: ARG001 (every family takes a config)
+    return tensors
+
+
+def holds(config: Config) -> bool:  # noqa: ARG001
+    return True
+
+
+FAMILY = Family("clearhead", holds, write_config, read_config, same_tensors, same_tensors)

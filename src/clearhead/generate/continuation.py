@@ -1,0 +1,55 @@
+"""Going on from a prompt, one word after the other: read the prompt, then a step a word, then slide.
+
+Shapes: N samples of the same prompt, T positions, V words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from clearhead.generate.sampling import Sampling, sample
+from clearhead.model.cache import Cache
+from clearhead.model.transformer import Transformer
+
+
+class Reader:
+    """Reads a growing text and says what may come next.
+
+    Once the context is full the window slides: the last `n_context` words are read again for each new one.
+    """
+
+    def __init__(self, network: Transformer, samples: int = 1) -> None:
+        parameter = next(network.parameters())
+        self.network = network
+        self.n_context = network.config.n_context
+        self.ids = torch.empty(samples, 0, dtype=torch.long, device=parameter.device)
+        self.cache = Cache(network.config, samples, device=parameter.device, dtype=parameter.dtype)
+
+    @torch.inference_mode()
+    def read(self, ids: Tensor) -> Tensor:
+        """Logits of the word after these: N T → N V."""
+        ids = ids.to(self.ids.device)
+        self.ids = torch.cat((self.ids, ids), dim=1)
+        if self.ids.shape[1] <= self.n_context:
+            return self.network(ids, cache=self.cache)[:, -1]
+        return self.network(self.ids[:, -self.n_context :])[:, -1]
+
+
+def continuations(
+    network: Transformer, prompt: Sequence[int], sampling: Sampling, seed: int, samples: int = 1
+) -> Iterator[list[int]]:
+    """Endless: at each turn the next id of every sample. Each sample draws from a stream of its own."""
+    generators = [torch.Generator().manual_seed(seed + (i << 32)) for i in range(samples)]
+    reader = Reader(network, samples)
+    unread = torch.tensor([list(prompt)] * samples)
+    while True:
+        logits = reader.read(unread)
+        ids = [
+            sample(row, sampling, seen, generator)
+            for row, seen, generator in zip(logits, reader.ids, generators, strict=True)
+        ]
+        yield ids
+        unread = torch.tensor(ids)[:, None]

@@ -1,0 +1,174 @@
+"""A language model: a network and its tokenizer, so text in and text out."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.formats import folder as model_folder
+from clearhead.generate.sampling import Sampling
+from clearhead.generate.writing import write
+from clearhead.inspect.steps import Steps, head_steps
+from clearhead.model.config import Config
+from clearhead.model.machine import pick_device
+from clearhead.model.transformer import Transformer
+from clearhead.text.batches import windows_for_evaluation
+from clearhead.text.corpus import Document
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import tokenize
+from clearhead.training.objective import evaluate
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well a model knows a text, each token counted once."""
+
+    loss: float  # mean surprise a token, in nats
+    tokens: int
+    bytes: int
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(self.loss)
+
+    @property
+    def bits_per_byte(self) -> float:
+        """Comparable between tokenizers, as the loss a token is not."""
+        return self.loss * self.tokens / math.log(2) / self.bytes
+
+
+class LanguageModel:
+    """What `train` and `load` give you."""
+
+    def __init__(
+        self, network: Transformer, tokenizer: Tokenizer, training: dict[str, Any] | None = None
+    ) -> None:
+        self.network = network.eval()
+        self.tokenizer = tokenizer
+        self.training = training  # how it was trained, if we trained it
+
+    @property
+    def config(self) -> Config:
+        return self.network.config
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.network.parameters()).device
+
+    def __repr__(self) -> str:
+        c = self.config
+        return (
+            f"LanguageModel({c.n_parameter:,} parameters: {c.n_block} blocks of {c.n_head} heads, "
+            f"width {c.d_model}, context {c.n_context}, {self.tokenizer.kind} tokenizer of {c.n_vocab})"
+        )
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> None:
+        """Into a folder that `load` and transformers open. Refuses one that holds a model, unless told."""
+        if not overwrite:
+            model_folder.check_free(Path(folder))
+        saved = model_folder.Saved(self.network, self.tokenizer, self.training)
+        model_folder.save(Path(folder), saved)
+
+    @torch.inference_mode()
+    def logits(self, text: str) -> Tensor:
+        """What the model gives every word as the next one, after each token of the text: T V."""
+        return self.network(self._ids(text, "text")[None].to(self.device))[0]
+
+    def generate(
+        self,
+        prompt: str | None = None,
+        tokens: int = 200,
+        *,
+        temperature: float = 0.8,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float = 1.0,
+        seed: int = 0,
+        stop: str | Sequence[str] = (),
+        samples: int | None = None,
+    ) -> str | list[str]:
+        """What the model writes after the prompt; without one, from the start of a document.
+
+        Ends after `tokens` tokens, at the end of the document, or before a stop string. With `samples`, that
+        many texts. The same seed gives the same text.
+        """
+        if samples is not None and samples < 1:
+            raise UserError(f"samples = {samples}: expected at least 1")
+        sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
+        pieces = list(self._write(prompt, tokens, sampling, seed, stop, samples or 1))
+        texts = ["".join(column) for column in zip(*pieces, strict=True)]
+        return texts[0] if samples is None else texts
+
+    def stream(
+        self,
+        prompt: str | None = None,
+        tokens: int = 200,
+        *,
+        temperature: float = 0.8,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float = 1.0,
+        seed: int = 0,
+        stop: str | Sequence[str] = (),
+    ) -> Iterator[str]:
+        """`generate`, piece by piece as it is written."""
+        sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
+        return (piece for (piece,) in self._write(prompt, tokens, sampling, seed, stop, 1) if piece)
+
+    def _write(
+        self,
+        prompt: str | None,
+        tokens: int,
+        sampling: Sampling,
+        seed: int,
+        stop: str | Sequence[str],
+        samples: int,
+    ) -> Iterator[list[str]]:
+        if tokens < 1:
+            raise UserError(f"tokens = {tokens}: expected at least 1")
+        if not 0 <= seed < 2**32:
+            raise UserError(f"seed = {seed}: expected 0 to {2**32 - 1}")
+        if not self.config.causal:
+            raise UserError("this model sees both ways: it fills in blanks and cannot write on")
+        ids = [self.tokenizer.end_id] if prompt is None else self._ids(prompt, "prompt").tolist()
+        stops = [stop] if isinstance(stop, str) else stop
+        return write(self.network, self.tokenizer, ids, tokens, sampling, seed, stops, samples)
+
+    def evaluate(self, text: str | Sequence[Document], batch_size: int = 32) -> Evaluation:
+        """Loss over the whole text in disjoint windows of the model's context, the ends of documents too."""
+        documents = [Document.of("the text", text)] if isinstance(text, str) else text
+        with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
+            tokens = tokenize(documents, self.tokenizer, Path(cache))
+            assert tokens.n_bytes is not None
+            targets = tokens.part(1)  # the end token before the first document is where reading starts
+            windows = windows_for_evaluation(
+                targets, self.config.n_context, batch_size, before=self.tokenizer.end_id
+            )
+            return Evaluation(evaluate(self.network, windows), len(targets), tokens.n_bytes)
+
+    @torch.inference_mode()
+    def steps(self, text: str, block: int, head: int) -> Steps:
+        """Every step of one head over a text."""
+        return head_steps(self.network, self._ids(text, "text").to(self.device), block, head)
+
+    def _ids(self, text: str, what: str) -> Tensor:
+        ids = self.tokenizer.encode(text)
+        if not ids:
+            raise UserError(f"the {what} is empty: expected at least one character")
+        return torch.tensor(ids)
+
+
+def load(folder: str | Path, device: str | None = None) -> LanguageModel:
+    """A model from its folder, on the best device here unless told."""
+    saved = model_folder.load(Path(folder))
+    return LanguageModel(saved.network.to(pick_device(device)), saved.tokenizer, saved.training)

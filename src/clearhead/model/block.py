@@ -1,0 +1,38 @@
+"""The pre-norm block: attention, then feed-forward, each added to the residual stream."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.model.attention import Attention
+from clearhead.model.cache import BlockCache
+from clearhead.model.config import Config
+from clearhead.model.feedforward import FeedForward
+from clearhead.model.norm import Norm
+from clearhead.model.position import Rotation
+
+
+class Block(nn.Module):
+    """t1 = LN(x), t2 = MHA(t1), t3 = t2 + x, t4 = LN(t3), t5 = FFN(t4), h = t5 + t3."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.norm = Norm(config.d_model, config)
+        self.attention = Attention(config)
+        self.norm2 = Norm(config.d_model, config)
+        self.feedforward = FeedForward(config)
+        self.dropout = config.dropout
+
+    def forward(
+        self,
+        x: Tensor,
+        rotation: Rotation | None = None,
+        visible: Tensor | None = None,
+        causal: bool = False,
+        cache: BlockCache | None = None,
+    ) -> Tensor:
+        t2 = self.attention(self.norm(x), rotation, visible, causal, cache)
+        t3 = F.dropout(t2, self.dropout, self.training) + x
+        t5 = self.feedforward(self.norm2(t3))
+        return F.dropout(t5, self.dropout, self.training) + t3

@@ -1,0 +1,156 @@
+"""What a transformer is made of: every choice, checked when it is made."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from clearhead.errors import UserError
+
+NormKind = Literal["layer", "rms"]
+PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
+FeedForwardKind = Literal["relu", "gelu", "gelu_tanh", "swiglu", "geglu"]
+
+
+@dataclass(frozen=True)
+class Config:
+    """The shape of a transformer. Zero for `n_kv_head`, `d_head` or `d_hidden` means the usual value."""
+
+    n_vocab: int
+    n_context: int
+    n_block: int
+    n_head: int
+    d_model: int
+    n_kv_head: int = 0  # heads that share keys and values; as many as n_head unless said
+    d_head: int = 0  # d_model / n_head unless said
+    d_hidden: int = 0  # 4 · d_model unless said; a gated one has a third matrix, so 8/3 · d_model
+    norm: NormKind = "layer"
+    norm_epsilon: float = 1e-5
+    position: PositionKind = "learned"
+    rotary_base: float = 10_000.0
+    feedforward: FeedForwardKind = "relu"
+    causal: bool = True
+    qk_norm: bool = False
+    qkv_bias: bool = True
+    output_bias: bool = True  # of the attention's W^O
+    feedforward_bias: bool = True
+    tied: bool = True  # the unembedding is the embedding
+    dropout: float = 0.0  # on the embedding and on what each half of a block adds to the stream
+
+    def __post_init__(self) -> None:
+        for name in ("n_vocab", "n_context", "n_block", "n_head", "d_model"):
+            _check_count(name, getattr(self, name), at_least=1)
+        for name in ("n_kv_head", "d_head", "d_hidden"):
+            _check_count(name, getattr(self, name), at_least=0)
+        for name, kinds in (("norm", NormKind), ("position", PositionKind), ("feedforward", FeedForwardKind)):
+            _check_kind(name, getattr(self, name), get_args(kinds))
+        for name in ("causal", "qk_norm", "qkv_bias", "output_bias", "feedforward_bias", "tied"):
+            if not isinstance(getattr(self, name), bool):
+                raise UserError(f"{name} = {getattr(self, name)!r}: expected true or false")
+        _check_number("norm_epsilon", self.norm_epsilon, above=0.0, below=1.0)
+        _check_number("rotary_base", self.rotary_base, above=1.0, below=1e12)
+        if self.dropout != 0:
+            _check_number("dropout", self.dropout, above=0.0, below=1.0)
+        if self.d_head == 0 and self.d_model % self.n_head != 0:
+            raise UserError(
+                f"width {self.d_model} is not a multiple of {self.n_head} heads: "
+                f"choose a width of {self.d_model // self.n_head * self.n_head or self.n_head} "
+                f"or {(self.d_model // self.n_head + 1) * self.n_head}, or another number of heads"
+            )
+        self._fill("n_kv_head", self.n_head)
+        self._fill("d_head", self.d_model // self.n_head)
+        self._fill("d_hidden", _round_up(8 * self.d_model / 3, 32) if self.gated else 4 * self.d_model)
+        if self.n_head % self.n_kv_head != 0:
+            raise UserError(
+                f"{self.n_head} heads cannot share {self.n_kv_head} key-value heads evenly: "
+                "n_kv_head must divide n_head"
+            )
+        if self.position == "rotary" and self.d_head % 2 != 0:
+            raise UserError(f"rotary positions turn pairs of features: d_head = {self.d_head} must be even")
+
+    def _fill(self, name: str, value: int) -> None:
+        if getattr(self, name) == 0:
+            object.__setattr__(self, name, value)
+
+    @property
+    def gated(self) -> bool:
+        return self.feedforward in ("swiglu", "geglu")
+
+    @property
+    def n_parameter(self) -> int:
+        """How many numbers training may change."""
+        d, queries, shared = self.d_model, self.n_head * self.d_head, self.n_kv_head * self.d_head
+        norm = d * (2 if self.norm == "layer" else 1)
+        attention = d * (queries + 2 * shared) + queries * d
+        attention += self.qkv_bias * (queries + 2 * shared) + self.output_bias * d
+        attention += self.qk_norm * 2 * self.d_head
+        feedforward = d * self.d_hidden * (3 if self.gated else 2)
+        feedforward += self.feedforward_bias * (self.d_hidden * (2 if self.gated else 1) + d)
+        ends = self.n_vocab * d * (1 if self.tied else 2) + norm
+        ends += self.n_context * d if self.position == "learned" else 0
+        return ends + self.n_block * (2 * norm + attention + feedforward)
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, settings: dict[str, Any]) -> Config:
+        """The config that `to_json` wrote. A setting it does not know, or lacks, is refused by name."""
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        for name in settings:
+            if name not in fields:
+                raise UserError(f"unknown setting {name!r}{_guess(name, list(fields))}")
+        for name, field in fields.items():
+            if field.default is dataclasses.MISSING and name not in settings:
+                raise UserError(f"setting {name!r} is missing")
+        return cls(**settings)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # The lectures' block: LayerNorm with γ and β, ReLU, learned positions. A GPT-2 to the ecosystem.
+    "lecture": {"norm": "layer", "position": "learned", "feedforward": "relu"},
+    "gpt2": {"norm": "layer", "position": "learned", "feedforward": "gelu_tanh"},
+    # A Qwen3 to the ecosystem.
+    "modern": {
+        "norm": "rms",
+        "norm_epsilon": 1e-6,
+        "position": "rotary",
+        "feedforward": "swiglu",
+        "qk_norm": True,
+        "qkv_bias": False,
+        "output_bias": False,
+        "feedforward_bias": False,
+    },
+}
+
+
+def preset(name: str, **settings: Any) -> Config:
+    """A config with a preset's choices, and the sizes (or other choices) given."""
+    _check_kind("preset", name, tuple(PRESETS))
+    return Config.from_json({**PRESETS[name], **settings})
+
+
+def _check_count(name: str, value: object, at_least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value < 2**31:
+        raise UserError(f"{name} = {value!r}: expected a whole number of at least {at_least}")
+
+
+def _check_number(name: str, value: object, above: float, below: float) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not above < value < below:
+        raise UserError(f"{name} = {value!r}: expected a number between {above:g} and {below:g}")
+
+
+def _check_kind(name: str, value: object, kinds: tuple[str, ...]) -> None:
+    if value not in kinds:
+        raise UserError(f"{name} = {value!r}: expected one of {', '.join(kinds)}")
+
+
+def _guess(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _round_up(value: float, multiple: int) -> int:
+    return -int(-value // multiple) * multiple

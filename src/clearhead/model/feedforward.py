@@ -1,0 +1,37 @@
+"""The feed-forward half of a block: a nonlinearity between two matrices, on each position alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.model.config import Config
+
+NONLINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "swiglu": F.silu,
+    "geglu": partial(F.gelu, approximate="tanh"),
+}
+
+
+class FeedForward(nn.Module):
+    """f(x W_1) W_2; where gated, (f(x W_gate) ∘ x W_1) W_2."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.nonlinearity = NONLINEARITIES[config.feedforward]
+        self.first = nn.Linear(config.d_model, config.d_hidden, bias=config.feedforward_bias)
+        self.gate = (
+            nn.Linear(config.d_model, config.d_hidden, bias=config.feedforward_bias) if config.gated else None
+        )
+        self.second = nn.Linear(config.d_hidden, config.d_model, bias=config.feedforward_bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gate is None:
+            return self.second(self.nonlinearity(self.first(x)))
+        return self.second(self.nonlinearity(self.gate(x)) * self.first(x))

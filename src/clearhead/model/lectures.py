@@ -1,0 +1,46 @@
+"""The lectures' earlier forms of attention, before one head has all its parts.
+
+Shapes: T positions, D features. Row vectors throughout.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clearhead.model.attention import attend, compare, mask, mix, softmax, triangle
+
+
+def simplest_attention(x: Tensor) -> Tensor:
+    """No projections: each position is a sum of what it can see, weighted by how alike it is. T D → T D."""
+    T = x.shape[0]
+    return mix(softmax(mask(compare(x, x), triangle(T, T, x.device))), x)
+
+
+def query_attention(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """One query against every key, undivided and unmasked: its scores, its weights and the mixed values."""
+    scores = keys @ query
+    weights = softmax(scores)
+    return scores, weights, mix(weights, values)
+
+
+def linear_attention(query: Tensor, keys: Tensor, W: Tensor) -> Tensor:
+    """The scores k_j W q: a matrix in between decides what counts as alike."""
+    return keys @ W @ query
+
+
+def head_as_loops(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
+    """One causal head, word by word: what the matrices of `head_as_matrices` do at once. T C → T D."""
+    outputs = []
+    for i in range(x.shape[0]):
+        query = x[i] @ W_Q
+        scores = torch.stack([query @ (x[j] @ W_K) / W_K.shape[1] ** 0.5 for j in range(i + 1)])
+        weights = softmax(scores)
+        outputs.append(torch.stack([weights[j] * (x[j] @ W_V) for j in range(i + 1)]).sum(0))
+    return torch.stack(outputs)
+
+
+def head_as_matrices(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
+    """One causal head as matrix products. T C → T D."""
+    T = x.shape[0]
+    return attend(x @ W_Q, x @ W_K, x @ W_V, triangle(T, T, x.device))

@@ -1,0 +1,39 @@
+"""What the machine at hand can do: which device to use, and whether bfloat16 is really fast on it."""
+
+from __future__ import annotations
+
+import platform
+
+import torch
+
+from clearhead.errors import UserError
+
+
+def pick_device(name: str | None = None) -> torch.device:
+    """The device asked for, or the best one here: CUDA, then Apple's MPS, then the CPU."""
+    if name is None:
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    kind, _, number = name.partition(":")
+    here = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": 1 if torch.backends.mps.is_available() else 0,
+    }
+    known = [device for device, count in here.items() if count]
+    if kind not in known or (number and (not number.isdecimal() or int(number) >= here[kind])):
+        raise UserError(f"device {name!r} is not on this machine: choose from {', '.join(known)}")
+    return torch.device(name)
+
+
+def has_fast_bfloat16(device: torch.device) -> bool:
+    """Whether matrix products in bfloat16 have hardware of their own there; where not, they are slower."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return False
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+    # On ARM oneDNN's own check asks for the bf16 instructions; on x86 it is content with less.
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

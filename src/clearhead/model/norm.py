@@ -1,0 +1,26 @@
+"""Norms: a vector brought to a common size by its own entries."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.model.config import Config
+
+
+class Norm(nn.Module):
+    """`layer`: γ (x - μ)/σ + β. `rms`: γ x / √mean(x²). A small ε under the root keeps it finite."""
+
+    def __init__(self, width: int, config: Config) -> None:
+        super().__init__()
+        self.epsilon = config.norm_epsilon
+        self.gain = nn.Parameter(torch.ones(width))
+        self.shift = nn.Parameter(torch.zeros(width)) if config.norm == "layer" else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Under autocast x may be bfloat16; a mean of squares wants the parameter's precision.
+        x = x.to(self.gain.dtype)
+        if self.shift is None:
+            return F.rms_norm(x, x.shape[-1:], self.gain, self.epsilon)
+        return F.layer_norm(x, x.shape[-1:], self.gain, self.shift, self.epsilon)

@@ -1,0 +1,104 @@
+"""The transformer: token and position vectors, a stack of blocks, and the next word's logits.
+
+Shapes: B sequences, T positions, S positions with those cached before, C features, V words.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.errors import UserError
+from clearhead.model.attention import triangle
+from clearhead.model.block import Block
+from clearhead.model.cache import Cache
+from clearhead.model.config import Config
+from clearhead.model.norm import Norm
+from clearhead.model.position import Rotation, rotation, sinusoids
+
+
+class Transformer(nn.Module):
+    """Ids in, logits out; nothing is kept."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.n_vocab, config.d_model)
+        self.position = (
+            nn.Embedding(config.n_context, config.d_model) if config.position == "learned" else None
+        )
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_block))
+        self.final_norm = Norm(config.d_model, config)
+        self.unembedding = nn.Linear(config.d_model, config.n_vocab, bias=False)
+        if config.tied:
+            self.unembedding.weight = self.embedding.weight
+        self._initialise()
+
+    def forward(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """B T ids to B T V logits. `real` (B T) is false at padding, on either side; a cache goes before."""
+        positions = self.positions(ids, real, cache)
+        visible, causal = self.visible(ids, real, cache)
+        x = self.embed(ids, positions)
+        rotation = self.rotation(positions)
+        for i, block in enumerate(self.blocks):
+            x = block(x, rotation, visible, causal, cache.blocks[i] if cache is not None else None)
+        if cache is not None:
+            cache.length += ids.shape[1]
+        return self.unembedding(self.final_norm(x))
+
+    def positions(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """Where each token stands in its own sequence, padding not counted: B T (or 1 T where all agree)."""
+        T = ids.shape[1]
+        start = 0 if cache is None else cache.length
+        longest = self.config.n_context if cache is None else min(self.config.n_context, cache.size)
+        if start + T > longest:
+            raise UserError(f"{start + T} tokens are more than the context of {longest}: give fewer")
+        if real is None:
+            return torch.arange(start, start + T, device=ids.device)[None]
+        assert cache is None, "a padded batch has no cache"
+        return (real.cumsum(1) - 1).clamp(min=0)
+
+    def visible(
+        self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None
+    ) -> tuple[Tensor | None, bool]:
+        """Who may look at whom (B 1 T S, none where all may), and whether it is a plain lower triangle."""
+        T = ids.shape[1]
+        S = T if cache is None else cache.length + T
+        if real is None:
+            if not self.config.causal or T == 1:
+                return None, False
+            return (None, True) if S == T else (triangle(T, S, ids.device), False)
+        # Padding sees itself: a row with nothing to see would be 0/0.
+        visible = real[:, None, :] | torch.eye(T, dtype=torch.bool, device=ids.device)
+        if self.config.causal:
+            visible = visible & triangle(T, T, ids.device)
+        return visible[:, None], False
+
+    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """The residual stream entering the first block: B T C."""
+        x = self.embedding(ids)
+        if self.position is not None:
+            x = x + self.position(positions)
+        elif self.config.position == "sinusoidal":
+            x = x + sinusoids(positions, self.config.d_model).to(x.dtype)
+        return F.dropout(x, self.config.dropout, self.training)
+
+    def rotation(self, positions: Tensor) -> Rotation | None:
+        if self.config.position != "rotary":
+            return None
+        return rotation(positions, self.config.d_head, self.config.rotary_base)
+
+    def _initialise(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=0.02)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+        # 2 n_block branches add up in the stream; it should not grow with their number.
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            for branch in (block.attention.output, block.feedforward.second):
+                nn.init.normal_(branch.weight, std=0.02 / math.sqrt(2 * self.config.n_block))

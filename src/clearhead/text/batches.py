@@ -1,0 +1,92 @@
+"""Batches: which tokens a step of training sees, and how evaluation walks through a text.
+
+B is the rows of a batch, T the positions of a row (`n_context`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearhead.errors import UserError
+from clearhead.text.tokens import Tokens
+
+Batch = tuple[NDArray[np.int64], NDArray[np.int64]]  # inputs and targets, both B×T
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Every window of the text once an epoch, in random order: a pure function of the seed and the step.
+
+    A window is T + 1 tokens, the last of which is the first of the next window. Each epoch begins at its own
+    random offset below T, so that over the epochs every token is seen at every position.
+    """
+
+    tokens: Tokens
+    n_context: int
+    batch_size: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        assert self.n_context > 0, f"n_context is {self.n_context}, expected 1 or more"
+        assert self.batch_size > 0, f"batch_size is {self.batch_size}, expected 1 or more"
+        if self.seed < 0:
+            raise UserError(f"seed is {self.seed}, expected 0 or more; choose another")
+        if self.windows < 1:
+            raise UserError(
+                f"the text has {len(self.tokens)} tokens, but a context of {self.n_context} needs at least "
+                f"{2 * self.n_context}; give more text, or a shorter context with --context"
+            )
+
+    @property
+    def windows(self) -> int:
+        """How many windows an epoch has, whatever its offset."""
+        return (len(self.tokens) - self.n_context) // self.n_context
+
+    def at(self, step: int, worker: int = 0, workers: int = 1) -> Batch:
+        """The inputs and targets of a step, or one worker's equal share of their rows."""
+        assert self.batch_size % workers == 0, (
+            f"{workers} workers cannot share {self.batch_size} rows equally"
+        )
+        assert 0 <= worker < workers, f"worker {worker} of {workers}"
+        rows = self.batch_size // workers
+        first = step * self.batch_size + worker * rows
+        T = self.n_context
+        both = np.empty((rows, T + 1), dtype=np.int64)
+        for row in range(rows):
+            epoch, place = divmod(first + row, self.windows)
+            offset, order = _shuffle(self.seed, epoch, self.windows, T)
+            start = offset + int(order[place]) * T
+            both[row] = self.tokens[start : start + T + 1]
+        return both[:, :-1].copy(), both[:, 1:].copy()
+
+
+def windows_for_evaluation(tokens: Tokens, n_context: int, batch_size: int, before: int) -> Iterator[Batch]:
+    """Disjoint windows in which each token is a target once; `before` is the id that precedes the first.
+
+    What is left after the last whole window comes as a batch of its own, of one shorter row.
+    """
+    T = n_context
+    whole = len(tokens) // T * T
+    edges = [*range(0, whole, batch_size * T), whole]
+    if whole < len(tokens):
+        edges.append(len(tokens))
+    for start, stop in pairwise(edges):
+        targets = tokens[start:stop]
+        inputs = np.concatenate(([before], targets[:-1]))
+        before = int(targets[-1])
+        shape = (-1, min(T, stop - start))
+        yield inputs.reshape(shape), targets.reshape(shape)
+
+
+# Two, since a batch may span the end of an epoch.
+@lru_cache(maxsize=2)
+def _shuffle(seed: int, epoch: int, windows: int, n_context: int) -> tuple[int, NDArray[np.int64]]:
+    random = np.random.Generator(np.random.PCG64([seed, epoch]))
+    offset = int(random.integers(n_context))
+    order = random.permutation(windows)
+    order.flags.writeable = False
+    return offset, order

@@ -1,0 +1,112 @@
+"""The corpus: documents, read in pieces that can be tokenized one by one."""
+
+import codecs
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+from clearhead.errors import UserError
+from clearhead.text.sources import Source, find, show
+
+# Our tokenizers never join a character to white space after it, and look no further ahead than the end of the
+# white space. So where white space begins, the two sides can be tokenized apart. (\S is stricter than the
+# tokenizers' own; the four after it are white space to both.)
+_CUT = re.compile(r"\S(?=[ \t\r\n])")
+_LAST_CUT = re.compile(r".*\S(?=[ \t\r\n])", re.DOTALL)
+
+PIECE = 2**20  # characters; where there is no white space for so long, the text is cut anywhere
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text with a name; each call of `read` begins the text anew, in strings of any length."""
+
+    name: str
+    read: Callable[[], Iterable[str]]
+
+    @classmethod
+    def of(cls, name: str, text: str) -> "Document":
+        """A text in memory as a document."""
+        return cls(name, lambda: [text])
+
+    def pieces(self) -> Iterator[str]:
+        """The text again in pieces, cut so that their ids together are the ids of the whole."""
+        held, empty = "", True
+        for text in self.read():
+            held += text
+            if len(held) < PIECE:
+                continue
+            found = _LAST_CUT.match(held)
+            end = found.end() if found else len(held)
+            yield held[:end]
+            held, empty = held[end:], False
+        if held:
+            yield held
+        elif empty:
+            raise UserError(f"{show(self.name)} is empty, expected text; leave it out or give another")
+
+
+def documents(sources: Sequence[str | Path], stdin: BinaryIO | None = None) -> Iterator[Document]:
+    """One document for each file that is meant by a file's name, a folder, a pattern, or "-" for `stdin`."""
+    for source in find(sources, stdin):
+        yield Document(source.name, partial(_decode, source))
+
+
+def text_hash(documents: Iterable[Document]) -> str:
+    """A sha256 of what the documents say and where each ends; names and packing do not matter."""
+    return measure(documents)[0]
+
+
+def measure(documents: Iterable[Document]) -> tuple[str, int]:
+    """The text's hash, and its length in bytes of UTF-8."""
+    total, n_bytes = hashlib.sha256(), 0
+    for document in documents:
+        inner = hashlib.sha256()
+        for piece in document.pieces():
+            encoded = piece.encode(errors="surrogatepass")  # the tokenizer will complain
+            inner.update(encoded)
+            n_bytes += len(encoded)
+        total.update(inner.digest())
+    return total.hexdigest(), n_bytes
+
+
+def cut(text: str, length: int) -> Iterator[str]:
+    """The text in parts of at least `length` characters, cut as `pieces` are."""
+    start = 0
+    while found := _CUT.search(text, start + length):
+        yield text[start : found.end()]
+        start = found.end()
+    if start < len(text):
+        yield text[start:]
+
+
+def _decode(source: Source) -> Iterator[str]:
+    name = show(source.name)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    start, first = 0, True
+    for block in chain(source.blocks(), [b""]):
+        if start == 0 and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise UserError(f"{name} is UTF-16, expected UTF-8; convert it: {_iconv('UTF-16', name)}")
+        if (at := block.find(b"\0")) >= 0:
+            raise UserError(f"{name} is not text: its byte {start + at} is NUL; give plain text in UTF-8")
+        unfinished, _ = decoder.getstate()
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name} is not UTF-8: byte {start - len(unfinished) + error.start} is "
+                f"0x{error.object[error.start]:02x}; convert it, for example: {_iconv('LATIN1', name)}"
+            ) from None
+        start += len(block)
+        if text and first:
+            text, first = text.removeprefix("\ufeff"), False
+        yield text
+
+
+def _iconv(encoding: str, name: str) -> str:
+    return f"iconv -f {encoding} -t UTF-8 {name} > utf8.txt"

@@ -1,0 +1,153 @@
+"""Sources: which files the user's arguments mean, and their bytes, unpacked, as often as asked."""
+
+import glob
+import gzip
+import lzma
+import os
+import shutil
+import stat
+import tempfile
+import weakref
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from clearhead.errors import UserError
+
+BLOCK = 2**20  # bytes read at a time
+
+# Of a folder's files these are taken to be text, also with .gz or .xz after it, or with only that.
+# A file or a pattern that is given by name may be called anything.
+TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown", ".rst"})
+PACKED_SUFFIXES = frozenset({".gz", ".xz"})
+
+_GZIP = b"\x1f\x8b"
+_XZ = b"\xfd7zXZ\x00"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A file that can be read more than once."""
+
+    name: str
+    path: Path
+
+    def blocks(self) -> Iterator[bytes]:
+        """The bytes of the file, unpacked if they begin as gzip or xz do."""
+        name = show(self.name)
+        try:
+            with self._open() as file:
+                while block := file.read(BLOCK):
+                    yield block
+        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError):
+            raise UserError(
+                f"{name} is a damaged or cut-off archive; copy it again from where it came"
+            ) from None
+        except OSError as error:
+            raise UserError(
+                f"{name} cannot be read: {error.strerror}; check the file and its permissions"
+            ) from None
+
+    def _open(self) -> BinaryIO:
+        with self.path.open("rb") as file:
+            magic = file.read(len(_XZ))
+        if magic.startswith(_GZIP):
+            return cast(BinaryIO, gzip.open(self.path, "rb"))
+        if magic.startswith(_XZ):
+            return cast(BinaryIO, lzma.open(self.path, "rb"))
+        return self.path.open("rb")
+
+
+def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list[Source]:
+    """The files meant by the name of a file or folder, a pattern such as books/*.txt, or "-" for `stdin`."""
+    if not arguments:
+        raise UserError("no text was given; name a file, a folder, a pattern such as 'books/*.txt', or -")
+    return [source for argument in arguments for source in _find(argument, stdin)]
+
+
+def show(name: str) -> str:
+    """A file's name as it can stand in a line of text."""
+    return name if name.isprintable() else ascii(name)
+
+
+def _find(argument: str | Path, stdin: BinaryIO | None) -> Iterable[Source]:
+    name = str(argument)
+    if name == "-":
+        if stdin is None:
+            raise UserError("- stands for standard input, but there is none here; name a file instead")
+        return [_spool("standard input", stdin)]
+    path = Path(argument)
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return _match(name)
+    except OSError as error:
+        raise UserError(
+            f"{show(name)} cannot be read: {error.strerror}; name a file, a folder or a pattern"
+        ) from None
+    if stat.S_ISDIR(mode):
+        return _walk(path)
+    if stat.S_ISREG(mode):
+        return [Source(name, path)]
+    # A pipe, such as the shell's <(…), can be read only once.
+    with path.open("rb") as pipe:
+        return [_spool(name, pipe)]
+
+
+def _match(pattern: str) -> list[Source]:
+    if not glob.has_magic(pattern):
+        raise UserError(
+            f"no such file: {show(pattern)}; name a file, a folder or a pattern such as 'books/*.txt'"
+        )
+    matches = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    paths = [path for path in map(Path, matches) if path.is_file()]
+    if not paths:
+        raise UserError(f"no file matches {show(pattern)}; check the pattern and the folder you are in")
+    return [Source(str(path), path) for path in sorted(paths, key=lambda path: path.parts)]
+
+
+def _walk(folder: Path) -> list[Source]:
+    def refuse(error: OSError) -> None:
+        raise UserError(f"{show(error.filename)} cannot be read: {error.strerror}; check its permissions")
+
+    paths = []
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [Path(parent) / name for name in files if not name.startswith(".") and _is_text(Path(name))]
+    if not paths:
+        wanted = " ".join(sorted(TEXT_SUFFIXES))
+        raise UserError(
+            f"the folder {show(str(folder))} has no text files ({wanted}, plain or .gz or .xz); "
+            "name its files or a pattern to take others"
+        )
+    return [Source(str(path), path) for path in sorted(paths, key=lambda path: path.parts)]
+
+
+def _is_text(name: Path) -> bool:
+    if name.suffix.lower() in PACKED_SUFFIXES:
+        name = name.with_suffix("")
+        return name.suffix == "" or name.suffix.lower() in TEXT_SUFFIXES
+    return name.suffix.lower() in TEXT_SUFFIXES
+
+
+@dataclass(frozen=True, eq=False)
+class _Spooled(Source):
+    """A copy that is deleted with the object that stands for it."""
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, self.path.unlink, missing_ok=True)
+
+
+def _spool(name: str, stream: BinaryIO) -> Source:
+    handle, path = tempfile.mkstemp(prefix="clearhead-")
+    spooled = _Spooled(name, Path(path))
+    try:
+        with os.fdopen(handle, "wb") as copy:
+            shutil.copyfileobj(stream, copy, BLOCK)
+    except OSError as error:
+        raise UserError(
+            f"{show(name)} cannot be kept in {path}: {error.strerror}; free some space there"
+        ) from None
+    return spooled

@@ -1,0 +1,269 @@
+"""Tokenizers: text to ids and back, in the file format the ecosystem reads."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from clearhead.errors import UserError
+from clearhead.files import read_json, read_text, write_json, write_text
+
+KINDS = ("char", "byte", "bpe")
+END = "<|endoftext|>"
+DEFAULT_BPE_VOCAB = 4096
+MOST_VOCAB = 2**20
+
+# Byte-level tokens are spelled in printable characters: a printable byte stands for itself,
+# the others follow from U+0100 on (https://github.com/openai/gpt-2, encoder.py).
+_PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+_HIDDEN = (byte for byte in range(256) if byte not in _PRINTABLE)
+_BYTE = {chr(byte): byte for byte in _PRINTABLE} | {chr(0x100 + i): byte for i, byte in enumerate(_HIDDEN)}
+
+
+class Tokenizer:
+    """A tokenizer of the `tokenizers` library, its end-of-document token, and nothing added to plain text."""
+
+    def __init__(self, inner: tokenizers.Tokenizer, config: dict[str, object]) -> None:
+        # A file may ask for cut or padded texts, and may read "<|endoftext|>" in a text as the token itself.
+        inner.no_truncation()
+        inner.no_padding()
+        inner.encode_special_tokens = True
+        self._inner = inner
+        self._config = config
+        self._added = {i: str(token.content) for i, token in inner.get_added_tokens_decoder().items()}
+        self._silent = {i for i, token in inner.get_added_tokens_decoder().items() if token.special}
+        vocabulary = inner.get_vocab(with_added_tokens=True)
+        self.n_vocab = max(vocabulary.values(), default=-1) + 1
+        self.end_id = _find_end(vocabulary, config)
+        self.kind = _kind_of(inner)
+        self._characters = (
+            frozenset(inner.get_vocab(with_added_tokens=False)) if self.kind == "char" else None
+        )
+
+    @classmethod
+    def train(cls, kind: str, pieces: Iterable[str], n_vocab: int | None = None) -> "Tokenizer":
+        """A tokenizer for this text. The end-of-document token has the last id."""
+        if kind not in KINDS:
+            raise UserError(f"tokenizer {kind!r} is not known; choose one of {', '.join(KINDS)}")
+        if kind != "bpe" and n_vocab is not None:
+            raise UserError(
+                f"n_vocab {n_vocab} was given, but only bpe has a choice; leave it out for {kind}"
+            )
+        if kind == "char":
+            inner = _train_char(pieces)
+        elif kind == "byte":
+            inner = _make_byte()
+        else:
+            inner = _train_bpe(pieces, DEFAULT_BPE_VOCAB if n_vocab is None else n_vocab)
+        inner.add_special_tokens([END])
+        config: dict[str, object] = {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "bos_token": END,
+            "eos_token": END,
+            "clean_up_tokenization_spaces": False,
+        }
+        return cls(inner, config)
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "Tokenizer":
+        """The tokenizer in a model's folder, ours or another's."""
+        path = Path(folder) / "tokenizer.json"
+        text = read_text(path)
+        try:
+            inner = tokenizers.Tokenizer.from_str(text)
+        except Exception as error:  # the library raises nothing narrower
+            reason = " ".join(str(error).split())
+            raise UserError(
+                f"{path} is not a tokenizer ({reason}); copy it again from where it came"
+            ) from None
+        return cls(inner, read_json(Path(folder) / "tokenizer_config.json"))
+
+    def save(self, folder: Path | str, model_max_length: int) -> None:
+        """Write tokenizer.json and tokenizer_config.json, each whole or not at all."""
+        config = {**self._config, "model_max_length": model_max_length}
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write_text(Path(folder) / "tokenizer.json", self._inner.to_str(pretty=True))
+        write_json(Path(folder) / "tokenizer_config.json", config)
+
+    def to_json(self) -> str:
+        """What tokenizer.json holds, on one line."""
+        return str(self._inner.to_str())
+
+    def check(self, text: str, name: str = "", start: int = 0) -> None:
+        """Raise if this text, which begins at character `start` of the file `name`, cannot be encoded."""
+        where = f"{name}: " if name else ""
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"{where}{text[error.start]!a} at character {start + error.start} is a lone surrogate, "
+                "expected characters; read the text as UTF-8"
+            ) from None
+        if self._characters is None or not (unknown := set(text) - self._characters):
+            return
+        at = min(text.index(character) for character in unknown)
+        code = f"U+{ord(text[at]):04X} {unicodedata.name(text[at], '')}".rstrip()
+        raise UserError(
+            f"{where}{text[at]!r} ({code}) at character {start + at} "
+            f"is not among the {len(self._characters)} characters this model's tokenizer knows; "
+            "leave it out, or train with the byte or bpe tokenizer, which know every character"
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of this text and nothing else; "<|endoftext|>" in it is thirteen ordinary characters."""
+        self.check(text)
+        return list(self._inner.encode(text, add_special_tokens=False).ids)
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` of each text, on all cores."""
+        for text in texts:
+            self.check(text)
+        return [
+            encoding.ids for encoding in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        ]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of these ids. Special tokens have none; broken UTF-8 becomes U+FFFD."""
+        return str(self._inner.decode(list(ids), skip_special_tokens=True))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """What to show for each id: its text, or "\\xe2" for a part of a character."""
+        return [self._piece(i) for i in ids]
+
+    def _piece(self, i: int) -> str:
+        token = self._inner.id_to_token(i)
+        if token is None:
+            return f"<{i}>"
+        if i in self._added:
+            return self._added[i]
+        if isinstance(self._inner.decoder, decoders.ByteLevel) and _BYTE.keys() >= set(token):
+            return bytes(_BYTE[character] for character in token).decode(errors="backslashreplace")
+        if self.kind != "other":
+            return str(token)
+        if byte := re.fullmatch(r"<0x([0-9A-F]{2})>", token):
+            return bytes.fromhex(byte[1]).decode(errors="backslashreplace")
+        return str(token).replace("▁", " ")
+
+    def has_text(self, i: int) -> bool:
+        """Whether `decode` shows this id at all."""
+        return i not in self._silent and self._inner.id_to_token(i) is not None
+
+
+class TextStream:
+    """Ids to text, piece by piece, holding back what may still be an unfinished character.
+
+    All pieces together are `decode` of all ids. (Not so for broken UTF-8 in a decoder that then discards
+    the whole run of bytes, as SentencePiece's byte fallback does.)
+    """
+
+    # An unfinished character has at most three bytes, shown as at most three U+FFFD.
+    _HOLD = 3
+    # Where the bytes are garbage, this many tokens surely hold the three last U+FFFD, of three bytes each.
+    _KEEP = 16
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._ids: list[int] = []
+        self._shown = 0  # characters of decode(ids) that were handed out
+
+    def push(self, i: int) -> str:
+        """The text that this id completes."""
+        if not self._tokenizer.has_text(i):
+            return ""
+        self._ids.append(i)
+        text = self._tokenizer.decode(self._ids)
+        held = min(len(text) - len(text.rstrip("\ufffd")), self._HOLD)
+        piece = text[self._shown : len(text) - held]
+        self._shown += len(piece)
+        if held == 0:
+            # One token stays, since some decoders drop the space of whatever comes first.
+            self._trim(1, 0)
+        elif len(self._ids) >= 2 * self._KEEP:
+            self._trim(self._KEEP, held)
+        return piece
+
+    def close(self) -> str:
+        """What was held back."""
+        piece = self._tokenizer.decode(self._ids)[self._shown :]
+        self._ids, self._shown = [], 0
+        return piece
+
+    def _trim(self, keep: int, held: int) -> None:
+        self._ids = self._ids[-keep:]
+        self._shown = len(self._tokenizer.decode(self._ids)) - held
+
+
+def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:
+    characters: set[str] = set()
+    for piece in pieces:
+        characters.update(piece)
+    if not characters:
+        raise UserError("the text has no characters, expected at least one; give some text")
+    # BPE without merges takes a character at a time, and faster than WordLevel after a split. The unknown
+    # token must not be in the vocabulary: so an unknown character is an error in every program that opens
+    # the file, where without an unknown token it would be dropped without a word.
+    vocabulary = {character: i for i, character in enumerate(sorted(characters))}
+    inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))  # noqa: S106
+    inner.decoder = decoders.Fuse()
+    return inner
+
+
+def _make_byte() -> tokenizers.Tokenizer:
+    inner = tokenizers.Tokenizer(models.BPE(vocab=_BYTE, merges=[]))
+    return _read_bytes(inner, use_regex=False)
+
+
+def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
+    if not 257 <= n_vocab <= MOST_VOCAB:
+        raise UserError(f"n_vocab is {n_vocab}, expected 257 (256 bytes and the end token) to {MOST_VOCAB}")
+    inner = _read_bytes(tokenizers.Tokenizer(models.BPE()), use_regex=True)
+    trainer = trainers.BpeTrainer(
+        vocab_size=n_vocab - 1,  # the end token comes after
+        min_frequency=2,
+        initial_alphabet=sorted(_BYTE),
+        show_progress=False,
+    )
+    inner.train_from_iterator(pieces, trainer)
+    return inner
+
+
+def _read_bytes(inner: tokenizers.Tokenizer, use_regex: bool) -> tokenizers.Tokenizer:
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=False, trim_offsets=False, use_regex=use_regex
+    )
+    inner.decoder = decoders.ByteLevel()
+    return inner
+
+
+def _kind_of(inner: tokenizers.Tokenizer) -> str:
+    before, after = inner.pre_tokenizer, inner.decoder
+    if (
+        not isinstance(inner.model, models.BPE)
+        or inner.normalizer is not None
+        or inner.token_to_id(END) is None
+    ):
+        return "other"
+    if before is None and isinstance(after, decoders.Fuse):
+        return (
+            "char" if all(len(token) == 1 for token in inner.get_vocab(with_added_tokens=False)) else "other"
+        )
+    if not isinstance(before, pre_tokenizers.ByteLevel) or not isinstance(after, decoders.ByteLevel):
+        return "other"
+    if before.use_regex:
+        return "bpe"
+    return "byte" if inner.get_vocab(with_added_tokens=False) == _BYTE else "other"
+
+
+def _find_end(vocabulary: dict[str, int], config: dict[str, object]) -> int:
+    token = config.get("eos_token")
+    if isinstance(token, dict):
+        token = token.get("content")
+    if not isinstance(token, str) or token not in vocabulary:
+        raise UserError(
+            f"tokenizer_config.json has eos_token {token!r}, expected a token of the vocabulary; "
+            "set it to the token that ends a document"
+        )
+    return vocabulary[token]

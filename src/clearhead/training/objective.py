@@ -1,0 +1,42 @@
+"""What training makes smaller: the surprise at each next word."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.model.transformer import Transformer
+
+
+def next_word_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Mean of -ln P(next word), in nats: B T V, B T → a number."""
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+
+
+def half_precision(device: torch.device, on: bool) -> AbstractContextManager[None]:
+    """Matrix products in bfloat16 inside, if on; sums, norms and weights stay in float32."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=on)
+
+
+@torch.no_grad()
+def evaluate(
+    network: Transformer, windows: Iterable[tuple[np.ndarray, np.ndarray]], bfloat16: bool = False
+) -> float:
+    """Exact mean loss over all targets of the windows."""
+    device = next(network.parameters()).device
+    training, total, count = network.training, 0.0, 0
+    network.eval()
+    for inputs, targets in windows:
+        with half_precision(device, bfloat16):
+            logits = network(torch.from_numpy(inputs).to(device))
+        loss = next_word_loss(logits, torch.from_numpy(targets).to(device))
+        total += loss.item() * targets.size
+        count += targets.size
+    network.train(training)
+    return total / count if count else math.nan

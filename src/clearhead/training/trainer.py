@@ -1,0 +1,77 @@
+"""The training loop, as an iterator of records. Saving, sampling and drawing are the caller's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from clearhead.errors import UserError
+from clearhead.model.transformer import Transformer
+from clearhead.text.batches import Batches
+from clearhead.training.objective import half_precision, next_word_loss
+from clearhead.training.recipe import Recipe, make_optimisers
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one step did."""
+
+    step: int  # steps done, this one included
+    loss: float
+    gradient_norm: float
+    rate: float  # the share of the full learning rate
+    tokens: int  # read so far
+    seconds: float  # this step took
+
+
+class Trainer:
+    """Takes `recipe.steps` steps, one each time it is asked for a record."""
+
+    def __init__(self, network: Transformer, batches: Batches, recipe: Recipe) -> None:
+        assert batches.batch_size == recipe.batch_size
+        self.network, self.batches, self.recipe = network, batches, recipe
+        self.device = next(network.parameters()).device
+        self.optimisers = make_optimisers(network, recipe)
+        self.full_rates = [[group["lr"] for group in each.param_groups] for each in self.optimisers]
+        self.step = 0
+
+    def __iter__(self) -> Iterator[Record]:
+        self.network.train()
+        while self.step < self.recipe.steps:
+            yield self.take_step()
+
+    def take_step(self) -> Record:
+        start = time.perf_counter()
+        rate = self.recipe.rate(self.step)
+        for optimiser, full in zip(self.optimisers, self.full_rates, strict=True):
+            for group, lr in zip(optimiser.param_groups, full, strict=True):
+                group["lr"] = lr * rate
+        inputs, targets = self.batches.at(self.step)
+        loss = self._gather_gradients(inputs, targets)
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip).item()
+        if not np.isfinite(loss) or not np.isfinite(norm):
+            raise UserError(
+                f"training broke at step {self.step}: the loss is {loss} and its gradient {norm}; "
+                "a lower learning rate, or --seed with another number, may keep it whole"
+            )
+        for optimiser in self.optimisers:
+            optimiser.step()
+            optimiser.zero_grad()
+        self.step += 1
+        tokens = self.step * inputs.size
+        return Record(self.step, loss, norm, rate, tokens, time.perf_counter() - start)
+
+    def _gather_gradients(self, inputs: np.ndarray, targets: np.ndarray) -> float:
+        """Gradients of the whole batch's mean loss, one equal part after the other."""
+        parts, total = self.recipe.accumulation, 0.0
+        for some, aims in zip(np.split(inputs, parts), np.split(targets, parts), strict=True):
+            with half_precision(self.device, self.recipe.bfloat16):
+                logits = self.network(torch.from_numpy(some).to(self.device))
+            loss = next_word_loss(logits, torch.from_numpy(aims).to(self.device)) / parts
+            loss.backward()
+            total += loss.item()
+        return total

@@ -1,0 +1,112 @@
+"""Batches: each window once an epoch, pure in the step, shared without loss; evaluation."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clearhead.errors import UserError
+from clearhead.text.batches import Batches, windows_for_evaluation
+from clearhead.text.tokens import Tokens
+
+
+def counting(length: int) -> Tokens:
+    return Tokens.of(np.arange(length))
+
+
+def starts(batches: Batches, epoch: int) -> list[int]:
+    """The first token of each window of an epoch, in the order of the batches."""
+    rows = range(epoch * batches.windows, (epoch + 1) * batches.windows)
+    return [int(batches.at(row // batches.batch_size)[0][row % batches.batch_size, 0]) for row in rows]
+
+
+@given(
+    T=st.integers(1, 9),
+    extra=st.integers(0, 60),
+    B=st.integers(1, 7),
+    seed=st.integers(0, 99),
+    epoch=st.integers(0, 3),
+)
+def test_an_epoch_has_every_window_once(T: int, extra: int, B: int, seed: int, epoch: int) -> None:
+    batches = Batches(counting(2 * T + extra), T, B, seed)
+    assert batches.windows == (T + extra) // T
+    order = starts(batches, epoch)
+    offset = min(order)
+    assert 0 <= offset < T
+    assert sorted(order) == [offset + i * T for i in range(batches.windows)]
+
+
+@given(step=st.integers(0, 50))
+def test_targets_are_the_next_tokens(step: int) -> None:
+    inputs, targets = Batches(counting(100), 7, 4, 0).at(step)
+    assert inputs.shape == targets.shape == (4, 7)
+    assert inputs.dtype == targets.dtype == np.int64
+    assert (targets == inputs + 1).all()
+    assert (np.diff(inputs, axis=1) == 1).all()
+
+
+def test_epochs_and_seeds_differ() -> None:
+    tokens = counting(8 * 101)
+    batches = Batches(tokens, 8, 5, seed=1)
+    orders = [starts(batches, epoch) for epoch in range(6)]
+    assert len({tuple(order) for order in orders}) == 6
+    assert len({min(order) for order in orders}) > 1
+    assert starts(Batches(tokens, 8, 5, seed=2), 0) != orders[0]
+    assert orders[0] != sorted(orders[0])
+
+
+def test_every_offset_comes_up() -> None:
+    batches = Batches(counting(20), 4, 1, seed=0)
+    assert {min(starts(batches, epoch)) for epoch in range(60)} == {0, 1, 2, 3}
+
+
+@given(workers=st.sampled_from([1, 2, 3, 4, 6, 12]), step=st.integers(0, 30))
+def test_workers_share_the_batch_of_one(workers: int, step: int) -> None:
+    batches = Batches(counting(90), 4, 12, seed=3)
+    shares = [batches.at(step, worker, workers) for worker in range(workers)]
+    whole = batches.at(step)
+    assert {inputs.shape for inputs, _ in shares} == {(12 // workers, 4)}
+    assert (np.concatenate([inputs for inputs, _ in shares]) == whole[0]).all()
+    assert (np.concatenate([targets for _, targets in shares]) == whole[1]).all()
+
+
+@given(steps=st.lists(st.integers(0, 200), max_size=20))
+def test_a_batch_does_not_depend_on_what_was_asked_before(steps: list[int]) -> None:
+    used = Batches(counting(90), 4, 8, seed=3)
+    for step in steps:
+        inputs, targets = used.at(step)
+        fresh = Batches(counting(90), 4, 8, seed=3).at(step)
+        assert (inputs == fresh[0]).all()
+        assert (targets == fresh[1]).all()
+        inputs[:] = targets[:] = -1
+
+
+def test_the_batches_of_a_seed_stay_as_they_are() -> None:
+    inputs, _ = Batches(counting(1000), 10, 4, seed=0).at(3)
+    assert inputs[:, 0].tolist() == [818, 378, 118, 108]
+
+
+def test_a_text_shorter_than_a_batch_repeats() -> None:
+    inputs, _ = Batches(counting(8), 4, 10, seed=0).at(0)
+    assert inputs.shape == (10, 4)
+
+
+def test_a_text_too_short_is_refused() -> None:
+    with pytest.raises(
+        UserError, match=r"the text has 15 tokens, but a context of 8 needs at least 16;.*--context"
+    ):
+        Batches(counting(15), 8, 1, seed=0)
+    with pytest.raises(UserError, match="seed is -1"):
+        Batches(counting(16), 8, 1, seed=-1)
+
+
+@given(length=st.integers(0, 80), T=st.integers(1, 9), B=st.integers(1, 5))
+def test_evaluation_has_every_token_once_after_its_predecessor(length: int, T: int, B: int) -> None:
+    found = list(windows_for_evaluation(counting(length), T, B, before=-1))
+    everything = [row for _, targets in found for row in targets.tolist()]
+    assert [i for row in everything for i in row] == list(range(length))
+    for inputs, targets in found:
+        assert inputs.dtype == targets.dtype == np.int64
+        assert (inputs == targets - 1).all()
+        assert len(inputs) <= B
+    assert [len(row) for row in everything] == [T] * (length // T) + [length % T] * (length % T > 0)

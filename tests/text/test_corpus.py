@@ -1,0 +1,207 @@
+"""Documents: what the arguments mean, text in safe pieces, and one-line complaints."""
+
+import gzip
+import io
+import lzma
+import os
+import threading
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clearhead.errors import UserError
+from clearhead.text.corpus import PIECE, Document, cut, documents, text_hash
+from clearhead.text.tokenizer import Tokenizer
+
+
+def read(*sources: str | Path) -> list[str]:
+    return ["".join(document.pieces()) for document in documents(sources)]
+
+
+def refused(sources: Sequence[str | Path], match: str) -> None:
+    with pytest.raises(UserError, match=match) as caught:
+        read(*sources)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_is_a_document_and_can_be_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "novel"
+    path.write_bytes(b"\xef\xbb\xbfIt was\r\n\xc3\xa9t\xc3\xa9.\r\n\xef\xbb\xbf")
+    [document] = documents([path])
+    assert document.name == str(path)
+    assert "".join(document.pieces()) == "It was\r\nété.\r\n\ufeff"
+    assert "".join(document.pieces()) == "It was\r\nété.\r\n\ufeff"
+
+
+def test_a_folder_gives_its_text_files_in_order(tmp_path: Path) -> None:
+    for name in [
+        "b/2.txt",
+        "b/10.MD",
+        "a.text",
+        "c.txt",
+        ".hidden.txt",
+        ".git/x.txt",
+        "picture.png",
+        "d.tar.gz",
+    ]:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(name)
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"packed"))
+    (tmp_path / "e.txt.xz").write_bytes(lzma.compress(b"packed too"))
+    assert read(tmp_path) == ["a.text", "b/10.MD", "b/2.txt", "packed", "c.txt", "packed too"]
+
+
+def test_a_pattern_takes_whatever_it_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ["b.py", "a.py", "a.txt", "deep/c.py", "d[1].txt"]:
+        (tmp_path / name).write_text(name)
+    monkeypatch.chdir(tmp_path)
+    assert read("**/*.py") == ["a.py", "b.py", "deep/c.py"]
+    assert read(str(tmp_path / "?.txt"), "b.py") == ["a.txt", "b.py"]
+    assert read("d[1].txt") == ["d[1].txt"]
+
+
+def test_packed_files_are_known_by_their_content(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(gzip.compress(b"one ") + gzip.compress(b"two"))
+    (tmp_path / "b.gz").write_bytes(lzma.compress(b"three"))
+    (tmp_path / "c.xz").write_bytes(b"four")
+    assert read(tmp_path) == ["one two", "three", "four"]
+
+
+def test_standard_input_is_kept_to_be_read_again() -> None:
+    [document] = documents(["-"], io.BytesIO("été\n".encode()))
+    assert document.name == "standard input"
+    assert ["".join(document.pieces()) for _ in range(2)] == ["été\n"] * 2
+
+
+def test_the_copy_of_standard_input_goes_with_its_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    [document] = documents(["-"], io.BytesIO(b"it"))
+    assert len(list(tmp_path.iterdir())) == 1
+    del document
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no named pipes in the file system")
+def test_a_pipe_can_be_read_again(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("it was",))
+    writer.start()
+    [document] = documents([pipe])
+    writer.join()
+    assert ["".join(document.pieces()) for _ in range(2)] == ["it was"] * 2
+
+
+def test_a_long_file_comes_in_pieces_cut_before_white_space(tmp_path: Path) -> None:
+    text = "Éa  bc\n\nd, " * (PIECE // 3)
+    (tmp_path / "long.txt").write_text(text, encoding="utf-8", newline="")
+    [document] = documents([tmp_path])
+    pieces = list(document.pieces())
+    assert "".join(pieces) == text
+    assert len(pieces) > 2
+    assert all(len(piece) <= 2 * PIECE for piece in pieces)
+    assert all(piece[0].isspace() and not before[-1].isspace() for before, piece in pairwise(pieces))
+
+
+@pytest.mark.parametrize("character", ["x", " ", "漢"])
+def test_a_file_with_no_place_to_cut_is_cut_anywhere(character: str) -> None:
+    text = character * (3 * PIECE + 1)
+    document = Document("long", lambda: (text[i : i + 50_000] for i in range(0, len(text), 50_000)))
+    pieces = list(document.pieces())
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) <= PIECE + 50_000
+
+
+ODD = "ab1'st .,\n\r\t\u00a0\u2003\x1c\x85é漢🐔"
+BPE = Tokenizer.train("bpe", ["a b's  't1 ab. \n\n \tba\r\n 1a, ''s \u00a0\u2003a " * 20, ODD * 5], 330)
+
+
+@given(text=st.text(st.sampled_from(ODD)), length=st.integers(0, 5))
+@settings(max_examples=500)
+def test_parts_have_the_ids_of_the_whole(text: str, length: int) -> None:
+    parts = list(cut(text, length))
+    assert "".join(parts) == text
+    assert [i for part in parts for i in BPE.encode(part)] == BPE.encode(text)
+
+
+def test_the_hash_is_of_the_text_and_its_bounds(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(gzip.compress(b"it was"))
+    plain = text_hash([Document.of("x", "it was")])
+    assert text_hash(documents([tmp_path])) == plain
+    assert text_hash([Document("y", lambda: ["it", " w", "as"])]) == plain
+    others = [["it w", "as"], ["it was", "it was"], ["it was "], ["It was"]]
+    assert len({plain, *(text_hash(Document.of("x", text) for text in texts) for texts in others)}) == 5
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    refused([], "no text was given")
+    refused([tmp_path / "a.txt", tmp_path / "b.txt"], "no such file: .*b.txt")
+    refused([tmp_path / "a.txt" / "b.txt"], "no such file: .*b.txt")
+    refused([tmp_path / "*.md"], "no file matches .*md")
+    refused(["It was a dark\nand stormy night. " * 500], "cannot be read: File name too long")
+    refused(["It was\nb.txt"], r"no such file: 'It was\\nb.txt'")
+    refused(["nul\0"], "no such file")
+    refused(["-"], "there is none here")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "x.png").write_bytes(b"x")
+    refused([tmp_path / "empty"], "the folder .*empty has no text files")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", gzip.compress(b""), lzma.compress(b"")])
+def test_an_empty_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    refused([tmp_path], "a.txt is empty")
+
+
+def test_what_is_not_utf8_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\x89PNG"[1:] + b"ab\0c")
+    refused([path], "a.txt is not text: its byte 5 is NUL")
+    path.write_bytes("été".encode("latin-1"))
+    refused([path], "a.txt is not UTF-8: byte 0 is 0xe9; convert it, for example: iconv -f LATIN1 -t UTF-8 ")
+    path.write_bytes("été".encode("utf-16"))
+    refused([path], "is UTF-16, expected UTF-8; .*iconv -f UTF-16")
+    path.write_bytes("it was é".encode()[:-1])
+    refused([path], "byte 7 is 0xc3")
+
+
+def test_the_place_of_a_broken_byte_is_counted_over_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"x" * (2**20 - 1) + "é".encode() + b"ok" * 9 + b"\xff")
+    refused([path], f"byte {2**20 + 1 + 18} is 0xff")
+    path.write_bytes(b"x" * (2**20 - 1) + b"\xc3" + b"a")
+    refused([path], f"byte {2**20 - 1} is 0xc3")
+    path.write_bytes(b"x" * 2**20 + b"\0")
+    refused([path], f"byte {2**20} is NUL")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_damaged_archive_is_refused(tmp_path: Path, pack) -> None:  # type: ignore[no-untyped-def]
+    packed = pack(os.urandom(500).hex().encode())
+    flipped = bytearray(packed)
+    flipped[len(packed) // 2] ^= 0xFF
+    for content in [packed[:-30], packed[: len(packed) // 2], packed[:8], bytes(flipped)]:
+        (tmp_path / "a.txt").write_bytes(content)
+        refused([tmp_path], "a.txt is a damaged or cut-off archive")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_forbidden_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("a")
+    path.chmod(0)
+    refused([path], "a.txt cannot be read: Permission denied")
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0)
+    refused([folder], "closed cannot be read: Permission denied")
+    refused([folder / "x.txt"], "x.txt cannot be read: Permission denied")
+    folder.chmod(0o700)
