@@ -1,4 +1,4 @@
-"""A family: how an architecture of the ecosystem names settings and tensors, and which of ours it can hold."""
+"""A family: how an architecture of the ecosystem names settings and tensors, and which of ours it holds."""
 
 from __future__ import annotations
 

@@ -64,8 +64,18 @@ def save(folder: Path, saved: Saved) -> None:
         write_json(folder / CONFIG, written)
 
 
-def load(folder: Path) -> Saved:
-    """The model in a folder, in float32. Whatever is wrong with it is said in one line."""
+@dataclass(frozen=True)
+class Label:
+    """What a folder says of itself, without its weights."""
+
+    family: Family
+    config: Config
+    training: dict[str, Any] | None
+    sha256: str | None  # of its weights, if we saved them
+
+
+def read_label(folder: Path) -> Label:
+    """Read config.json and our own file. Whatever is wrong with them is said in one line."""
     if not folder.is_dir():
         raise UserError(
             f"no such folder: {folder}; name a folder that `clearhead train` or transformers saved"
@@ -83,21 +93,28 @@ def load(folder: Path) -> Saved:
     except UserError as error:
         raise UserError(f"{folder / CONFIG}: {error}") from None
     ours = _read_ours(folder / OURS)
-    if ours is not None:
-        config = replace(config, dropout=ours["dropout"])
-        if ours["sha256"] != _sha256(folder / WEIGHTS):
-            raise UserError(
-                f"{folder / WEIGHTS} is not the file that was saved here: it was cut off or changed; "
-                f"copy it again, or delete {OURS} if you changed it yourself"
-            )
-    network = _read_network(folder / WEIGHTS, config, family)
+    if ours is None:
+        return Label(family, config, None, None)
+    return Label(family, replace(config, dropout=ours["dropout"]), ours["training"], ours["sha256"])
+
+
+def load(folder: Path) -> Saved:
+    """The model in a folder, in float32. Whatever is wrong with it is said in one line."""
+    label = read_label(folder)
+    config = label.config
+    if label.sha256 is not None and label.sha256 != _sha256(folder / WEIGHTS):
+        raise UserError(
+            f"{folder / WEIGHTS} is not the file that was saved here: it was cut off or changed; "
+            f"copy it again, or delete {OURS} if you changed it yourself"
+        )
+    network = _read_network(folder / WEIGHTS, config, label.family)
     tokenizer = Tokenizer.load(folder)
     if tokenizer.n_vocab > config.n_vocab:
         raise UserError(
             f"{folder}: its tokenizer has {tokenizer.n_vocab} tokens, its model only {config.n_vocab}; "
             "they belong to different models"
         )
-    return Saved(network, tokenizer, None if ours is None else ours["training"])
+    return Saved(network, tokenizer, label.training)
 
 
 def check_free(folder: Path) -> None:
@@ -197,7 +214,12 @@ def _read_ours(path: Path) -> dict[str, Any] | None:
     ours = read_json(path)
     if ours.get("format") != FORMAT:
         raise UserError(f"{path} has format {ours.get('format')!r}: this version reads {FORMAT}")
-    kinds = {"format": int, "dropout": (int, float), "sha256": str, "training": (dict, type(None))}
+    kinds: dict[str, Any] = {
+        "format": int,
+        "dropout": (int, float),
+        "sha256": str,
+        "training": (dict, type(None)),
+    }
     for name in kinds.keys() | ours.keys():
         if name not in kinds or name not in ours or not isinstance(ours[name], kinds[name]):
             raise UserError(f"{path}: {name!r} is unknown, missing or of the wrong kind; copy it again")

@@ -61,7 +61,7 @@ def allowed(logits: Tensor, sampling: Sampling) -> Tensor:
 
 def penalise_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
     """Words already there: positive logits divided by the penalty, negative ones multiplied."""
-    ids = seen.unique()
+    ids = torch.unique(seen).cpu()
     old = logits[ids]
     return logits.index_copy(-1, ids, torch.where(old > 0, old / penalty, old * penalty))
 

@@ -11,6 +11,10 @@ from clearhead.errors import UserError
 
 NormKind = Literal["layer", "rms"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
+# Far above any model there is; a damaged or hostile file must not make us build more.
+MOST = 2**24
+MOST_BLOCKS = 1000
+
 FeedForwardKind = Literal["relu", "gelu", "gelu_tanh", "swiglu", "geglu"]
 
 
@@ -133,8 +137,11 @@ def preset(name: str, **settings: Any) -> Config:
 
 
 def _check_count(name: str, value: object, at_least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value < 2**31:
-        raise UserError(f"{name} = {value!r}: expected a whole number of at least {at_least}")
+    at_most = MOST_BLOCKS if name == "n_block" else MOST
+    if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value <= at_most:
+        raise UserError(
+            f"{name} = {value!r}: expected a whole number of at least {at_least}, at most {at_most}"
+        )
 
 
 def _check_number(name: str, value: object, above: float, below: float) -> None:

@@ -31,7 +31,7 @@ def has_fast_bfloat16(device: torch.device) -> bool:
     """Whether matrix products in bfloat16 have hardware of their own there; where not, they are slower."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    if device.type != "cpu" or not torch.backends.mkldnn.is_available():
+    if device.type != "cpu" or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     if platform.machine().lower() in ("x86_64", "amd64"):
         return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()

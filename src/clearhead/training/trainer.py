@@ -72,6 +72,6 @@ class Trainer:
             with half_precision(self.device, self.recipe.bfloat16):
                 logits = self.network(torch.from_numpy(some).to(self.device))
             loss = next_word_loss(logits, torch.from_numpy(aims).to(self.device)) / parts
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
         return total

@@ -1,0 +1,59 @@
+"""What the demo's minute of training is worth: how many sampled sentences parse, and is any story a copy?
+
+Usage: python bench/stories.py [MINUTES] [SIZES AS JSON]. Prints one JSON line; `ratio` is the share that
+parses over the 95% asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from clearhead.language_model import LanguageModel
+from clearhead.runs.demo import demo_request, demo_texts
+from clearhead.runs.run import Run
+from clearhead.text.stories import parses, sentences
+
+SENTENCES = 200
+ASKED = 0.95
+
+
+def measure(run: Run, training: set[str]) -> dict[str, Any]:
+    """Train, then sample stories until there are enough sentences."""
+    for _ in run:
+        pass
+    stories = sample_stories(run.model)
+    sampled = list(islice((sentence for story in stories for sentence in sentences(story)), SENTENCES))
+    share = sum(map(parses, sampled)) / len(sampled)
+    return {
+        "bench": "stories",
+        "seconds": round(run.seconds, 1),
+        "parameters": run.plan.config.n_parameter,
+        "steps": run.plan.recipe.steps,
+        "validation_loss": round(run.losses[-1], 4),
+        "sentences": len(sampled),
+        "parse": share,
+        "copies": sum(story in training for story in stories),
+        "ratio": round(share / ASKED, 3),
+        "wrong": [sentence for sentence in sampled if not parses(sentence)][:3],
+    }
+
+
+def sample_stories(model: LanguageModel) -> list[str]:
+    """As the demo samples: its temperature, from the start of a document to its end."""
+    texts = model.generate(tokens=250, samples=40, seed=1)
+    assert isinstance(texts, list)
+    return [text.strip() for text in texts]
+
+
+if __name__ == "__main__":
+    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    sizes = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
+    texts = demo_texts()
+    with tempfile.TemporaryDirectory() as cache:
+        run = Run(texts, demo_request(minutes=minutes, **sizes), cache=Path(cache))
+        print(json.dumps(measure(run, {text for document in texts for text in document.read()})))

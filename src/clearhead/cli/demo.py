@@ -1,0 +1,96 @@
+"""`clearhead demo`: a model trained on the embedded stories in about a minute, and a look inside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from clearhead.cli.attention import attention_table
+from clearhead.cli.console import err, out
+from clearhead.cli.progress import show_plan
+from clearhead.cli.train import finish, free_folder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from clearhead.language_model import LanguageModel
+
+# As it stands in the middle of a story, after a space.
+SENTENCE = " The chicken didn't cross the road because it was too tired."
+LOOKED_AT = 30  # stories that the model never saw, to choose the head by
+
+
+def demo(
+    minutes: float = typer.Option(1.0, help="How long to train."),
+    folder: Path = typer.Option(None, "--out", "-o", help="Folder for the model. [default: runs/demo]"),
+    seed: int = typer.Option(0, help="Of the training and of the story."),
+    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+) -> None:
+    """Train on the embedded stories for about a minute, write a story, and show a head's attention."""
+    from clearhead.formats.folder import check_free, check_room
+    from clearhead.runs.demo import demo_request, demo_texts
+    from clearhead.runs.run import Run
+
+    if folder is not None:
+        check_free(folder)
+    texts = demo_texts()
+    err.print(f"Training on {len(texts):,} small stories that a grammar writes. Ctrl-C ends early.\n")
+    run = Run(texts, demo_request(minutes=minutes, seed=seed, device=device))
+    folder = folder or free_folder(Path("runs"), "demo")
+    check_room(folder, run.plan.config)
+    show_plan(run)
+    finish(run, folder)
+    model = run.model
+    story = str(model.generate(tokens=250, seed=seed))
+    out.print("\nA story it wrote:\n", style="bold")
+    out.print(story)
+    copied = any(story == text for document in texts for text in document.read())
+    out.print(f"\n({'It is one of' if copied else 'It is none of'} those it was trained on.)", style="dim")
+    _show_head(model)
+
+
+def _show_head(model: LanguageModel) -> None:
+    """The head that best finds what a pronoun stands for, over the lecture's sentence."""
+    import torch
+
+    from clearhead.inspect.steps import antecedent_scores
+
+    with torch.inference_mode():
+        examples = _examples(model)
+        scores = antecedent_scores(model.network, examples)
+    block, head = divmod(int(scores.argmax()), model.config.n_head)
+    steps = model.steps(SENTENCE, block, head)
+    tokens = model.tokenizer.pieces(model.tokenizer.encode(SENTENCE))
+    out.print(f"\nWhere block {block}, head {head} looks, in hundredths:\n", style="bold")
+    out.print(attention_table(tokens, steps.weights))
+    out.print(
+        f"\nEach row is a softmax of q·k/√{model.config.d_head} over the tokens up to its own. Of all "
+        f"{scores.numel()} heads this one looks most\nfrom a pronoun to what it stands for: {scores.max():.2f} "
+        f"of its weight, on average over {len(examples)} pronouns in stories\nit never saw.",
+    )
+
+
+def _examples(model: LanguageModel) -> list[tuple[Tensor, int, int]]:
+    """Pronouns of fresh stories, and the tokens that their antecedents end in."""
+    import torch
+
+    from clearhead.text.stories import Span, story
+
+    examples = []
+    for number in range(LOOKED_AT):
+        told = story(1, number)
+        ids = model.tokenizer.encode(told.text)[: model.config.n_context]
+        ends: list[int] = []
+        for piece in model.tokenizer.pieces(ids):
+            ends.append((ends[-1] if ends else 0) + len(piece))
+
+        def position(span: Span, ends: list[int] = ends) -> int:
+            return next((i for i, end in enumerate(ends) if end >= span.stop), -1)
+
+        for pronoun in told.pronouns:
+            at, antecedent = position(pronoun.span), position(pronoun.antecedent)
+            if at >= 0:
+                examples.append((torch.tensor(ids, device=model.device), at, antecedent))
+    return examples

@@ -1,0 +1,107 @@
+"""A run as it goes, on standard error: a live line on a terminal, plain lines elsewhere; Ctrl-C ends it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from rich.live import Live
+from rich.text import Text
+
+from clearhead.cli.console import clock, err
+
+if TYPE_CHECKING:
+    from clearhead.runs.run import Progress, Run
+
+Show = Callable[[str, bool], object]  # a line, and whether it is worth one of the plain ones
+
+SAMPLE_TOKENS = 40
+PLAIN_LINES = 10
+
+
+def show_plan(run: Run) -> None:
+    """Every choice that was made, before it is carried out."""
+    config, recipe, request = run.plan.config, run.plan.recipe, run.request
+    n, m = len(run.tokens), len(run.validation)
+    precision = "bfloat16" if recipe.bfloat16 else "float32"
+    shared = f" ({config.n_kv_head} shared)" if config.n_kv_head != config.n_head else ""
+    rows = {
+        "text": f"{n:,} tokens to train on, {m:,} to validate on",
+        "tokenizer": f"{run.tokenizer.kind}, {run.tokenizer.n_vocab:,} tokens",
+        "model": f"{request.preset}: {config.n_block} blocks of {config.n_head} heads{shared}, "
+        f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters",
+        "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{config.n_context} tokens "
+        f"({recipe.steps * recipe.batch_size * config.n_context / n:.1f} times through the text), "
+        f"{recipe.optimiser}, dropout {config.dropout:g}, seed {recipe.seed}",
+        "machine": f"{run.device.type}, {precision}"
+        + (f", done in about {clock(run.plan.seconds + run.seconds)}" if run.plan.seconds else ""),
+    }
+    for name, row in rows.items():
+        err.print(f"{name:<10} {row}")
+
+
+def follow(run: Run) -> bool:
+    """Train to the end, showing how it goes. False if Ctrl-C came first."""
+    validation: float | None = None
+    with _interrupts() as interrupted, _line() as show:
+        for progress in run:
+            if progress.validation is not None:
+                validation = progress.validation
+            show(_describe(progress, validation, run), _is_plain_line(progress))
+            if progress.validation is not None and progress.record.step < progress.steps:
+                _show_sample(run)
+            if interrupted:
+                run.finish()
+                return False
+    return True
+
+
+def _describe(progress: Progress, validation: float | None, run: Run) -> str:
+    record = progress.record
+    left = (progress.steps - record.step) * progress.seconds_a_step
+    speed = run.trainer.batches.batch_size * run.plan.config.n_context / progress.seconds_a_step
+    validated = f"   validation {validation:.4f}" if validation is not None else ""
+    return (
+        f"step {record.step:,}/{progress.steps:,}   loss {progress.loss:.3f}{validated}"
+        f"   {speed:,.0f} tokens/s   {clock(left)} left"
+    )
+
+
+def _is_plain_line(progress: Progress) -> bool:
+    step, steps = progress.record.step, progress.steps
+    tenth = step * PLAIN_LINES // steps > (step - 1) * PLAIN_LINES // steps
+    return step == 1 or tenth or progress.validation is not None
+
+
+def _show_sample(run: Run) -> None:
+    text = run.model.generate(tokens=SAMPLE_TOKENS, seed=run.trainer.step)
+    err.print("  │ " + " ".join(str(text).split()), style="dim")
+
+
+@contextmanager
+def _line() -> Iterator[Show]:
+    if not err.is_terminal:
+        yield lambda text, plain: err.print(text) if plain else None
+        return
+    with Live(console=err, refresh_per_second=8, transient=False) as live:
+        yield lambda text, _: live.update(Text(text, no_wrap=True, overflow="ellipsis"))
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """A list that fills when Ctrl-C or a request to end comes; a second Ctrl-C ends at once."""
+    came: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,115 @@
+"""`clearhead train`: a model of your own text."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from clearhead.cli.console import err, print_json
+from clearhead.cli.progress import follow, show_plan
+from clearhead.errors import UserError
+
+if TYPE_CHECKING:
+    from clearhead.runs.run import Run
+
+
+def train(
+    text: list[str] = typer.Argument(
+        ..., metavar="TEXT…", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
+    ),
+    out: Path = typer.Option(
+        None, "--out", "-o", help="Folder for the model. [default: runs/ and the text's name]"
+    ),
+    minutes: float = typer.Option(
+        None, help="Train for so long; everything else is chosen to fit. [default: 3]"
+    ),
+    steps: int = typer.Option(None, help="Or for so many steps."),
+    preset: str = typer.Option("modern", help="lecture, gpt2 or modern."),
+    blocks: int = typer.Option(None, help="Number of blocks."),
+    heads: int = typer.Option(None, help="Heads a block."),
+    kv_heads: int = typer.Option(None, help="Key-value heads that the heads share."),
+    width: int = typer.Option(None, help="Features of the residual stream."),
+    context: int = typer.Option(None, help="How many tokens the model can look back on."),
+    tokenizer: str = typer.Option(None, help="char, byte or bpe."),
+    vocab: int = typer.Option(None, help="Tokens of a bpe tokenizer."),
+    batch: int = typer.Option(None, help="Windows of text a step."),
+    accumulation: int = typer.Option(1, help="Parts in which a batch is gathered, to save memory."),
+    dropout: float = typer.Option(None, help="Share of the stream's features left out while training."),
+    optimiser: str = typer.Option("muon", help="muon or adamw."),
+    learning_rate: float = typer.Option(None, help="Of the optimiser, for matrices."),
+    validation: list[str] = typer.Option(
+        None, help="A share of the text's end, such as 0.1, or files of their own (may be repeated)."
+    ),
+    seed: int = typer.Option(0, help="The same seed gives the same batches and first weights."),
+    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    json: bool = typer.Option(False, "--json", help="Print what came of it as JSON."),
+) -> None:
+    """Train a model on your text. Ctrl-C ends early, with the model saved."""
+    from clearhead.formats.folder import check_free, check_room
+    from clearhead.runs.request import Request
+    from clearhead.runs.run import Run, with_time
+    from clearhead.text.corpus import documents
+
+    if out is not None:
+        check_free(out)
+    request = Request(
+        minutes, steps, preset, blocks, heads, kv_heads, width, context, tokenizer, vocab, batch,
+        accumulation, dropout, _optimiser(optimiser), learning_rate, _validation(validation), seed, device,
+    )  # fmt: skip
+    run = Run(list(documents(text, sys.stdin.buffer)), with_time(request))
+    folder = out or free_folder(Path("runs"), Path(text[0]).name.split(".")[0] or "text")
+    check_room(folder, run.plan.config)
+    show_plan(run)
+    finish(run, folder, json)
+
+
+def finish(run: Run, folder: Path, json: bool = False) -> Path:
+    """Train, save, and say what came of it. Where the folder refuses, the model goes to a temporary one."""
+    done = follow(run)
+    try:
+        run.model.save(folder)
+    except UserError as error:
+        refused, folder = error, Path(tempfile.mkdtemp(prefix="clearhead-"))
+        run.model.save(folder)
+        err.print(f"clearhead: {refused}")
+    training = run.model.training
+    assert training is not None
+    if not done:
+        err.print(f"stopped after {training['steps_done']:,} steps")
+    err.print(f"saved to {folder}; try: clearhead generate {folder}")
+    if json:
+        print_json({"out": str(folder), "seconds": run.seconds, **_summary(run, training)})
+    return folder
+
+
+def free_folder(parent: Path, name: str) -> Path:
+    """runs/name, or the first of runs/name-2, runs/name-3, … that is not there yet."""
+    return next(
+        folder
+        for i in range(1, 1_000_000)
+        if not (folder := parent / (name if i == 1 else f"{name}-{i}")).exists()
+    )
+
+
+def _summary(run: Run, training: dict[str, Any]) -> dict[str, Any]:
+    return {"parameters": run.plan.config.n_parameter, "config": run.plan.config.to_json(), **training}
+
+
+def _optimiser(name: str) -> Any:
+    return name
+
+
+def _validation(given: list[str] | None) -> float | list[str] | None:
+    """A number is a share of the text; anything else names files."""
+    if not given:
+        return None
+    if len(given) == 1 and not Path(given[0]).exists():
+        try:
+            return float(given[0])
+        except ValueError:
+            pass
+    return given

@@ -1,0 +1,49 @@
+import itertools
+
+import torch
+
+from clearhead.generate.continuation import Reader, continuations
+from clearhead.generate.sampling import Sampling
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+
+
+def network() -> Transformer:
+    torch.manual_seed(0)
+    made = Transformer(preset("modern", n_vocab=13, n_context=8, n_block=2, n_head=2, d_model=16)).eval()
+    for parameter in made.parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    return made
+
+
+def test_the_window_slides_once_the_context_is_full():
+    """w1…w8 → w9, then w2…w9 → w10: each logit is that of the last eight words read afresh."""
+    made = network()
+    ids = torch.randint(13, (1, 14), generator=torch.Generator().manual_seed(1))
+    reader = Reader(made)
+    for i in range(14):
+        logits = reader.read(ids[:, i : i + 1])
+        afresh = made(ids[:, max(0, i - 7) : i + 1])[:, -1]
+        assert torch.allclose(logits, afresh, atol=1e-4), i
+
+
+def test_a_prompt_longer_than_the_context_counts_by_its_end():
+    made = network()
+    ids = torch.randint(13, (1, 20), generator=torch.Generator().manual_seed(1))
+    assert torch.allclose(Reader(made).read(ids), made(ids[:, -8:])[:, -1], atol=1e-5)
+
+
+def first(count: int, **settings: object) -> list[list[int]]:
+    return list(itertools.islice(continuations(network(), [1, 2], Sampling(1.0), **settings), count))
+
+
+def test_the_same_seed_gives_the_same_words():
+    assert first(20, seed=5) == first(20, seed=5)
+    assert first(20, seed=5) != first(20, seed=6)
+
+
+def test_a_sample_is_the_same_however_many_stand_beside_it():
+    alone = [row[0] for row in first(20, seed=5)]
+    four = first(20, seed=5, samples=4)
+    assert [row[0] for row in four] == alone
+    assert len({tuple(column) for column in zip(*four, strict=True)}) == 4

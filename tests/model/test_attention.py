@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from clearhead.model.attention import Attention, attend, attend_fused, triangle
+from clearhead.model.config import preset
+
+
+@pytest.mark.parametrize("n_shared", [1, 2, 6])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_fused_kernel_computes_the_plain_steps(n_shared, causal, dtype):
+    torch.manual_seed(0)
+    query = torch.randn(3, 6, 9, 8, dtype=dtype)
+    key, value = torch.randn(2, 3, n_shared, 9, 8, dtype=dtype)
+    repeated = (shared.repeat_interleave(6 // n_shared, dim=1) for shared in (key, value))
+    plain = attend(query, *repeated, triangle(9, 9) if causal else None)
+    fused = attend_fused(query, key, value, causal=causal)
+    assert torch.allclose(plain, fused, rtol=0, atol=1e-6 if dtype == torch.float32 else 1e-12)
+
+
+def test_the_fused_kernel_takes_any_mask():
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 2, 4, 7, 8)
+    visible = torch.rand(2, 1, 7, 7) > 0.5
+    visible = visible | torch.eye(7, dtype=torch.bool)
+    assert torch.allclose(
+        attend(query, key, value, visible), attend_fused(query, key, value, visible), rtol=0, atol=1e-6
+    )
+
+
+def test_a_triangle_of_the_last_rows():
+    assert triangle(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
+
+
+@pytest.mark.parametrize("name", ["lecture", "modern"])
+def test_heads_are_projected_as_one_head_is(name):
+    """Head j's queries are x times its own columns of W^Q."""
+    torch.manual_seed(0)
+    config = preset(name, n_vocab=5, n_context=8, n_block=1, n_head=4, n_kv_head=2, d_model=16)
+    attention = Attention(config)
+    x = torch.randn(1, 8, 16)
+    query, key, value = attention.project_heads(x)
+    assert query.shape == (1, 4, 8, 4)
+    assert key.shape == value.shape == (1, 2, 8, 4)
+    own = (x[0] @ attention.query.weight.T)[:, 8:12]
+    if attention.query_norm is not None:
+        own = own / (own.pow(2).mean(-1, keepdim=True) + config.norm_epsilon).sqrt()
+    assert torch.allclose(query[0, 2], own, atol=1e-6)

@@ -1,0 +1,55 @@
+import pytest
+import torch
+
+from clearhead.training.muon import Muon, orthogonalise
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 24), (1, 1, 5)])
+def test_all_directions_become_about_equally_long(shape):
+    torch.manual_seed(0)
+    matrices = torch.randn(shape) * 7
+    made = orthogonalise(matrices, steps=5)
+    lengths = torch.linalg.svdvals(made)
+    assert lengths.min() > 0.3
+    assert lengths.max() < 1.3
+    # The directions themselves stay: the nearest orthogonal matrix has the same ones.
+    left, _, right = torch.linalg.svd(matrices, full_matrices=False)
+    assert ((made * (left @ right)).sum((1, 2)) / made.norm(dim=(1, 2)) > 0.95 * min(shape[1:]) ** 0.5).all()
+
+
+def test_a_batch_is_done_as_each_alone():
+    torch.manual_seed(0)
+    start = [torch.randn(6, 4), torch.randn(4, 6), torch.randn(6, 6), torch.randn(6, 4)]
+    gradients = [torch.randn_like(matrix) for matrix in start]
+
+    def stepped(groups: list[list[int]]) -> list[torch.Tensor]:
+        matrices = [matrix.clone().requires_grad_() for matrix in start]
+        for group in groups:
+            optimiser = Muon([matrices[i] for i in group], lr=0.1)
+            for _ in range(3):
+                for i in group:
+                    matrices[i].grad = gradients[i]
+                optimiser.step()
+        return matrices
+
+    for one, other in zip(stepped([[0, 1, 2, 3]]), stepped([[0], [1], [2], [3]]), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_a_step_moves_by_the_rate_and_decays():
+    matrix = torch.nn.Parameter(torch.eye(4))
+    matrix.grad = torch.eye(4)
+    Muon([matrix], lr=0.1, weight_decay=0.5).step()
+    moved = torch.diagonal(0.95 * torch.eye(4) - matrix.detach())
+    assert torch.allclose(moved, moved[0].expand(4))
+    assert 0.06 < moved[0] < 0.13
+    tall = torch.nn.Parameter(torch.zeros(16, 4))
+    tall.grad = torch.eye(16)[:, :4]
+    Muon([tall], lr=0.1).step()
+    assert torch.allclose(tall[0, 0] / -moved[0], torch.tensor(2.0), atol=0.01)  # √(16/4) as far
+
+
+def test_what_has_no_gradient_stays():
+    matrix = torch.nn.Parameter(torch.eye(4))
+    Muon([matrix], lr=0.1).step()
+    assert torch.equal(matrix, torch.eye(4))

@@ -1,0 +1,65 @@
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.training.muon import Muon
+from clearhead.training.recipe import Recipe, make_optimisers
+
+
+def test_the_rate_climbs_then_falls_to_zero():
+    recipe = Recipe(steps=100, batch_size=4, warmup=10)
+    rates = [recipe.rate(step) for step in range(100)]
+    assert rates[0] == pytest.approx(0.1)
+    assert rates[9] == pytest.approx(0.91)
+    assert rates[50] == pytest.approx(0.5)
+    assert rates[99] == pytest.approx(0.01)
+    assert max(rates) == rates[9]
+
+
+@pytest.mark.parametrize("optimiser", ["muon", "adamw"])
+@pytest.mark.parametrize("preset_name", ["lecture", "modern"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_every_parameter_is_in_one_group_and_only_matrices_decay(optimiser, preset_name, tied):
+    sizes = {"n_vocab": 9, "n_context": 8, "n_block": 2, "n_head": 2, "d_model": 16, "tied": tied}
+    network = Transformer(preset(preset_name, **sizes))
+    optimisers = make_optimisers(network, Recipe(steps=1, batch_size=1, optimiser=optimiser))
+    groups = [group for each in optimisers for group in each.param_groups]
+    grouped = [id(parameter) for group in groups for parameter in group["params"]]
+    assert sorted(grouped) == sorted(id(parameter) for parameter in network.parameters())
+    decayed = {id(p) for group in groups if group["weight_decay"] for p in group["params"]}
+    expected = {
+        id(parameter)
+        for name, parameter in network.named_parameters()
+        if parameter.ndim == 2 and "embedding" not in name and "position" not in name
+    }
+    assert decayed == expected
+    if optimiser == "muon":
+        muon = next(each for each in optimisers if isinstance(each, Muon))
+        assert {id(p) for group in muon.param_groups for p in group["params"]} == expected
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"steps": 0},
+        {"batch_size": 0},
+        {"batch_size": 6, "accumulation": 4},
+        {"optimiser": "sgd"},
+        {"learning_rate": 0.0},
+        {"matrix_rate": float("nan")},
+        {"clip": -1.0},
+    ],
+)
+def test_impossible_recipes_are_refused(settings):
+    with pytest.raises(UserError):
+        Recipe(**{"steps": 10, "batch_size": 4, **settings})
+
+
+def test_rates_are_the_parameters_own():
+    network = Transformer(preset("modern", n_vocab=9, n_context=8, n_block=1, n_head=2, d_model=16))
+    adamw, muon = make_optimisers(network, Recipe(1, 1, learning_rate=0.5, matrix_rate=0.25))
+    assert adamw.param_groups[0]["lr"] == 0.5
+    assert muon.param_groups[0]["lr"] == 0.25
+    assert isinstance(adamw, torch.optim.AdamW)

@@ -1,0 +1,91 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.batches import Batches, windows_for_evaluation
+from clearhead.text.tokens import Tokens
+from clearhead.training.objective import evaluate, next_word_loss
+from clearhead.training.recipe import Recipe
+from clearhead.training.trainer import Trainer
+
+
+def tokens(length: int = 400) -> Tokens:
+    """Counting round and round: easy to learn."""
+    return Tokens.of(np.arange(length) % 7)
+
+
+def trainer(**settings: object) -> Trainer:
+    torch.manual_seed(0)
+    network = Transformer(preset("modern", n_vocab=7, n_context=16, n_block=1, n_head=2, d_model=16))
+    recipe = Recipe(**{"steps": 30, "batch_size": 4, **settings})
+    return Trainer(network, Batches(tokens(), 16, recipe.batch_size, seed=3), recipe)
+
+
+@pytest.mark.parametrize("optimiser", ["muon", "adamw"])
+def test_it_learns(optimiser):
+    records = list(trainer(optimiser=optimiser, learning_rate=0.01))
+    assert [record.step for record in records] == list(range(1, 31))
+    assert records[0].loss == pytest.approx(math.log(7), abs=0.1)
+    assert records[-1].loss < 0.3
+    assert records[-1].tokens == 30 * 4 * 16
+    assert all(record.seconds > 0 and record.gradient_norm > 0 for record in records)
+
+
+def test_the_same_twice_is_the_same_to_the_last_bit():
+    one, other = trainer(), trainer()
+    assert [record.loss for record in one] == [record.loss for record in other]
+    for a, b in zip(one.network.parameters(), other.network.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_accumulation_gathers_the_same_gradient():
+    whole, parts = trainer(steps=3), trainer(steps=3, accumulation=4)
+    for one, other in zip(whole, parts, strict=True):
+        assert one.loss == pytest.approx(other.loss, abs=1e-5)
+        assert one.gradient_norm == pytest.approx(other.gradient_norm, rel=1e-3)
+
+
+def test_the_gradient_is_clipped():
+    it = trainer(clip=1e-3, optimiser="adamw")
+    seen = []
+    it.optimisers[0].register_step_pre_hook(
+        lambda *_: seen.append(math.hypot(*(p.grad.norm().item() for p in it.network.parameters())))
+    )
+    record = it.take_step()
+    assert record.gradient_norm > 1e-2
+    assert seen[0] == pytest.approx(1e-3, rel=1e-2)
+
+
+def test_a_broken_loss_stops_before_the_step():
+    it = trainer()
+    it.network.embedding.weight.data[0] = math.inf
+    before = it.network.final_norm.gain.detach().clone()
+    with pytest.raises(UserError, match="training broke at step 0"):
+        it.take_step()
+    assert torch.equal(it.network.final_norm.gain, before)
+
+
+def test_evaluation_is_the_exact_mean_whatever_the_batch():
+    network = trainer().network.eval()
+    held = Tokens.of(np.random.default_rng(0).integers(0, 7, 77))
+    total = 0.0
+    row = [2, *held[:].tolist()]
+    with torch.no_grad():
+        for start in range(0, 77, 16):
+            window = torch.tensor(row[start : start + 17])
+            logits = network(window[None, :-1])[0].log_softmax(-1)
+            total -= sum(logits[i, token].item() for i, token in enumerate(window[1:]))
+    for batch_size in (1, 3, 100):
+        loss = evaluate(network, windows_for_evaluation(held, 16, batch_size, before=2))
+        assert loss == pytest.approx(total / 77, abs=1e-5)
+    assert not network.training
+
+
+def test_the_loss_is_in_nats():
+    logits = torch.tensor([[[0.0, math.log(3.0)]]])
+    assert next_word_loss(logits, torch.tensor([[1]])).item() == pytest.approx(math.log(4 / 3))
