@@ -65,11 +65,12 @@ def _show_head(model: LanguageModel) -> None:
     tokens = model.tokenizer.pieces(model.tokenizer.encode(SENTENCE))
     out.print(f"\nWhere block {block}, head {head} looks, in hundredths:\n", style="bold")
     out.print(attention_table(tokens, steps.weights))
+    d_head, best = model.config.d_head, scores.max().item()
+    out.print(f"\nEach row is a softmax of q·k/√{d_head} over the tokens up to its own. Of the model's heads")
     out.print(
-        f"\nEach row is a softmax of q·k/√{model.config.d_head} over the tokens up to its own. Of all "
-        f"{scores.numel()} heads this one looks most\nfrom a pronoun to what it stands for: {scores.max():.2f} "
-        f"of its weight, on average over {len(examples)} pronouns in stories\nit never saw.",
+        f"({scores.numel()} in all) this one looks most from a pronoun to what it stands for: {best:.2f} of its"
     )
+    out.print(f"weight, on average over {len(examples)} pronouns in stories it never saw.")
 
 
 def _examples(model: LanguageModel) -> list[tuple[Tensor, int, int]]:

@@ -85,6 +85,13 @@ class Config:
     @property
     def n_parameter(self) -> int:
         """How many numbers training may change."""
+        d = self.d_model
+        ends = self.n_vocab * d * (1 if self.tied else 2) + d * (2 if self.norm == "layer" else 1)
+        ends += self.n_context * d if self.position == "learned" else 0
+        return ends + self.n_block * self.n_parameter_a_block
+
+    @property
+    def n_parameter_a_block(self) -> int:
         d, queries, shared = self.d_model, self.n_head * self.d_head, self.n_kv_head * self.d_head
         norm = d * (2 if self.norm == "layer" else 1)
         attention = d * (queries + 2 * shared) + queries * d
@@ -92,9 +99,7 @@ class Config:
         attention += self.qk_norm * 2 * self.d_head
         feedforward = d * self.d_hidden * (3 if self.gated else 2)
         feedforward += self.feedforward_bias * (self.d_hidden * (2 if self.gated else 1) + d)
-        ends = self.n_vocab * d * (1 if self.tied else 2) + norm
-        ends += self.n_context * d if self.position == "learned" else 0
-        return ends + self.n_block * (2 * norm + attention + feedforward)
+        return 2 * norm + attention + feedforward
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -1,0 +1,20 @@
+"""The demo's run: the embedded stories, and the sizes that a minute on two cores is enough for."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from clearhead.runs.request import Request
+from clearhead.text.corpus import Document
+from clearhead.text.stories import stories
+
+STORIES = 12_000
+
+
+def demo_texts(count: int = STORIES) -> list[Document]:
+    return [Document.of(f"story {i}", story.text) for i, story in enumerate(islice(stories(), count))]
+
+
+def demo_request(**settings: Any) -> Request:
+    return Request(**{"minutes": 1.0, "tokenizer": "bpe", "vocab": 1024, **settings})

@@ -1,0 +1,235 @@
+"""The plan of a run: what the request left open, chosen for the text and by a short measurement of the machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from clearhead.errors import UserError
+from clearhead.model.config import Config, preset
+from clearhead.model.machine import has_fast_bfloat16
+from clearhead.model.transformer import Transformer
+from clearhead.runs.request import Request
+from clearhead.text.batches import Batches
+from clearhead.text.tokens import Tokens
+from clearhead.training.objective import half_precision, next_word_loss
+from clearhead.training.recipe import Recipe
+from clearhead.training.trainer import Trainer
+
+# Blocks, width, heads. Heads of 32 or 64 features open everywhere.
+LADDER = (
+    (2, 32, 1),
+    (2, 64, 2),
+    (3, 64, 2),
+    (4, 64, 2),
+    (4, 96, 3),
+    (4, 128, 4),
+    (6, 128, 4),
+    (6, 192, 6),
+    (6, 256, 8),
+    (6, 384, 6),
+    (8, 512, 8),
+    (12, 768, 12),
+)
+DEFAULT_SIZE = (4, 128, 4)
+DEFAULT_STEPS = 1000
+
+# Measured over budgets of 1 to 150 TFLOP on a megabyte of plays: the lowest loss lies near ten tokens read for
+# each parameter of the blocks, in some 1,500 steps; a model twice too large loses more than one twice too small.
+TOKENS_A_PARAMETER = 8
+BEST_STEPS = 1500
+MOST_PARAMETERS_A_TOKEN = 10  # of the text: beyond, a model only learns it by heart
+
+MEASURED_STEPS = 4
+VALIDATION_SHARE = 0.05  # of the time
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every choice of a run, frozen with it."""
+
+    config: Config
+    recipe: Recipe
+    validations: int  # how often the validation loss is taken, the end included
+    seconds: float | None  # for the whole run, if it was asked for in minutes
+
+    def to_json(self) -> dict[str, Any]:
+        return {"recipe": vars(self.recipe), "validations": self.validations, "seconds": self.seconds}
+
+
+def choose_tokenizer(request: Request, n_bytes: int) -> tuple[str, int | None]:
+    """Bytes for a small text; else words and parts of words, more of them for a longer text."""
+    kind = request.tokenizer or ("byte" if request.vocab is None and n_bytes < 50_000 else "bpe")
+    if kind != "bpe":
+        return kind, request.vocab
+    sizes = ((300_000, 512), (3_000_000, 1024), (30_000_000, 2048))
+    return kind, request.vocab or next((size for least, size in sizes if n_bytes < least), 4096)
+
+
+def make_plan(
+    request: Request, tokens: Tokens, n_validation: int, n_vocab: int, device: torch.device, left: float | None
+) -> Plan:
+    """Choose size, batch, precision and steps. `left` is how many seconds the run may still take."""
+    if left is None:
+        return _plan_steps(request, tokens, n_vocab, device)
+    size = (request.blocks, request.width, request.heads)
+    start = time.perf_counter()
+    chosen: tuple[Config, Measure] | None = None
+    for blocks, width, heads in LADDER if None in size else (DEFAULT_SIZE,):
+        try:
+            config = _config(request, tokens, n_vocab, blocks, width, heads)
+        except UserError:
+            if chosen is None and (blocks, width, heads) == LADDER[-1]:
+                raise
+            continue  # the sizes asked for do not fit this rung
+        measure = Measure.take(request, config, tokens, device)
+        inside = config.n_block * config.n_parameter_a_block
+        enough = left / measure.seconds_a_token >= TOKENS_A_PARAMETER * inside
+        if chosen is None or (enough and inside <= MOST_PARAMETERS_A_TOKEN * len(tokens)):
+            chosen = config, measure
+        if not enough or time.perf_counter() - start > 0.1 * left:
+            break
+    if chosen is None:
+        config = _config(request, tokens, n_vocab, *DEFAULT_SIZE)
+        chosen = config, Measure.take(request, config, tokens, device)
+    return _plan_time(request, tokens, n_validation, device, left - (time.perf_counter() - start), *chosen)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a training step costs here, in the faster of the precisions that the device is good at."""
+
+    seconds_a_token: float
+    seconds_a_token_read: float  # without learning, as in validation
+    bfloat16: bool
+
+    @classmethod
+    def take(cls, request: Request, config: Config, tokens: Tokens, device: torch.device) -> Measure:
+        precisions = (False, True) if has_fast_bfloat16(device) else (False,)
+        return min(
+            (cls._take(request, config, tokens, device, bfloat16) for bfloat16 in precisions),
+            key=lambda measure: measure.seconds_a_token,
+        )
+
+    @classmethod
+    def _take(
+        cls, request: Request, config: Config, tokens: Tokens, device: torch.device, bfloat16: bool
+    ) -> Measure:
+        network = Transformer(config).to(device)
+        rows = request.batch or _rows(config, 1024)
+        recipe = _recipe(request, MEASURED_STEPS + 2, rows, bfloat16)
+        trainer = Trainer(network, Batches(tokens, config.n_context, rows, seed=request.seed), recipe)
+        inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
+
+        def read() -> None:
+            with torch.no_grad(), half_precision(device, bfloat16):
+                next_word_loss(network(inputs), inputs).item()
+
+        step = _least_seconds(trainer.take_step)
+        network.eval()
+        return cls(step / inputs.numel(), _least_seconds(read) / inputs.numel(), bfloat16)
+
+
+def _least_seconds(work: Callable[[], object]) -> float:
+    """Of a few times, the shortest: what disturbs a machine only ever adds."""
+    work()
+    seconds = []
+    for _ in range(MEASURED_STEPS):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return float(np.median(seconds))
+
+
+def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.device) -> Plan:
+    config = _config(request, tokens, n_vocab, *DEFAULT_SIZE)
+    steps = request.steps or DEFAULT_STEPS
+    rows = request.batch or _rows(config, 1024)
+    config = _with_dropout(request, config, steps * rows * config.n_context, tokens)
+    recipe = _recipe(request, steps, rows, has_fast_bfloat16(device))
+    return Plan(config, recipe, validations=min(steps, 5), seconds=None)
+
+
+def _plan_time(
+    request: Request,
+    tokens: Tokens,
+    n_validation: int,
+    device: torch.device,
+    left: float,
+    config: Config,
+    measure: Measure,
+) -> Plan:
+    validation = n_validation * measure.seconds_a_token_read
+    validations = int(np.clip(VALIDATION_SHARE * left / max(validation, 1e-6), 1, 10))
+    total = max(0.0, left - validations * validation) / measure.seconds_a_token
+    rows = request.batch or _rows(config, total / BEST_STEPS)
+    steps = max(1, round(total / (rows * config.n_context)))
+    config = _with_dropout(request, config, total, tokens)
+    return Plan(config, _recipe(request, steps, rows, measure.bfloat16), validations, seconds=left)
+
+
+def _config(request: Request, tokens: Tokens, n_vocab: int, blocks: int, width: int, heads: int) -> Config:
+    width = request.width or (_round(width, request.heads) if request.heads else width)
+    heads = request.heads or (heads if width % heads == 0 and not request.width else _heads(width))
+    context = request.context or min(128 if width < 256 else 256, _fitting_context(tokens))
+    return preset(
+        request.preset,
+        n_vocab=n_vocab,
+        n_context=context,
+        n_block=request.blocks or blocks,
+        n_head=heads,
+        n_kv_head=request.kv_heads or 0,
+        d_model=width,
+        dropout=request.dropout or 0.0,
+    )
+
+
+def _heads(width: int) -> int:
+    """Heads of 32 features, or of 64 in a wide model, where that divides the width."""
+    size = 32 if width < 384 else 64
+    return width // size if width % size == 0 else 1
+
+
+def _round(width: int, multiple: int) -> int:
+    return max(1, round(width / multiple)) * multiple
+
+
+def _fitting_context(tokens: Tokens) -> int:
+    """A power of two of which the text holds at least eight."""
+    return max(8, 2 ** int(np.log2(max(8, len(tokens) / 8))))
+
+
+def _rows(config: Config, batch_tokens: float) -> int:
+    """So many windows that a step reads about this many tokens, at least 1,024: a power of two."""
+    return max(1, 2 ** round(np.log2(max(1024.0, min(batch_tokens, 2**16)) / config.n_context)))
+
+
+def _with_dropout(request: Request, config: Config, total: float, tokens: Tokens) -> Config:
+    """The more often the text is read again, the more is left out."""
+    if request.dropout is not None:
+        return config
+    epochs = total / len(tokens)
+    dropout = next((share for most, share in ((8, 0.0), (16, 0.1), (40, 0.2)) if epochs < most), 0.3)
+    return replace(config, dropout=dropout)
+
+
+def _recipe(request: Request, steps: int, rows: int, bfloat16: bool) -> Recipe:
+    recipe = Recipe(
+        steps=steps,
+        batch_size=rows,
+        accumulation=request.accumulation,
+        optimiser=request.optimiser,
+        warmup=min(20, max(1, steps // 10)),
+        bfloat16=bfloat16,
+        seed=request.seed,
+    )
+    if request.learning_rate is None:
+        return recipe
+    if request.optimiser == "muon":
+        return replace(recipe, matrix_rate=request.learning_rate)
+    return replace(recipe, learning_rate=request.learning_rate)

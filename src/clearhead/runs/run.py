@@ -1,0 +1,217 @@
+"""A training run: from documents to a language model, one record a step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clearhead.errors import UserError
+from clearhead.files import home
+from clearhead.formats.folder import check_free, check_room
+from clearhead.language_model import LanguageModel
+from clearhead.model.machine import pick_device
+from clearhead.model.transformer import Transformer
+from clearhead.runs.plan import Plan, choose_tokenizer, make_plan
+from clearhead.runs.request import Request
+from clearhead.text.batches import Batches, windows_for_evaluation
+from clearhead.text.corpus import Document, documents, measure
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import Tokens, tokenize
+from clearhead.training.objective import evaluate
+from clearhead.training.trainer import Record, Trainer
+
+LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
+LARGEST_TOKENIZER_TEXT = 32_000_000  # bytes that a tokenizer is trained on
+# Where in a timed run the number of steps is set anew from the time they really take.
+LOOKS = (0.05, 0.3, 0.6, 0.85)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands after a step."""
+
+    record: Record
+    steps: int  # in all
+    loss: float  # of the last steps, smoothed
+    seconds_a_step: float  # likewise
+    seconds: float  # since the run began
+    validation: float | None  # the loss over the whole validation text, where it was taken
+
+
+class Smooth:
+    """A running mean that forgets: of the first few numbers their mean, later of about the last twenty."""
+
+    def __init__(self) -> None:
+        self.mean, self.count = 0.0, 0
+
+    def __call__(self, number: float) -> float:
+        self.count += 1
+        self.mean += (number - self.mean) / min(self.count, 20)
+        return self.mean
+
+
+class Run:
+    """Prepared when made; trains as it is iterated over; `model` is the model as it stands."""
+
+    def __init__(self, texts: Sequence[Document], request: Request, cache: Path | None = None) -> None:
+        self.start = time.perf_counter()
+        self.request = request
+        self.device = pick_device(request.device)
+        cache = cache or home() / "tokens"
+        self.text_sha256, n_bytes = measure(texts)
+        self.tokenizer = _train_tokenizer(texts, request, n_bytes)
+        self.tokens, self.validation = _split(texts, request, self.tokenizer, cache, n_bytes)
+        left = None if request.minutes is None else 60 * request.minutes - self.seconds
+        torch.manual_seed(request.seed)
+        n_vocab = self.tokenizer.n_vocab
+        self.plan: Plan = make_plan(
+            request, self.tokens, len(self.validation), n_vocab, self.device, left
+        )
+        torch.manual_seed(request.seed)
+        network = Transformer(self.plan.config).to(self.device)
+        self.model = LanguageModel(network, self.tokenizer)
+        batches = Batches(
+            self.tokens, self.plan.config.n_context, self.plan.recipe.batch_size, seed=request.seed
+        )
+        self.trainer = Trainer(network, batches, self.plan.recipe)
+        self.seconds_a_validation = 0.0
+        self.losses: list[float] = []  # validation losses, the last one the newest
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.perf_counter() - self.start
+
+    def __iter__(self) -> Iterator[Progress]:
+        looks = list(LOOKS)
+        trained, loss, pace = 0.0, Smooth(), Smooth()
+        while self.trainer.step < self.trainer.recipe.steps:
+            self.model.network.train()
+            record = self.trainer.take_step()
+            trained += record.seconds
+            if looks and self.request.minutes and record.step >= looks[0] * self.trainer.recipe.steps:
+                looks.pop(0)
+                self._set_steps(record.step, trained / record.step)
+            validation = self.validate() if self._is_due(record.step) else None
+            steps = self.trainer.recipe.steps
+            yield Progress(
+                record, steps, loss(record.loss), pace(record.seconds), self.seconds, validation
+            )
+        self.finish()
+
+    def finish(self) -> None:
+        """Write down in the model how it was trained; called at the end, or where training was stopped."""
+        self.model.network.eval()
+        self.model.training = self.describe()
+
+    def validate(self) -> float:
+        """The loss over the whole validation text."""
+        began = time.perf_counter()
+        before = int(self.tokens[len(self.tokens) - 1 :][0])
+        windows = windows_for_evaluation(
+            self.validation, self.plan.config.n_context, self.plan.recipe.batch_size, before
+        )
+        loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16)
+        self.losses.append(loss)
+        self.seconds_a_validation = time.perf_counter() - began
+        return loss
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            **self.plan.to_json(),
+            "preset": self.request.preset,
+            "steps_done": self.trainer.step,
+            "text_sha256": self.text_sha256,
+            "tokens": len(self.tokens),
+            "validation_tokens": len(self.validation),
+            "validation_loss": self.losses[-1] if self.losses else None,
+        }
+
+    def _is_due(self, step: int) -> bool:
+        """At equal distances, and at the end."""
+        steps, validations = self.trainer.recipe.steps, self.plan.validations
+        return step * validations // steps > (step - 1) * validations // steps
+
+    def _set_steps(self, done: int, seconds_a_step: float) -> None:
+        """As many more as fit into the time left, less what the coming validations take."""
+        assert self.request.minutes is not None
+        coming = max(1, self.plan.validations - len(self.losses))
+        left = 60 * self.request.minutes - self.seconds - coming * self.seconds_a_validation
+        steps = done + max(1, round(left / seconds_a_step))
+        self.trainer.recipe = replace(self.trainer.recipe, steps=steps)
+        self.plan = replace(self.plan, recipe=self.trainer.recipe)
+
+
+def train(
+    sources: str | Path | Sequence[str | Path], out: str | Path | None = None, **settings: Any
+) -> LanguageModel:
+    """Train a model on your text: a file, a folder, a pattern, or several. With `out`, save it there.
+
+    Settings are those of `Request`: minutes or steps, preset, blocks, heads, width, context, tokenizer, …
+    """
+    if out is not None:
+        check_free(Path(out))
+    given = [sources] if isinstance(sources, str | Path) else sources
+    run = Run(list(documents(given)), with_time(Request(**settings)))
+    if out is not None:
+        check_room(Path(out), run.plan.config)
+    for _ in run:
+        pass
+    if out is not None:
+        run.model.save(out)
+    return run.model
+
+
+def with_time(request: Request, minutes: float = 3) -> Request:
+    """Three minutes, for one who said nothing of time."""
+    return replace(request, minutes=minutes) if request.minutes is None and request.steps is None else request
+
+
+def _train_tokenizer(texts: Sequence[Document], request: Request, n_bytes: int) -> Tokenizer:
+    kind, n_vocab = choose_tokenizer(request, n_bytes)
+    pieces = (piece for document in texts for piece in document.pieces())
+    if kind != "bpe":
+        return Tokenizer.train(kind, pieces, n_vocab)
+    # Not from the validation text; and of a long text the beginning is enough.
+    most = min((1 - _fraction(request, n_bytes)) * n_bytes, LARGEST_TOKENIZER_TEXT)
+    return Tokenizer.train(kind, _until(pieces, most), n_vocab)
+
+
+def _until(pieces: Iterable[str], n_bytes: float) -> Iterator[str]:
+    """The pieces that lie within the first so many bytes, the last one cut."""
+    for piece in pieces:
+        encoded = piece.encode()
+        yield encoded[: int(n_bytes)].decode(errors="ignore")
+        n_bytes -= len(encoded)
+        if n_bytes <= 0:
+            return
+
+
+def _fraction(request: Request, n_bytes: int) -> float:
+    """How much of the text's end is for validation."""
+    if isinstance(request.validation, float):
+        return request.validation
+    if request.validation is not None:
+        return 0.0
+    return min(0.1, LARGEST_VALIDATION / n_bytes)
+
+
+def _split(
+    texts: Sequence[Document], request: Request, tokenizer: Tokenizer, cache: Path, n_bytes: int
+) -> tuple[Tokens, Tokens]:
+    """Tokens to train on, and to validate on."""
+    tokens = tokenize(texts, tokenizer, cache)
+    if request.validation is None or isinstance(request.validation, float):
+        training, validation = tokens.split(_fraction(request, n_bytes))
+    else:
+        # Both begin and end with the end token; of the second's, the first is the one that goes before.
+        training = tokens
+        validation = tokenize(documents(request.validation), tokenizer, cache).part(1)
+    if not len(validation):
+        raise UserError("no text is left for validation: give more text, or a larger --validation")
+    return training, validation

@@ -1,0 +1,149 @@
+"""The command line as a user meets it, in this process (fast) and in one of its own (real)."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+
+import pytest
+
+from clearhead.cli import run
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path, tmp_path_factory, monkeypatch):
+    """The folder the command is run in, and a temporary folder whose leavings can be seen."""
+    monkeypatch.chdir(tmp_path)
+    temporary = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    return tmp_path
+
+
+@pytest.fixture
+def tree(tmp_path, home):
+    """Everything that lies in the working, temporary and home folders, but for the cache of tokens."""
+
+    def look():
+        found = {}
+        for root in (tmp_path, tempfile.gettempdir(), home):
+            for folder, _, files in os.walk(root):
+                if folder.startswith(str(home / "tokens" / "")) and "/." not in folder:
+                    continue
+                found[folder] = None
+                for name in files:
+                    with open(os.path.join(folder, name), "rb") as file:
+                        found[os.path.join(folder, name)] = hashlib.file_digest(file, "sha256").digest()
+        found.pop(str(home / "tokens"), None)
+        return found
+
+    return look
+
+
+@pytest.fixture
+def clearhead(capsys):
+    """Run a command in this process."""
+
+    def call(*arguments):
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        return Result(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def process():
+    """Run a command in a process of its own."""
+
+    def call(*arguments, **environment):
+        done = subprocess.run(
+            [sys.executable, "-m", "clearhead", *map(str, arguments)],
+            capture_output=True,
+            encoding="utf-8",
+            env={**os.environ, **environment},
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+@pytest.fixture
+def refused(clearhead, tree):
+    """Run a command that is the user's mistake, and give the one line that says so."""
+
+    def call(*arguments, words=(), through=clearhead):
+        before = tree()
+        result = through(*arguments)
+        assert result.code == 2, result
+        assert result.out == ""
+        assert result.err.startswith("clearhead: "), result.err
+        assert result.err.count("\n") == 1, result.err
+        assert result.err.endswith("\n")
+        assert "Traceback" not in result.err
+        assert tree() == before
+        for word in words:
+            assert str(word) in result.err, f"{word!r} is not in: {result.err}"
+        return result.err
+
+    return call
+
+
+@pytest.fixture
+def gpt2_folder(trained, tmp_path):
+    """A GPT-2 that knows nothing, with the trained model's tokenizer."""
+    config = preset(
+        "gpt2", n_vocab=trained.tokenizer.n_vocab, n_context=16, n_block=2, n_head=4, d_model=16
+    )
+    LanguageModel(Transformer(config), trained.tokenizer).save(tmp_path / "gpt2")
+    return tmp_path / "gpt2"
+
+
+@pytest.fixture
+def change_json():
+    """Set keys of a JSON file, and leave others out."""
+
+    def change(path, without=(), **settings):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        document.update(settings)
+        for name in without:
+            del document[name]
+        path.write_text(json.dumps(document), encoding="utf-8")
+
+    return change
+
+
+@pytest.fixture
+def disk(tmp_path_factory):
+    """Mount a real small disk, where that is allowed."""
+    mounted = []
+
+    def mount(size, *, read_only=False):
+        folder = tmp_path_factory.mktemp("disk")
+        options = f"size={size}" + (",ro" if read_only else "")
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=10)
+        except (OSError, subprocess.SubprocessError) as error:
+            pytest.skip(f"no small disk can be mounted here: {error}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=True, timeout=10)

@@ -1,0 +1,146 @@
+"""Where a model cannot be saved: refused before training, or kept elsewhere after it."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from clearhead.cli import train as command
+from clearhead.errors import UserError
+from clearhead.formats import folder as model_folder
+from clearhead.language_model import load
+
+SMALL = ("--steps", 2, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 16, "--tokenizer", "char")
+
+
+@pytest.mark.parametrize("kept", [None, "config.json", "model.safetensors"])
+def test_a_folder_that_holds_a_model(kept, refused, story_file, copied_model):
+    """Also where only its most precious parts are left."""
+    for path in copied_model.iterdir():
+        if kept not in (None, path.name):
+            path.unlink()
+    words = ["model already holds a model", "--out"]
+    refused("train", story_file, "--out", "model", *SMALL, words=words)
+    refused("demo", "--out", "model", words=words)
+
+
+def test_a_folder_that_is_a_file(refused, story_file, tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    for folder in ("notes", "notes/model", "notes/deep/model"):
+        refused("train", story_file, "--out", folder, *SMALL, words=["notes", "file", "--out"])
+    refused("demo", "--out", "notes", words=["notes is a file", "--out"])
+
+
+def test_a_folder_without_a_name(refused, story_file):
+    """What a shell gives for a variable that is not set must not mean the folder one is in."""
+    refused("train", story_file, "--out", "", *SMALL, words=["--out"])
+
+
+def test_a_folder_whose_name_is_too_long(refused, story_file):
+    refused("train", story_file, "--out", "a" * 300, *SMALL, words=["aaa", "choose another"])
+
+
+def test_a_disk_without_room_is_refused_before_training(refused, story_file, disk):
+    folder = disk("200k")
+    words = [f"no space left in {folder / 'model'}", "MB", "choose another folder"]
+    refused("train", story_file, "--out", folder / "model", *SMALL, words=words)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_disk_that_cannot_be_written_is_refused_before_training(refused, story_file, disk):
+    folder = disk("8m", read_only=True)
+    refused("train", story_file, "--out", folder / "model", *SMALL, words=[folder, "cannot be written"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_refused_before_training(refused, story_file, tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    refused("train", story_file, "--out", "locked/model", *SMALL, words=["locked", "cannot be written"])
+
+
+def test_a_disk_that_fills_up_while_training_loses_nothing(clearhead, story_file, disk, monkeypatch, tree):
+    folder = disk("8m")
+    train = command.follow
+
+    def fill_then_train(run):
+        with (folder / "filler").open("wb") as file:
+            while os.statvfs(folder).f_bavail:
+                try:
+                    file.write(bytes(2**12))
+                    file.flush()
+                except OSError:
+                    break
+        return train(run)
+
+    monkeypatch.setattr(command, "follow", fill_then_train)
+    result = clearhead("train", story_file, "--out", folder / "model", *SMALL)
+    assert result.code == 0, result.err
+    assert f"clearhead: no space left in {folder / 'model'}" in result.err
+    assert [path.name for path in folder.iterdir()] == ["filler"]
+    saved = re.search(r"^saved to (\S+);", result.err, re.MULTILINE)
+    assert saved is not None
+    assert not saved[1].startswith(str(folder))
+    assert load(saved[1]).generate("The", tokens=3)
+
+
+def test_a_disk_that_fills_up_while_saving_leaves_nothing_half_done(trained, disk):
+    """Whatever room is left, the folder holds a whole model or none."""
+    folder = disk("4m")
+    needed = 4 * trained.plan.config.n_parameter
+    outcomes = set()
+    for room in (0, 2**12, needed // 2, needed + 2**12, needed + 2**14, needed + 2**17):
+        filler = folder / "filler"
+        with filler.open("wb") as file:
+            file.write(bytes(os.statvfs(folder).f_bavail * os.statvfs(folder).f_bsize - room))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(model_folder, "check_room", lambda *_: None)
+            try:
+                trained.model.save(folder / "model")
+            except UserError as error:
+                assert "no space left" in str(error)  # noqa: PT017
+                outcomes.add("refused")
+                with pytest.raises(UserError, match="is no model|no such folder"):
+                    load(folder / "model")
+            else:
+                outcomes.add("saved")
+                load(folder / "model")
+        for path in [*(folder / "model").glob("*"), *(folder / "model").glob(".*")]:
+            assert not path.name.startswith(".")
+            path.unlink()
+        filler.unlink()
+    assert outcomes == {"refused", "saved"}
+
+
+def test_a_home_that_cannot_be_written_says_which_setting_moves_it(
+    refused, story_file, tmp_path, monkeypatch
+):
+    (tmp_path / "notes").write_text("mine")
+    monkeypatch.setenv("CLEARHEAD_HOME", str(tmp_path / "notes"))
+    refused("train", story_file, *SMALL, words=["notes", "CLEARHEAD_HOME"])
+
+
+def test_a_default_folder_is_never_one_that_is_there(clearhead, story_file, tmp_path):
+    for expected in ("stories", "stories-2"):
+        result = clearhead("train", story_file, *SMALL)
+        assert f"saved to {Path('runs') / expected}" in result.err
+        assert (tmp_path / "runs" / expected / "config.json").exists()
+
+
+def test_a_default_folder_for_a_pattern_has_a_plain_name(clearhead, story_text, tmp_path):
+    (tmp_path / "a.txt").write_text(story_text)
+    assert clearhead("train", "*.txt", *SMALL).code == 0
+    [folder] = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(r"[\w-]+", folder.name), folder.name
+
+
+def test_ctrl_c_before_training_saves_nothing(clearhead, story_file, monkeypatch, tree):
+    def interrupt(run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "show_plan", interrupt)
+    before = tree()
+    result = clearhead("train", story_file, *SMALL)
+    assert (result.code, result.out) == (130, "")
+    assert result.err == "clearhead: stopped; nothing was saved\n"
+    assert tree() == before

@@ -1,0 +1,113 @@
+"""Options that make no sense: one line that names the option or the value, before anything is made."""
+
+import pytest
+
+TRAIN = [
+    (["--steps", "0"], ["steps = 0", "at least 1"]),
+    (["--steps", "-3"], ["steps = -3"]),
+    (["--steps", "ten"], ["--steps", "'ten'"]),
+    (["--steps"], ["--steps"]),
+    (["--minutes", "-1"], ["minutes = -1", "above 0"]),
+    (["--minutes", "0"], ["minutes = 0", "above 0"]),
+    (["--minutes", "nan"], ["minutes = nan"]),
+    (["--minutes", "inf"], ["minutes = inf"]),
+    (["--minutes", "1", "--steps", "5"], ["minutes and steps", "one of them"]),
+    (["--preset", "foo"], ["'foo'", "lecture, gpt2, modern"]),
+    (["--tokenizer", "foo"], ["'foo'", "char, byte, bpe"]),
+    (["--width", "33", "--heads", "2"], ["33", "2 heads", "32", "34"]),
+    (["--width", "33", "--heads", "2", "--blocks", "1"], ["33", "2 heads", "32", "34"]),
+    (["--width", "33", "--heads", "2", "--steps", "5"], ["33", "2 heads", "32", "34"]),
+    (["--heads", "2", "--kv-heads", "3"], ["2 heads", "3 key-value heads"]),
+    (["--width", "9", "--heads", "3"], ["d_head = 3", "even"]),
+    (["--vocab", "10"], ["10", "257"]),
+    (["--vocab", "99999999"], ["99999999", "257"]),
+    (["--vocab", "300", "--tokenizer", "char"], ["300", "only bpe"]),
+    (["--dropout", "2"], ["dropout = 2"]),
+    (["--dropout", "1"], ["dropout = 1"]),
+    (["--dropout", "-0.1", "--steps", "5"], ["dropout = -0.1"]),
+    (["--dropout", "nan"], ["dropout = nan"]),
+    (["--learning-rate", "nan", "--steps", "5"], ["rate = nan"]),
+    (["--learning-rate", "0", "--steps", "5"], ["rate = 0"]),
+    (["--optimiser", "sgd", "--steps", "5"], ["'sgd'", "muon, adamw"]),
+    (["--accumulation", "0", "--steps", "5"], ["accumulation = 0"]),
+    (["--accumulation", "3", "--batch", "8", "--steps", "5"], ["8", "3 equal parts"]),
+    (["--batch", "0"], ["batch = 0"]),
+    (["--blocks", "0"], ["blocks = 0"]),
+    (["--heads", "-1"], ["heads = -1"]),
+    (["--kv-heads", "0"], ["kv_heads = 0"]),
+    (["--width", "0"], ["width = 0"]),
+    (["--context", "0"], ["context = 0"]),
+    (["--validation", "0"], ["validation = 0", "between 0 and 1"]),
+    (["--validation", "1.5"], ["validation = 1.5"]),
+    (["--validation", "nan"], ["validation = nan"]),
+    (["--validation", "0.9999", "--steps", "5"], ["give more text"]),
+    (["--seed", "-1"], ["seed = -1"]),
+    (["--seed", "99999999999"], ["seed = 99999999999"]),
+    (["--device", "nowhere"], ["'nowhere'", "cpu"]),
+    (["--device", "cuda:99"], ["'cuda:99'", "cpu"]),
+    (["--nonsense"], ["--nonsense", "clearhead --help"]),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), TRAIN, ids=lambda value: " ".join(value))
+def test_train_refuses(options, words, refused, story_file):
+    refused("train", story_file, "--out", "model", *options, words=words)
+
+
+GENERATE = [
+    (["--temperature", "-1"], ["temperature = -1"]),
+    (["--temperature", "nan"], ["temperature = nan"]),
+    (["--temperature", "inf"], ["temperature = inf"]),
+    (["--temperature", "hot"], ["--temperature", "'hot'"]),
+    (["--top-k", "0"], ["top_k = 0", "at least 1"]),
+    (["--top-p", "2"], ["top_p = 2"]),
+    (["--top-p", "0"], ["top_p = 0"]),
+    (["--top-p", "nan"], ["top_p = nan"]),
+    (["--min-p", "-1"], ["min_p = -1"]),
+    (["--min-p", "nan"], ["min_p = nan"]),
+    (["--repetition-penalty", "0"], ["repetition_penalty = 0"]),
+    (["--repetition-penalty", "nan"], ["repetition_penalty = nan"]),
+    (["--samples", "0"], ["samples = 0", "at least 1"]),
+    (["--samples", "0", "--json"], ["samples = 0"]),
+    (["--tokens", "0"], ["tokens = 0", "at least 1"]),
+    (["--tokens", "-5", "--samples", "2"], ["tokens = -5"]),
+    (["--seed", "-1"], ["seed = -1"]),
+    (["--device", "nowhere"], ["'nowhere'", "cpu"]),
+    (["--nonsense"], ["--nonsense", "clearhead --help"]),
+    (["and", "more"], ["more", "clearhead --help"]),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), GENERATE, ids=lambda value: " ".join(value))
+def test_generate_refuses(options, words, refused, model_folder):
+    refused("generate", model_folder, "The", *options, words=words)
+
+
+@pytest.mark.parametrize("temperature", [1e-6, 1e-30, 1e-45, 1e-300])
+def test_a_temperature_near_nothing_takes_the_likeliest(temperature, clearhead, model_folder):
+    given = ("generate", model_folder, "The", "--tokens", 20, "--temperature")
+    nearly, likeliest = clearhead(*given, temperature), clearhead(*given, 0)
+    assert nearly.code == 0, nearly.err
+    assert nearly.out == likeliest.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["trian"], ["trian", "clearhead --help"]),
+        (["--nonsense"], ["--nonsense", "clearhead --help"]),
+        (["train"], ["TEXT", "clearhead --help"]),
+        (["eval", "model"], ["TEXT", "clearhead --help"]),
+        (["generate"], ["MODEL", "clearhead --help"]),
+        (["eval", "model", "text", "--device"], ["--device"]),
+        (["demo", "--minutes", "-1"], ["minutes = -1"]),
+        (["demo", "--minutes", "nan"], ["minutes = nan"]),
+        (["demo", "--seed", "-1"], ["seed = -1"]),
+        (["demo", "--device", "nowhere"], ["'nowhere'", "cpu"]),
+        (["demo", "again"], ["again"]),
+        (["models", "nowhere"], ["no such folder: nowhere"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_the_rest_refuses(arguments, words, refused):
+    refused(*arguments, words=words)

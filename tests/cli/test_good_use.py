@@ -1,0 +1,221 @@
+"""What each command prints when all is well."""
+
+import json
+import math
+import re
+
+import pytest
+import torch
+
+from clearhead.cli import demo as demo_command
+from clearhead.language_model import load
+from clearhead.text.corpus import documents
+
+SMALL = ("--steps", 5, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 32, "--tokenizer", "char")
+
+
+def test_train_prints_its_plan_and_progress_beside_one_json_document(clearhead, story_file, tmp_path):
+    result = clearhead("train", story_file, "--out", "model", "--json", *SMALL)
+    assert result.code == 0, result.err
+    summary = json.loads(result.out)
+    model = load(tmp_path / "model")
+    assert summary["out"] == "model"
+    assert summary["steps_done"] == 5
+    assert summary["config"] == model.config.to_json()
+    assert summary["parameters"] == model.config.n_parameter
+    assert summary["validation_loss"] == model.training["validation_loss"] > 0
+    assert summary["recipe"]["steps"] == 5
+    for row in ("text", "tokenizer", "model", "training", "machine"):
+        assert re.search(rf"^{row} +\S", result.err, re.MULTILINE), result.err
+    assert re.search(r"^step 5/5   loss \d+\.\d{3}   validation \d+\.\d{4} .* tokens/s", result.err, re.MULTILINE)
+    assert "saved to model; try: clearhead generate model" in result.err
+    assert "\x1b" not in result.err
+
+
+def test_train_without_json_keeps_standard_output_empty(clearhead, story_file):
+    result = clearhead("train", story_file, *SMALL)
+    assert (result.code, result.out) == (0, "")
+
+
+def test_generate_gives_the_same_text_for_the_same_seed(clearhead, model_folder, model):
+    given = ("generate", model_folder, "The", "--tokens", 30, "--seed")
+    one, same, other = clearhead(*given, 1), clearhead(*given, 1), clearhead(*given, 2)
+    assert (one.code, one.err) == (0, "")
+    assert one.out == same.out == "The" + model.generate("The", tokens=30, seed=1) + "\n"
+    assert one.out != other.out
+
+
+def test_generate_without_a_prompt_starts_a_document(clearhead, model_folder, model):
+    result = clearhead("generate", model_folder, "--tokens", 30)
+    assert result.out == model.generate(tokens=30) + "\n"
+
+
+def test_generate_several(clearhead, model_folder, model):
+    texts = model.generate("The", tokens=20, seed=3, samples=3)
+    given = ("generate", model_folder, "The", "--tokens", 20, "--seed", 3, "--samples", 3)
+    assert clearhead(*given).out == "".join(f"--- {i}\nThe{text}\n" for i, text in enumerate(texts))
+    document = json.loads(clearhead(*given, "--json").out)
+    assert document["texts"] == texts
+    assert (document["prompt"], document["seed"], document["tokens"]) == ("The", 3, 20)
+    assert document["temperature"] == 0.8
+
+
+def test_generate_prints_exactly_what_the_model_wrote(clearhead, story_text, tmp_path):
+    """Tabs, carriage returns and spaces at the end of long lines are text too."""
+    (tmp_path / "code.txt").write_bytes(b"a\tb  \r\n\x0c" * 400)
+    assert clearhead("train", "code.txt", "--out", "code", *SMALL[2:], "--steps", 60).code == 0
+    model = load("code")
+    text = model.generate("a", tokens=300, temperature=0)
+    assert "\t" in text
+    assert "\r" in text
+    assert clearhead("generate", "code", "a", "--tokens", 300, "--temperature", 0).out == f"a{text}\n"
+    several = clearhead("generate", "code", "a", "--tokens", 300, "--temperature", 0, "--samples", 2)
+    assert several.out == f"--- 0\na{text}\n--- 1\na{text}\n"
+
+
+def test_generate_stops_where_told(clearhead, model_folder):
+    result = clearhead("generate", model_folder, "The", "--stop", "e", "--tokens", 200)
+    assert "e" not in result.out.removeprefix("The")
+
+
+def losses_by_hand(model, texts):
+    """The surprise at every token after the first end token, window by window."""
+    ids = [model.tokenizer.end_id]
+    for text in texts:
+        ids += [*model.tokenizer.encode(text), model.tokenizer.end_id]
+    losses, T = [], model.config.n_context
+    for start in range(0, len(ids) - 1, T):
+        window = torch.tensor(ids[start : start + T + 1])
+        with torch.no_grad():
+            logits = model.network(window[None, :-1])[0].double()
+        losses += (logits.logsumexp(-1) - logits.gather(1, window[1:, None])[:, 0]).tolist()
+    return losses
+
+
+def test_eval_figures_are_exact(clearhead, model_folder, model, tmp_path):
+    texts = ["Anna had a kite. " * 30, "The fox ran."]
+    for name, text in zip("ab", texts, strict=True):
+        (tmp_path / f"{name}.txt").write_text(text)
+    result = clearhead("eval", model_folder, "a.txt", "b.txt", "--json")
+    assert (result.code, result.err) == (0, "")
+    figures = json.loads(result.out)
+    losses = losses_by_hand(model, texts)
+    mean, n_bytes = sum(losses) / len(losses), sum(map(len, texts))
+    assert (figures["tokens"], figures["bytes"]) == (len(losses), n_bytes)
+    assert figures["loss"] == pytest.approx(mean, rel=1e-6)
+    assert figures["perplexity"] == pytest.approx(math.exp(mean), rel=1e-5)
+    assert figures["bits_per_byte"] == pytest.approx(sum(losses) / math.log(2) / n_bytes, rel=1e-6)
+    evaluation = model.evaluate(list(documents(["a.txt", "b.txt"])))
+    assert figures["loss"] == evaluation.loss
+    assert figures["bits_per_byte"] == evaluation.bits_per_byte
+
+
+def test_eval_in_words(clearhead, model_folder, model, story_file):
+    evaluation = model.evaluate(list(documents([story_file])))
+    lines = clearhead("eval", model_folder, story_file).out.splitlines()
+    assert lines == [
+        f"loss            {evaluation.loss:.4f} nats a token",
+        f"perplexity      {evaluation.perplexity:.2f}",
+        f"bits per byte   {evaluation.bits_per_byte:.4f}",
+        f"over            {evaluation.tokens:,} tokens, {evaluation.bytes:,} bytes",
+    ]
+
+
+def test_models_lists_what_train_saved(clearhead, story_file):
+    assert "no models in runs" in clearhead("models").out
+    assert json.loads(clearhead("models", "--json").out) == []
+    trained = json.loads(clearhead("train", story_file, "--json", *SMALL).out)
+    [row] = json.loads(clearhead("models", "--json").out)
+    assert row == {
+        "model": "runs/stories",
+        "family": "qwen3",
+        "parameters": trained["parameters"],
+        "blocks": 1,
+        "heads": 1,
+        "width": 32,
+        "context": 32,
+        "validation_loss": trained["validation_loss"],
+    }
+    table = clearhead("models").out
+    assert "\x1b" not in table
+    line = next(line for line in table.splitlines() if "runs/stories" in line)
+    cells = ["qwen3", f"{row['parameters']:,}", "1", "1", "32", "32", f"{row['validation_loss']:.4f}"]
+    assert line.split() == ["runs/stories", *cells]
+
+
+def test_models_shows_long_names_whole(clearhead, model_folder, tmp_path):
+    folder = tmp_path / ("a" * 60) / ("b" * 60)
+    folder.mkdir(parents=True)
+    for path in model_folder.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    assert str(folder) in clearhead("models", folder.parent).out
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """A demo of three seconds, on fewer stories so that most of them are for training."""
+    import contextlib
+    import io
+
+    from clearhead.cli import run
+
+    folder = tmp_path_factory.mktemp("demo") / "model"
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLEARHEAD_HOME", str(folder.parent / "home"))
+        patch.setattr(demo_command, "STORIES", 600)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run(["demo", "--minutes", "0.05", "--out", str(folder)])
+    assert code == 0, err.getvalue()
+    return load(folder), out.getvalue(), err.getvalue()
+
+
+def test_the_demo_prints_a_story_of_its_model(shown):
+    model, out, err = shown
+    assert f"A story it wrote:\n\n{model.generate(tokens=250, seed=0)}" in out
+    assert re.search(r"\(It is (not )?in the training text\.\)", out)
+    assert "saved to" in err
+    assert "\x1b" not in out + err
+
+
+def test_the_demo_shows_the_attention_that_the_model_pays(shown):
+    model, out, _ = shown
+    head = re.search(r"Where block (\d+), head (\d+) looks, in hundredths:\n\n", out)
+    assert head is not None
+    tokens = model.tokenizer.encode(demo_command.SENTENCE)
+    heading, *rows = out[head.end() :].splitlines()[: len(tokens) + 1]
+    weights = model.steps(demo_command.SENTENCE, int(head[1]), int(head[2])).weights
+    assert heading.split() == [str(i) for i in range(len(tokens))]
+    for i, (row, line) in enumerate(zip(rows, weights.tolist(), strict=True)):
+        assert len(row) == len(heading), "the numbers do not stand below their column"
+        cells = row[-4 * len(tokens) :]
+        expected = [f"{100 * weight:4.0f}" for weight in line[: i + 1]]
+        assert [cells[at : at + 4] for at in range(0, 4 * (i + 1), 4)] == expected
+        assert sum(map(int, expected)) == pytest.approx(100, abs=max(1, len(expected) / 2))
+        assert cells[4 * (i + 1) :].split() == ["·"] * (len(tokens) - i - 1)
+
+
+@pytest.mark.parametrize("command", [None, "demo", "train", "generate", "eval", "models"])
+def test_help_is_readable(command, clearhead):
+    result = clearhead(*([command] if command else []), "--help")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"Usage: clearhead {command or ''}".rstrip())
+    assert "\x1b" not in result.out
+    assert "\n\n\n" not in result.out
+    if command == "train":
+        for option in ("--minutes", "--steps", "--preset", "--blocks", "--out", "--seed", "--json"):
+            assert option in result.out
+    if command is None:
+        for name in ("demo", "train", "generate", "eval", "models", "--version"):
+            assert name in result.out
+
+
+def test_without_a_command_the_help_is_shown(clearhead):
+    assert "Usage: clearhead" in clearhead().out
+
+
+def test_the_version(clearhead):
+    from importlib.metadata import version
+
+    result = clearhead("--version")
+    assert (result.code, result.out, result.err) == (0, f"clearhead {version('clearhead')}\n", "")

@@ -1,0 +1,130 @@
+"""The real command in a process of its own: exit codes, signals, a terminal, a closed pipe."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from clearhead.language_model import load
+
+COMMAND = [sys.executable, "-m", "clearhead"]
+SMALL = ("--blocks", "1", "--width", "32", "--heads", "1", "--context", "32", "--tokenizer", "char")
+
+
+def test_an_empty_text(refused, process, tmp_path):
+    (tmp_path / "novel.txt").touch()
+    refused("train", "novel.txt", words=["novel.txt is empty"], through=process)
+
+
+def test_a_missing_model(refused, process):
+    refused("generate", "nowhere", words=["no such folder: nowhere"], through=process)
+
+
+def test_damaged_weights(refused, process, copied_model, story_file):
+    os.truncate(copied_model / "model.safetensors", 1000)
+    words = ["model.safetensors", "copy it again"]
+    refused("eval", copied_model, story_file, words=words, through=process)
+
+
+def test_a_folder_that_holds_a_model(refused, process, copied_model, story_file):
+    refused("train", story_file, "--out", "model", words=["already holds a model"], through=process)
+
+
+def test_an_unknown_option(refused, process):
+    refused("train", "--nonsense", words=["--nonsense", "clearhead --help"], through=process)
+
+
+def test_help_does_not_wait_for_torch():
+    code = (
+        "import sys; from clearhead.cli import run; "
+        "commands = [[], ['demo'], ['train'], ['generate'], ['eval'], ['models']]; "
+        "assert all(run([*command, '--help']) == 0 for command in commands); "
+        "assert run(['--version']) == 0; "
+        "assert 'torch' not in sys.modules, 'torch was imported'"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_training_with_the_model_saved(number, story_file, tmp_path):
+    arguments = ["train", story_file, "--minutes", "1", "--out", "model", "--json", *SMALL]
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as training:
+        timer = threading.Timer(100, training.kill)
+        timer.start()
+        lines = []
+        for line in training.stderr:
+            lines.append(line)
+            if line.startswith("step "):
+                training.send_signal(number)
+                break
+        lines += training.stderr
+        out = training.stdout.read()
+        training.wait()
+        timer.cancel()
+    assert training.returncode == 0, lines
+    summary = json.loads(out)
+    assert summary["steps_done"] < summary["recipe"]["steps"]
+    assert f"stopped after {summary['steps_done']:,} steps\n" in lines
+    model = load(tmp_path / "model")
+    assert model.training["steps_done"] == summary["steps_done"]
+    assert model.generate("The", tokens=3)
+
+
+def in_a_terminal(arguments, **environment):
+    """All that a command writes to a terminal of 120 columns, and its exit code."""
+    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
+    import struct
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    given = {**os.environ, "TERM": "xterm-256color", **environment}
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=given
+    ) as command:
+        os.close(theirs)
+        timer = threading.Timer(100, command.kill)
+        timer.start()
+        seen = b""
+        while True:
+            try:
+                block = os.read(ours, 4096)
+            except OSError:  # how Linux says that the other end was closed
+                break
+            if not block:
+                break
+            seen += block
+        command.wait()
+        timer.cancel()
+    os.close(ours)
+    return command.returncode, seen.decode()
+
+
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;\d+)*m")
+
+
+def test_the_live_line_of_a_terminal_without_colour_where_none_is_wanted(story_file, tmp_path):
+    arguments = ["train", str(story_file), "--steps", "40", "--out", "model", *SMALL]
+    code, seen = in_a_terminal(arguments, NO_COLOR="1")
+    assert code == 0, seen
+    line = r"step 40/40   loss \d+\.\d{3}   validation \d+\.\d{4}   [\d,]+ tokens/s   \d:\d\d left"
+    assert re.search(line, seen), seen
+    assert COLOUR.search(seen) is None
+    assert (tmp_path / "model" / "config.json").exists()
+
+
+def test_a_reader_that_leaves_early_is_no_failure(model_folder):
+    arguments = [*COMMAND, "generate", model_folder, "The", "--tokens", "2000"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writing:
+        assert writing.stdout.read(5)
+        writing.stdout.close()
+        complaint = writing.stderr.read()
+        writing.wait(timeout=60)
+    assert (writing.returncode, complaint) == (0, "")

@@ -1,0 +1,71 @@
+"""What all tests share: a home of their own, one thread a worker, and a small model trained once."""
+
+import os
+import shutil
+from itertools import islice
+
+import pytest
+import torch
+
+from clearhead.language_model import load
+from clearhead.runs.request import Request
+from clearhead.runs.run import Run
+from clearhead.text.corpus import documents
+from clearhead.text.stories import stories
+
+# Two workers on two cores would fight over four threads; processes that tests start heed the variable.
+torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory, monkeypatch):
+    """What is kept between runs goes to a folder of the test's own, and nothing outside changes colours."""
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("CLEARHEAD_HOME", str(folder))
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLEARHEAD_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def story_text():
+    """Some 50 kB of stories."""
+    return "\n".join(told.text for told in islice(stories(), 120))[:50_000]
+
+
+@pytest.fixture(scope="session")
+def story_file(story_text, tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "stories.txt"
+    path.write_text(story_text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def trained(story_file, tmp_path_factory):
+    """A run of a few steps, at its end."""
+    request = Request(
+        steps=30, blocks=1, width=32, heads=1, context=64, tokenizer="char", device="cpu", dropout=0.1
+    )
+    run = Run(list(documents([story_file])), request, tmp_path_factory.mktemp("cache"))
+    run.progress = list(run)
+    return run
+
+
+@pytest.fixture(scope="session")
+def model_folder(trained, tmp_path_factory):
+    """The trained model's folder. Never write into it: `copied_model` is for that."""
+    folder = tmp_path_factory.mktemp("models") / "small"
+    trained.model.save(folder)
+    return folder
+
+
+@pytest.fixture
+def copied_model(model_folder, tmp_path):
+    """The trained model in a folder that the test may damage."""
+    return shutil.copytree(model_folder, tmp_path / "model")
+
+
+@pytest.fixture
+def model(model_folder):
+    return load(model_folder, "cpu")
