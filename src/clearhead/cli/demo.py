@@ -68,9 +68,9 @@ def _show_head(model: LanguageModel) -> None:
     d_head, best = model.config.d_head, scores.max().item()
     out.print(f"\nEach row is a softmax of q·k/√{d_head} over the tokens up to its own. Of the model's heads")
     out.print(
-        f"({scores.numel()} in all) this one looks most from a pronoun to what it stands for: {best:.2f} of its"
+        f"({scores.numel()} in all) this one looks most from a pronoun to what it stands for: {best:.2f}"
     )
-    out.print(f"weight, on average over {len(examples)} pronouns in stories it never saw.")
+    out.print(f"of its weight, on average over {len(examples)} pronouns in stories it never saw.")
 
 
 def _examples(model: LanguageModel) -> list[tuple[Tensor, int, int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,7 +43,7 @@ def continuations(
     network: Transformer, prompt: Sequence[int], sampling: Sampling, seed: int, samples: int = 1
 ) -> Iterator[list[int]]:
     """Endless: at each turn the next id of every sample. Each sample draws from a stream of its own."""
-    generators = [torch.Generator().manual_seed(seed + (i << 32)) for i in range(samples)]
+    generators = [torch.Generator().manual_seed(_seed(seed, i)) for i in range(samples)]
     reader = Reader(network, samples)
     unread = torch.tensor([list(prompt)] * samples)
     while True:
@@ -53,3 +54,8 @@ def continuations(
         ]
         yield ids
         unread = torch.tensor(ids)[:, None]
+
+
+def _seed(seed: int, sample: int) -> int:
+    """A number of 32 bits, which is all that torch's generator takes in, for each sample of each seed."""
+    return int(np.random.SeedSequence((seed, sample)).generate_state(1)[0])

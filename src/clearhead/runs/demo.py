@@ -17,4 +17,5 @@ def demo_texts(count: int = STORIES) -> list[Document]:
 
 
 def demo_request(**settings: Any) -> Request:
-    return Request(**{"minutes": 1.0, "tokenizer": "bpe", "vocab": 1024, **settings})
+    sizes = {"blocks": 2, "width": 64, "heads": 4, "context": 128, "batch": 8, "vocab": 1024}
+    return Request(**{"minutes": 1.0, "tokenizer": "bpe", **sizes, **settings})

@@ -1,4 +1,4 @@
-"""The plan of a run: what the request left open, chosen for the text and by a short measurement of the machine."""
+"""The plan of a run: what the request left open, chosen for the text and by measuring the machine."""
 
 from __future__ import annotations
 
@@ -39,14 +39,19 @@ LADDER = (
 DEFAULT_SIZE = (4, 128, 4)
 DEFAULT_STEPS = 1000
 
-# Measured over budgets of 1 to 150 TFLOP on a megabyte of plays: the lowest loss lies near ten tokens read for
-# each parameter of the blocks, in some 1,500 steps; a model twice too large loses more than one twice too small.
+# Measured over budgets of 1 to 150 TFLOP on a megabyte of plays: the lowest loss lies near ten tokens read
+# for each parameter of the blocks, in some 1,500 steps; a model twice too large loses more than one twice too
+# small.
 TOKENS_A_PARAMETER = 8
 BEST_STEPS = 1500
+LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
 MOST_PARAMETERS_A_TOKEN = 10  # of the text: beyond, a model only learns it by heart
+
+ADAMW_RATE = 0.006  # where it has the matrices too
 
 MEASURED_STEPS = 4
 VALIDATION_SHARE = 0.05  # of the time
+MEASURING_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -72,57 +77,65 @@ def choose_tokenizer(request: Request, n_bytes: int) -> tuple[str, int | None]:
 
 
 def make_plan(
-    request: Request, tokens: Tokens, n_validation: int, n_vocab: int, device: torch.device, left: float | None
+    request: Request,
+    tokens: Tokens,
+    n_validation: int,
+    n_vocab: int,
+    device: torch.device,
+    left: float | None,
 ) -> Plan:
     """Choose size, batch, precision and steps. `left` is how many seconds the run may still take."""
     if left is None:
         return _plan_steps(request, tokens, n_vocab, device)
-    size = (request.blocks, request.width, request.heads)
     start = time.perf_counter()
     chosen: tuple[Config, Measure] | None = None
-    for blocks, width, heads in LADDER if None in size else (DEFAULT_SIZE,):
-        try:
-            config = _config(request, tokens, n_vocab, blocks, width, heads)
-        except UserError:
-            if chosen is None and (blocks, width, heads) == LADDER[-1]:
-                raise
-            continue  # the sizes asked for do not fit this rung
-        measure = Measure.take(request, config, tokens, device)
+    for config in _candidates(request, tokens, n_vocab):
+        measure = Measure.take(request, config, tokens, device, left)
         inside = config.n_block * config.n_parameter_a_block
         enough = left / measure.seconds_a_token >= TOKENS_A_PARAMETER * inside
         if chosen is None or (enough and inside <= MOST_PARAMETERS_A_TOKEN * len(tokens)):
             chosen = config, measure
-        if not enough or time.perf_counter() - start > 0.1 * left:
+        if not enough or time.perf_counter() - start > MEASURING_SHARE * left:
             break
-    if chosen is None:
-        config = _config(request, tokens, n_vocab, *DEFAULT_SIZE)
-        chosen = config, Measure.take(request, config, tokens, device)
-    return _plan_time(request, tokens, n_validation, device, left - (time.perf_counter() - start), *chosen)
+    assert chosen is not None
+    return _plan_time(request, tokens, n_validation, left - (time.perf_counter() - start), *chosen)
 
 
 @dataclass(frozen=True)
 class Measure:
     """What a training step costs here, in the faster of the precisions that the device is good at."""
 
+    rows: int  # windows in a batch
     seconds_a_token: float
     seconds_a_token_read: float  # without learning, as in validation
     bfloat16: bool
 
     @classmethod
-    def take(cls, request: Request, config: Config, tokens: Tokens, device: torch.device) -> Measure:
+    def take(
+        cls, request: Request, config: Config, tokens: Tokens, device: torch.device, left: float
+    ) -> Measure:
+        """Of the batch that makes about the best number of steps in the seconds left.
+
+        A larger batch may cost less a token, and so leave room for a larger one again.
+        """
         precisions = (False, True) if has_fast_bfloat16(device) else (False,)
-        return min(
-            (cls._take(request, config, tokens, device, bfloat16) for bfloat16 in precisions),
-            key=lambda measure: measure.seconds_a_token,
-        )
+        rows = request.batch or _rows(config, LEAST_BATCH)
+        while True:
+            measure = min(
+                (cls._take(request, config, tokens, device, rows, bfloat16) for bfloat16 in precisions),
+                key=lambda measure: measure.seconds_a_token,
+            )
+            better = _rows(config, left / measure.seconds_a_token / BEST_STEPS)
+            if request.batch or better <= rows:
+                return measure
+            rows = min(better, 4 * rows)
 
     @classmethod
     def _take(
-        cls, request: Request, config: Config, tokens: Tokens, device: torch.device, bfloat16: bool
+        cls, request: Request, config: Config, tokens: Tokens, device: torch.device, rows: int, bfloat16: bool
     ) -> Measure:
         network = Transformer(config).to(device)
-        rows = request.batch or _rows(config, 1024)
-        recipe = _recipe(request, MEASURED_STEPS + 2, rows, bfloat16)
+        recipe = _recipe(request, MEASURED_STEPS + 1, rows, bfloat16)
         trainer = Trainer(network, Batches(tokens, config.n_context, rows, seed=request.seed), recipe)
         inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
 
@@ -130,13 +143,13 @@ class Measure:
             with torch.no_grad(), half_precision(device, bfloat16):
                 next_word_loss(network(inputs), inputs).item()
 
-        step = _least_seconds(trainer.take_step)
+        step = _typical_seconds(trainer.take_step)
         network.eval()
-        return cls(step / inputs.numel(), _least_seconds(read) / inputs.numel(), bfloat16)
+        return cls(rows, step / inputs.numel(), _typical_seconds(read) / inputs.numel(), bfloat16)
 
 
-def _least_seconds(work: Callable[[], object]) -> float:
-    """Of a few times, the shortest: what disturbs a machine only ever adds."""
+def _typical_seconds(work: Callable[[], object]) -> float:
+    """Of a few times, the middle; the first, which sets things up, not counted."""
     work()
     seconds = []
     for _ in range(MEASURED_STEPS):
@@ -149,28 +162,36 @@ def _least_seconds(work: Callable[[], object]) -> float:
 def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.device) -> Plan:
     config = _config(request, tokens, n_vocab, *DEFAULT_SIZE)
     steps = request.steps or DEFAULT_STEPS
-    rows = request.batch or _rows(config, 1024)
+    rows = request.batch or _rows(config, LEAST_BATCH)
     config = _with_dropout(request, config, steps * rows * config.n_context, tokens)
     recipe = _recipe(request, steps, rows, has_fast_bfloat16(device))
     return Plan(config, recipe, validations=min(steps, 5), seconds=None)
 
 
 def _plan_time(
-    request: Request,
-    tokens: Tokens,
-    n_validation: int,
-    device: torch.device,
-    left: float,
-    config: Config,
-    measure: Measure,
+    request: Request, tokens: Tokens, n_validation: int, left: float, config: Config, measure: Measure
 ) -> Plan:
     validation = n_validation * measure.seconds_a_token_read
     validations = int(np.clip(VALIDATION_SHARE * left / max(validation, 1e-6), 1, 10))
     total = max(0.0, left - validations * validation) / measure.seconds_a_token
-    rows = request.batch or _rows(config, total / BEST_STEPS)
-    steps = max(1, round(total / (rows * config.n_context)))
+    steps = max(1, round(total / (measure.rows * config.n_context)))
     config = _with_dropout(request, config, total, tokens)
-    return Plan(config, _recipe(request, steps, rows, measure.bfloat16), validations, seconds=left)
+    return Plan(config, _recipe(request, steps, measure.rows, measure.bfloat16), validations, seconds=left)
+
+
+def _candidates(request: Request, tokens: Tokens, n_vocab: int) -> list[Config]:
+    """From small to large, each with what was asked for; at least one, or the reason why there is none."""
+    candidates: list[Config] = []
+    for rung in LADDER:
+        try:
+            config = _config(request, tokens, n_vocab, *rung)
+        except UserError as error:
+            if rung == LADDER[-1] and not candidates:
+                raise error from None
+            continue  # such as three heads that cannot share two key-value heads
+        if config not in candidates:
+            candidates.append(config)
+    return candidates
 
 
 def _config(request: Request, tokens: Tokens, n_vocab: int, blocks: int, width: int, heads: int) -> Config:
@@ -205,8 +226,8 @@ def _fitting_context(tokens: Tokens) -> int:
 
 
 def _rows(config: Config, batch_tokens: float) -> int:
-    """So many windows that a step reads about this many tokens, at least 1,024: a power of two."""
-    return max(1, 2 ** round(np.log2(max(1024.0, min(batch_tokens, 2**16)) / config.n_context)))
+    """A power of two of windows, so that a step reads about this many tokens, within bounds."""
+    return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
 
 
 def _with_dropout(request: Request, config: Config, total: float, tokens: Tokens) -> Config:
@@ -228,8 +249,6 @@ def _recipe(request: Request, steps: int, rows: int, bfloat16: bool) -> Recipe:
         bfloat16=bfloat16,
         seed=request.seed,
     )
-    if request.learning_rate is None:
-        return recipe
     if request.optimiser == "muon":
-        return replace(recipe, matrix_rate=request.learning_rate)
-    return replace(recipe, learning_rate=request.learning_rate)
+        return replace(recipe, matrix_rate=request.learning_rate or recipe.matrix_rate)
+    return replace(recipe, learning_rate=request.learning_rate or ADAMW_RATE)

@@ -69,9 +69,7 @@ class Run:
         left = None if request.minutes is None else 60 * request.minutes - self.seconds
         torch.manual_seed(request.seed)
         n_vocab = self.tokenizer.n_vocab
-        self.plan: Plan = make_plan(
-            request, self.tokens, len(self.validation), n_vocab, self.device, left
-        )
+        self.plan: Plan = make_plan(request, self.tokens, len(self.validation), n_vocab, self.device, left)
         torch.manual_seed(request.seed)
         network = Transformer(self.plan.config).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
@@ -99,9 +97,7 @@ class Run:
                 self._set_steps(record.step, trained / record.step)
             validation = self.validate() if self._is_due(record.step) else None
             steps = self.trainer.recipe.steps
-            yield Progress(
-                record, steps, loss(record.loss), pace(record.seconds), self.seconds, validation
-            )
+            yield Progress(record, steps, loss(record.loss), pace(record.seconds), self.seconds, validation)
         self.finish()
 
     def finish(self) -> None:

@@ -23,7 +23,7 @@ class Recipe:
     batch_size: int
     accumulation: int = 1
     optimiser: Optimiser = "muon"
-    learning_rate: float = 0.004  # AdamW's: of embeddings and vectors, and of matrices unless Muon has them
+    learning_rate: float = 0.01  # AdamW's: of embeddings and vectors, and of matrices unless Muon has them
     matrix_rate: float = 0.03  # Muon's
     weight_decay: float = 0.1  # of matrices; vectors and embeddings are not decayed
     warmup: int = 20
