@@ -37,7 +37,7 @@ class Evaluation:
 
     @property
     def perplexity(self) -> float:
-        return math.exp(self.loss)
+        return math.exp(self.loss) if self.loss < 700 else math.inf
 
     @property
     def bits_per_byte(self) -> float:

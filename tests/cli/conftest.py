@@ -1,12 +1,12 @@
 """The command line as a user meets it, in this process (fast) and in one of its own (real)."""
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -35,19 +35,17 @@ def workplace(tmp_path, tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def tree(tmp_path, home):
-    """Everything that lies in the working, temporary and home folders, but for the cache of tokens."""
+    """Everything in the working, temporary and home folders, but for the cache of tokens."""
+
+    cache = home / "tokens"
 
     def look():
         found = {}
-        for root in (tmp_path, tempfile.gettempdir(), home):
-            for folder, _, files in os.walk(root):
-                if folder.startswith(str(home / "tokens" / "")) and "/." not in folder:
-                    continue
-                found[folder] = None
-                for name in files:
-                    with open(os.path.join(folder, name), "rb") as file:
-                        found[os.path.join(folder, name)] = hashlib.file_digest(file, "sha256").digest()
-        found.pop(str(home / "tokens"), None)
+        for root in (tmp_path, Path(tempfile.gettempdir()), home):
+            for path in root.rglob("*"):
+                kept = path == cache or (cache in path.parents and not path.name.startswith("."))
+                if not kept:
+                    found[path] = path.read_bytes() if path.is_file() else None
         return found
 
     return look
@@ -107,9 +105,7 @@ def refused(clearhead, tree):
 @pytest.fixture
 def gpt2_folder(trained, tmp_path):
     """A GPT-2 that knows nothing, with the trained model's tokenizer."""
-    config = preset(
-        "gpt2", n_vocab=trained.tokenizer.n_vocab, n_context=16, n_block=2, n_head=4, d_model=16
-    )
+    config = preset("gpt2", n_vocab=trained.tokenizer.n_vocab, n_context=16, n_block=2, n_head=4, d_model=16)
     LanguageModel(Transformer(config), trained.tokenizer).save(tmp_path / "gpt2")
     return tmp_path / "gpt2"
 

@@ -1,8 +1,8 @@
 """Folders that are no model, or a damaged one: one line that names the file, whatever is wrong with it."""
 
 import json
-import os
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_a_flipped_bit_of_the_header_is_harmless_or_noticed_even_without_a_hash(
     (copied_model / "clearhead.json").unlink()
     before = load(copied_model).network.state_dict()
     refusals = 0
-    for at in range(0, 8 + size, 5):
+    for at in range(0, 8 + size, 13):
         flipped = bytearray(data)
         flipped[at] ^= 1 << at % 8
         path.write_bytes(flipped)
@@ -100,18 +100,23 @@ def test_a_flipped_bit_of_the_header_is_harmless_or_noticed_even_without_a_hash(
             refusals += 1
         else:
             assert all(torch.equal(before[name], after[name]) for name in before)
-    assert refusals > size / 5 / 2
+    assert refusals > size / 13 / 2
 
 
 TENSORS = {
-    "another shape": (lambda t: {**t, "model.norm.weight": torch.ones(31)}, ["model.norm.weight", "31", "32"]),
+    "another shape": (
+        lambda t: {**t, "model.norm.weight": torch.ones(31)},
+        ["model.norm.weight", "31", "32"],
+    ),
     "turned": (
         lambda t: {**t, "model.embed_tokens.weight": t["model.embed_tokens.weight"].T.contiguous()},
         ["model.embed_tokens.weight", "different models"],
     ),
     "one lacking": (
-        lambda t: {name: tensor for name, tensor in t.items() if name != "model.norm.weight"}
-        | {"more": torch.ones(1000)},
+        lambda t: (
+            {name: tensor for name, tensor in t.items() if name != "model.norm.weight"}
+            | {"more": torch.ones(1000)}
+        ),
         ["lacks model.norm.weight"],
     ),
     "other names": (lambda t: {f"other.{name}": tensor for name, tensor in t.items()}, ["lacks"]),
@@ -153,18 +158,18 @@ QWEN3 = [
     ({"model_type": ["qwen3"]}, ["['qwen3']"]),
     ({"num_hidden_layers": 0}, ["n_block = 0"]),
     ({"num_hidden_layers": -1}, ["n_block = -1"]),
-    ({"num_hidden_layers": 10**9}, ["too few", "copy it again"]),
+    ({"num_hidden_layers": 10**9}, ["n_block = 1000000000"]),
     ({"num_hidden_layers": 10**30}, ["n_block"]),
-    ({"num_hidden_layers": 2}, ["model.safetensors"]),
+    ({"num_hidden_layers": 1000}, ["too few", "copy it again"]),
     ({"num_hidden_layers": 2.5}, ["n_block = 2.5"]),
     ({"num_hidden_layers": "2"}, ["n_block = '2'"]),
     ({"num_hidden_layers": True}, ["n_block = True"]),
     ({"num_hidden_layers": []}, ["n_block = []"]),
     ({"num_hidden_layers": float("nan")}, ["n_block = nan"]),
     ({"hidden_size": 33}, ["model.safetensors"]),
-    ({"hidden_size": 2**31 - 1}, ["too few"]),
+    ({"hidden_size": 2**24}, ["too few"]),
     ({"hidden_size": 0}, ["d_model = 0"]),
-    ({"vocab_size": 2**31 - 1}, ["too few"]),
+    ({"vocab_size": 2**24}, ["too few"]),
     ({"head_dim": 31}, ["d_head = 31", "even"]),
     ({"head_dim": 0, "num_attention_heads": 3, "num_key_value_heads": 3}, ["32", "3 heads"]),
     ({"num_attention_heads": 3, "num_key_value_heads": 2}, ["3 heads", "2 key-value heads"]),
@@ -193,9 +198,9 @@ GPT2 = [
     ({"n_head": 3}, ["16", "3 heads", "15", "18"]),
     ({"n_embd": 17}, ["17", "4 heads"]),
     ({"n_layer": 0}, ["n_block = 0"]),
-    ({"n_layer": 10**6}, ["too few"]),
+    ({"n_layer": 1000}, ["too few"]),
     ({"n_layer": 3}, ["model.safetensors"]),
-    ({"n_positions": 2**31 - 1}, ["too few"]),
+    ({"n_positions": 2**24}, ["too few"]),
     ({"n_positions": -1}, ["n_context = -1"]),
     ({"n_inner": "x"}, ["d_hidden = 'x'"]),
     ({"activation_function": "tanh"}, ["'tanh'", "gelu_new"]),
@@ -294,7 +299,7 @@ def test_a_tokenizer_of_another_model(refused, copied_model, clearhead, story_fi
     small = ("--steps", 1, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 16)
     assert clearhead("train", story_file, "--out", "other", "--vocab", 300, *small).code == 0
     for name in ("tokenizer.json", "tokenizer_config.json"):
-        os.replace(f"other/{name}", copied_model / name)
+        Path("other", name).replace(copied_model / name)
     read(refused, copied_model, "tokenizer has 300 tokens", "different models")
 
 
@@ -305,7 +310,7 @@ def test_a_tokenizer_whose_end_is_unknown(refused, copied_model, change_json):
 
 
 def test_a_context_that_no_memory_holds_costs_nothing_until_it_is_used(copied_model, clearhead, change_json):
-    change_json(copied_model / "config.json", max_position_embeddings=2**31 - 1)
+    change_json(copied_model / "config.json", max_position_embeddings=2**24)
     result = clearhead("generate", copied_model, "The", "--tokens", 5)
     assert (result.code, result.err) == (0, "")
 

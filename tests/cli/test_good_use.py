@@ -1,14 +1,19 @@
 """What each command prints when all is well."""
 
+import io
 import json
 import math
 import re
+import sys
+from functools import partial
+from importlib.metadata import version
 
 import pytest
 import torch
 
 from clearhead.cli import demo as demo_command
 from clearhead.language_model import load
+from clearhead.runs import demo as demo_run
 from clearhead.text.corpus import documents
 
 SMALL = ("--steps", 5, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 32, "--tokenizer", "char")
@@ -27,7 +32,9 @@ def test_train_prints_its_plan_and_progress_beside_one_json_document(clearhead, 
     assert summary["recipe"]["steps"] == 5
     for row in ("text", "tokenizer", "model", "training", "machine"):
         assert re.search(rf"^{row} +\S", result.err, re.MULTILINE), result.err
-    assert re.search(r"^step 5/5   loss \d+\.\d{3}   validation \d+\.\d{4} .* tokens/s", result.err, re.MULTILINE)
+    assert re.search(
+        r"^step 5/5   loss \d+\.\d{3}   validation \d+\.\d{4} .* tokens/s", result.err, re.MULTILINE
+    )
     assert "saved to model; try: clearhead generate model" in result.err
     assert "\x1b" not in result.err
 
@@ -63,13 +70,13 @@ def test_generate_several(clearhead, model_folder, model):
 def test_generate_prints_exactly_what_the_model_wrote(clearhead, story_text, tmp_path):
     """Tabs, carriage returns and spaces at the end of long lines are text too."""
     (tmp_path / "code.txt").write_bytes(b"a\tb  \r\n\x0c" * 400)
-    assert clearhead("train", "code.txt", "--out", "code", *SMALL[2:], "--steps", 60).code == 0
+    assert clearhead("train", "code.txt", "--out", "code", *SMALL[2:], "--steps", 40).code == 0
     model = load("code")
-    text = model.generate("a", tokens=300, temperature=0)
+    text = model.generate("a", tokens=100, temperature=0)
     assert "\t" in text
     assert "\r" in text
-    assert clearhead("generate", "code", "a", "--tokens", 300, "--temperature", 0).out == f"a{text}\n"
-    several = clearhead("generate", "code", "a", "--tokens", 300, "--temperature", 0, "--samples", 2)
+    assert clearhead("generate", "code", "a", "--tokens", 100, "--temperature", 0).out == f"a{text}\n"
+    several = clearhead("generate", "code", "a", "--tokens", 100, "--temperature", 0, "--samples", 2)
     assert several.out == f"--- 0\na{text}\n--- 1\na{text}\n"
 
 
@@ -121,6 +128,19 @@ def test_eval_in_words(clearhead, model_folder, model, story_file):
     ]
 
 
+def test_a_text_may_come_from_standard_input(clearhead, model_folder, story_file, monkeypatch, tmp_path):
+    def give():
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(story_file.read_bytes())))
+
+    give()
+    piped = clearhead("eval", model_folder, "-", "--json")
+    assert piped.out == clearhead("eval", model_folder, story_file, "--json").out
+    give()
+    assert clearhead("train", "-", *SMALL).code == 0
+    [folder] = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(r"\w+", folder.name), folder.name
+
+
 def test_models_lists_what_train_saved(clearhead, story_file):
     assert "no models in runs" in clearhead("models").out
     assert json.loads(clearhead("models", "--json").out) == []
@@ -151,39 +171,18 @@ def test_models_shows_long_names_whole(clearhead, model_folder, tmp_path):
     assert str(folder) in clearhead("models", folder.parent).out
 
 
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory):
-    """A demo of three seconds, on fewer stories so that most of them are for training."""
-    import contextlib
-    import io
-
-    from clearhead.cli import run
-
-    folder = tmp_path_factory.mktemp("demo") / "model"
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CLEARHEAD_HOME", str(folder.parent / "home"))
-        patch.setattr(demo_command, "STORIES", 600)
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = run(["demo", "--minutes", "0.05", "--out", str(folder)])
-    assert code == 0, err.getvalue()
-    return load(folder), out.getvalue(), err.getvalue()
-
-
-def test_the_demo_prints_a_story_of_its_model(shown):
-    model, out, err = shown
-    assert f"A story it wrote:\n\n{model.generate(tokens=250, seed=0)}" in out
-    assert re.search(r"\(It is (not )?in the training text\.\)", out)
-    assert "saved to" in err
-    assert "\x1b" not in out + err
-
-
-def test_the_demo_shows_the_attention_that_the_model_pays(shown):
-    model, out, _ = shown
-    head = re.search(r"Where block (\d+), head (\d+) looks, in hundredths:\n\n", out)
+def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhead, monkeypatch):
+    monkeypatch.setattr(demo_run, "demo_texts", partial(demo_run.demo_texts, 600))  # the rest takes longer
+    result = clearhead("demo", "--minutes", 0.05, "--out", "model")
+    assert result.code == 0, result.err
+    assert "\x1b" not in result.out + result.err
+    assert "saved to model" in result.err
+    model = load("model")
+    assert f"A story it wrote:\n\n{model.generate(tokens=250, seed=0)}\n" in result.out
+    head = re.search(r"Where block (\d+), head (\d+) looks, in hundredths:\n\n", result.out)
     assert head is not None
     tokens = model.tokenizer.encode(demo_command.SENTENCE)
-    heading, *rows = out[head.end() :].splitlines()[: len(tokens) + 1]
+    heading, *rows = result.out[head.end() :].splitlines()[: len(tokens) + 1]
     weights = model.steps(demo_command.SENTENCE, int(head[1]), int(head[2])).weights
     assert heading.split() == [str(i) for i in range(len(tokens))]
     for i, (row, line) in enumerate(zip(rows, weights.tolist(), strict=True)):
@@ -215,7 +214,5 @@ def test_without_a_command_the_help_is_shown(clearhead):
 
 
 def test_the_version(clearhead):
-    from importlib.metadata import version
-
     result = clearhead("--version")
     assert (result.code, result.out, result.err) == (0, f"clearhead {version('clearhead')}\n", "")

@@ -42,7 +42,7 @@ def test_heads_are_projected_as_one_head_is(name):
     query, key, value = attention.project_heads(x)
     assert query.shape == (1, 4, 8, 4)
     assert key.shape == value.shape == (1, 2, 8, 4)
-    own = (x[0] @ attention.query.weight.T)[:, 8:12]
+    own = attention.query(x[0])[:, 8:12]
     if attention.query_norm is not None:
         own = own / (own.pow(2).mean(-1, keepdim=True) + config.norm_epsilon).sqrt()
     assert torch.allclose(query[0, 2], own, atol=1e-6)

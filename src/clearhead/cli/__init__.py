@@ -12,6 +12,8 @@ from clearhead import __version__
 from clearhead.cli import demo, evaluate, generate, models, train
 from clearhead.errors import UserError
 
+INTERRUPTED = 130  # the exit code after Ctrl-C; typer returns it too
+
 app = typer.Typer(
     name="clearhead",
     help="Train a transformer language model on your own text, run it, see every step of what it computes.",
@@ -49,6 +51,8 @@ def run(arguments: list[str]) -> int:
     try:
         result = typer.main.get_command(app).main(arguments, prog_name="clearhead", standalone_mode=False)
         sys.stdout.flush()
+        if result == INTERRUPTED:
+            return _complain("stopped", INTERRUPTED)
         return int(result or 0)
     except UserError as error:
         return _complain(str(error), 2)
@@ -60,9 +64,10 @@ def run(arguments: list[str]) -> int:
             return 0
         return _complain(f"{message.rstrip('.')}; see clearhead --help", 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("stopped; nothing was saved", 130)
-    except BrokenPipeError:
-        # Whoever read our output has left; Python would complain again on closing it.
+        return _complain("stopped", INTERRUPTED)
+    except (BrokenPipeError, SystemExit):
+        # Whoever read our output has left, which typer and rich make an exit of; Python would complain again
+        # on closing it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def attention_table(tokens: Sequence[str], weights: Tensor) -> Text:
     """A row for each token that looks, a column for each it can look at: hundredths, the darker the more."""
     shown = [_show(token) for token in tokens]
     width = max(map(len, shown))
-    text = Text(" " * (width + 2))
+    text = Text(" " * (width + 3))
     for column in range(len(tokens)):
         text.append(f"{column:>4}", style="dim")
     for row, (name, line) in enumerate(zip(shown, weights.tolist(), strict=True)):

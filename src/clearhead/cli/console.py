@@ -12,6 +12,11 @@ out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
+def print_text(text: str) -> None:
+    """As it is and at once: rich would make spaces of tabs and drop carriage returns."""
+    print(text, end="", flush=True)
+
+
 def print_json(document: Any) -> None:
     """One JSON document; what is not finite is null."""
     print(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from clearhead.cli.attention import attention_table
-from clearhead.cli.console import err, out
+from clearhead.cli.console import err, out, print_text
 from clearhead.cli.progress import show_plan
 from clearhead.cli.train import finish, free_folder
 
@@ -33,19 +33,19 @@ def demo(
     from clearhead.runs.demo import demo_request, demo_texts
     from clearhead.runs.run import Run
 
-    if folder is not None:
-        check_free(folder)
+    folder = folder or free_folder(Path("runs"), "demo")
+    check_free(folder)
+    request = demo_request(minutes=minutes, seed=seed, device=device)
     texts = demo_texts()
     err.print(f"Training on {len(texts):,} small stories that a grammar writes. Ctrl-C ends early.\n")
-    run = Run(texts, demo_request(minutes=minutes, seed=seed, device=device))
-    folder = folder or free_folder(Path("runs"), "demo")
+    run = Run(texts, request)
     check_room(folder, run.plan.config)
     show_plan(run)
     finish(run, folder)
     model = run.model
     story = str(model.generate(tokens=250, seed=seed))
     out.print("\nA story it wrote:\n", style="bold")
-    out.print(story)
+    print_text(f"{story}\n")
     copied = any(story == text for document in texts for text in document.read())
     out.print(f"\n({'It is one of' if copied else 'It is none of'} those it was trained on.)", style="dim")
     _show_head(model)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from clearhead.cli.console import out, print_json
+from clearhead.cli.console import print_json, print_text
 
 
 def generate(
@@ -43,16 +43,14 @@ def generate(
     }
     if samples == 1 and not json:
         pieces = loaded.stream(prompt, **settings)  # type: ignore[arg-type]
-        out.print(prompt or "", end="")
+        print_text(prompt or "")
         for piece in pieces:
-            out.print(piece, end="")
-            out.file.flush()
-        out.print()
+            print_text(piece)
+        print_text("\n")
         return
     texts = loaded.generate(prompt, samples=samples, **settings)  # type: ignore[arg-type]
     if json:
         print_json({"prompt": prompt, "texts": texts, **settings})
         return
     for i, text in enumerate(texts):
-        out.print(f"--- {i}")
-        out.print((prompt or "") + text)
+        print_text(f"--- {i}\n{prompt or ''}{text}\n")

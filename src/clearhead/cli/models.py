@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from clearhead.cli.console import err, out, print_json
 from clearhead.errors import UserError
+
+HEADINGS = ["model", "family", "parameters", "blocks", "heads", "width", "context", "validation loss"]
 
 
 def models(
@@ -33,28 +33,18 @@ def models(
     if not rows:
         out.print(f"no models in {' or '.join(map(str, places))}; make one: clearhead train my.txt")
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in (
-        "model",
-        "family",
-        "parameters",
-        "blocks",
-        "heads",
-        "width",
-        "context",
-        "validation loss",
-    ):
-        table.add_column(heading, justify="left" if heading in ("model", "family") else "right")
-    for row in rows:
-        loss = row["validation_loss"]
-        table.add_row(
-            row["model"],
-            row["family"],
-            f"{row['parameters']:,}",
-            *(str(row[name]) for name in ("blocks", "heads", "width", "context")),
-            "" if loss is None else f"{loss:.4f}",
-        )
-    out.print(table)
+    lines = [HEADINGS, *([_cell(row[name]) for name in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        sides = "<<" + ">" * (len(line) - 2)
+        cells = zip(line, sides, widths, strict=True)
+        out.print("  ".join(f"{cell:{side}{width}}" for cell, side, width in cells))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value or "")
 
 
 def _rows(place: Path) -> list[dict[str, Any]]:

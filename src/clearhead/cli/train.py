@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ import typer
 
 from clearhead.cli.console import err, print_json
 from clearhead.cli.progress import follow, show_plan
-from clearhead.errors import UserError
 
 if TYPE_CHECKING:
     from clearhead.runs.run import Run
@@ -54,14 +53,13 @@ def train(
     from clearhead.runs.run import Run, with_time
     from clearhead.text.corpus import documents
 
-    if out is not None:
-        check_free(out)
+    folder = out or free_folder(Path("runs"), _name(text[0]))
+    check_free(folder)
     request = Request(
         minutes, steps, preset, blocks, heads, kv_heads, width, context, tokenizer, vocab, batch,
         accumulation, dropout, _optimiser(optimiser), learning_rate, _validation(validation), seed, device,
     )  # fmt: skip
     run = Run(list(documents(text, sys.stdin.buffer)), with_time(request))
-    folder = out or free_folder(Path("runs"), Path(text[0]).name.split(".")[0] or "text")
     check_room(folder, run.plan.config)
     show_plan(run)
     finish(run, folder, json)
@@ -69,12 +67,11 @@ def train(
 
 def finish(run: Run, folder: Path, json: bool = False) -> Path:
     """Train, save, and say what came of it. Where the folder refuses, the model goes to a temporary one."""
+    from clearhead.runs.run import save_somewhere
+
     done = follow(run)
-    try:
-        run.model.save(folder)
-    except UserError as error:
-        refused, folder = error, Path(tempfile.mkdtemp(prefix="clearhead-"))
-        run.model.save(folder)
+    folder, refused = save_somewhere(run.model, folder)
+    if refused is not None:
         err.print(f"clearhead: {refused}")
     training = run.model.training
     assert training is not None
@@ -93,6 +90,11 @@ def free_folder(parent: Path, name: str) -> Path:
         for i in range(1, 1_000_000)
         if not (folder := parent / (name if i == 1 else f"{name}-{i}")).exists()
     )
+
+
+def _name(source: str) -> str:
+    """What a folder for a model of this text may be called: no pattern, no lone dash."""
+    return re.sub(r"[^\w-]", "", Path(source).name.split(".")[0]).strip("-") or "text"
 
 
 def _summary(run: Run, training: dict[str, Any]) -> dict[str, Any]:

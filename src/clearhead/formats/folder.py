@@ -6,6 +6,7 @@ Beside them is `clearhead.json`, our own: how the model was trained, and the has
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from clearhead.text.tokenizer import Tokenizer
 FAMILIES = (gpt2.FAMILY, qwen3.FAMILY, own.FAMILY)
 
 CONFIG, WEIGHTS, OURS = "config.json", "model.safetensors", "clearhead.json"
+FILES = (CONFIG, WEIGHTS, OURS, "tokenizer.json", "tokenizer_config.json", "generation_config.json")
 FORMAT = 1
 
 
@@ -76,7 +78,7 @@ class Label:
 
 def read_label(folder: Path) -> Label:
     """Read config.json and our own file. Whatever is wrong with them is said in one line."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 (Path.is_dir raises for a name that is too long)
         raise UserError(
             f"no such folder: {folder}; name a folder that `clearhead train` or transformers saved"
         )
@@ -95,7 +97,11 @@ def read_label(folder: Path) -> Label:
     ours = _read_ours(folder / OURS)
     if ours is None:
         return Label(family, config, None, None)
-    return Label(family, replace(config, dropout=ours["dropout"]), ours["training"], ours["sha256"])
+    try:
+        config = replace(config, dropout=ours["dropout"])
+    except UserError as error:
+        raise UserError(f"{folder / OURS}: {error}") from None
+    return Label(family, config, ours["training"], ours["sha256"])
 
 
 def load(folder: Path) -> Saved:
@@ -118,26 +124,38 @@ def load(folder: Path) -> Saved:
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder in which saving would overwrite a model."""
-    for name in (CONFIG, WEIGHTS):
-        if (folder / name).exists():
-            raise UserError(
-                f"{folder} already holds a model; choose another folder with --out, or move it away"
-            )
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file, expected a folder; choose another with --out")
+    """Refuse a folder in which saving would overwrite a model, or in which nothing can be saved."""
+    try:
+        found = [name for name in FILES if (folder / name).exists()]
+        existing = _existing(folder)
+    except OSError as error:
+        raise UserError(
+            f"{folder} cannot be a folder ({error.strerror}); choose another with --out"
+        ) from None
+    if found:
+        raise UserError(
+            f"{folder} already holds a model ({found[0]}); choose another folder with --out, or move it away"
+        )
+    if not existing.is_dir():
+        raise UserError(f"{existing} is a file, expected a folder; choose another with --out")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"{existing} cannot be written; choose another folder with --out")
 
 
 def check_room(folder: Path, config: Config) -> None:
     """Refuse a disk on which the model will not fit."""
-    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     needed = 4 * config.n_parameter + 2**20
-    free = shutil.disk_usage(existing).free
+    free = shutil.disk_usage(_existing(folder)).free
     if free < needed:
         raise UserError(
             f"no space left in {folder}: a model of {needed / 1e6:.1f} MB "
             f"does not fit into {free / 1e6:.1f} MB; free some, or choose another folder"
         )
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
 def _tensors(network: Transformer) -> Tensors:
@@ -232,3 +250,5 @@ def _sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise UserError(f"no such file: {path}; is {path.parent} a whole model?") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None

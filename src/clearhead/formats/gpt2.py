@@ -72,7 +72,7 @@ def read_config(settings: dict[str, Any]) -> Config:
     refuse_unless(settings, "scale_attn_by_inverse_layer_idx", False)
     refuse_unless(settings, "add_cross_attention", False)
     activation = settings.get("activation_function", "gelu_new")
-    if activation not in OURS:
+    if not isinstance(activation, str) or activation not in OURS:
         raise UserError(
             f"activation_function = {activation!r} in config.json: expected one of {', '.join(OURS)}"
         )

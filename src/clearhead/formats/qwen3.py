@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from clearhead.errors import UserError
 from clearhead.formats.family import Family, need, refuse_unless, renaming
 from clearhead.model.config import Config
 
@@ -74,6 +75,8 @@ def read_config(settings: dict[str, Any]) -> Config:
     refuse_unless(settings, "use_sliding_window", False)
     refuse_unless(settings, "rope_scaling", None)
     rope = settings.get("rope_parameters") or {}
+    if not isinstance(rope, dict):
+        raise UserError(f"rope_parameters = {rope!r} in config.json: expected an object")
     refuse_unless(rope, "rope_type", "default")
     bias = settings.get("attention_bias", False)
     return Config.from_json(

@@ -22,12 +22,13 @@ class Reader:
     Once the context is full the window slides: the last `n_context` words are read again for each new one.
     """
 
-    def __init__(self, network: Transformer, samples: int = 1) -> None:
+    def __init__(self, network: Transformer, samples: int = 1, longest: int | None = None) -> None:
         parameter = next(network.parameters())
         self.network = network
         self.n_context = network.config.n_context
         self.ids = torch.empty(samples, 0, dtype=torch.long, device=parameter.device)
-        self.cache = Cache(network.config, samples, device=parameter.device, dtype=parameter.dtype)
+        size = self.n_context if longest is None else min(self.n_context, longest)
+        self.cache = Cache(network.config, samples, size, parameter.device, parameter.dtype)
 
     @torch.inference_mode()
     def read(self, ids: Tensor) -> Tensor:
@@ -40,11 +41,19 @@ class Reader:
 
 
 def continuations(
-    network: Transformer, prompt: Sequence[int], sampling: Sampling, seed: int, samples: int = 1
+    network: Transformer,
+    prompt: Sequence[int],
+    sampling: Sampling,
+    seed: int,
+    samples: int = 1,
+    tokens: int | None = None,
 ) -> Iterator[list[int]]:
-    """Endless: at each turn the next id of every sample. Each sample draws from a stream of its own."""
+    """At each turn the next id of every sample, endless unless `tokens` says how many will be drawn.
+
+    Each sample draws from a stream of its own.
+    """
     generators = [torch.Generator().manual_seed(_seed(seed, i)) for i in range(samples)]
-    reader = Reader(network, samples)
+    reader = Reader(network, samples, None if tokens is None else len(prompt) + tokens)
     unread = torch.tensor([list(prompt)] * samples)
     while True:
         logits = reader.read(unread)

@@ -49,7 +49,8 @@ def sample(logits: Tensor, sampling: Sampling, seen: Tensor, generator: torch.Ge
 
 def allowed(logits: Tensor, sampling: Sampling) -> Tensor:
     """Logits over the temperature, with every word that may not be drawn at -inf."""
-    logits = logits / sampling.temperature
+    # From the largest down, so that no temperature, however small, makes it infinite.
+    logits = (logits - logits.max()) / max(sampling.temperature, 1e-30)
     if sampling.top_k is not None:
         logits = keep_top_k(logits, sampling.top_k)
     if sampling.top_p is not None:

@@ -65,7 +65,7 @@ def write(
 ) -> Iterator[list[str]]:
     """The next piece of text of every sample, until all have ended or `tokens` were drawn for each."""
     writers = [Writer(tokenizer, stops) for _ in range(samples)]
-    steps = continuations(network, prompt, sampling, seed, samples)
+    steps = continuations(network, prompt, sampling, seed, samples, tokens)
     for _ in range(tokens):
         ids = next(steps)
         yield ["" if each.done else each.push(token) for each, token in zip(writers, ids, strict=True)]

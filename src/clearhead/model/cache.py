@@ -20,8 +20,9 @@ class BlockCache:
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Put T new ones behind the old ones, and get all: B H S D."""
         start, stop = self.cache.length, self.cache.length + key.shape[2]
-        self.key[:, :, start:stop] = key
-        self.value[:, :, start:stop] = value
+        # For writing on, not for learning: no gradient flows back through what is kept.
+        self.key[:, :, start:stop] = key.detach()
+        self.value[:, :, start:stop] = value.detach()
         return self.key[:, :, :stop], self.value[:, :, :stop]
 
 
@@ -40,4 +41,4 @@ class Cache:
         self.length = 0
         shape = (config.n_block, 2, batch, config.n_kv_head, self.size, config.d_head)
         room = torch.zeros(shape, device=device, dtype=dtype)
-        self.blocks = [BlockCache(self, key, value) for key, value in room]
+        self.blocks = [BlockCache(self, room[i, 0], room[i, 1]) for i in range(config.n_block)]

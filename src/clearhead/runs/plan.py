@@ -134,9 +134,10 @@ class Measure:
     def _take(
         cls, request: Request, config: Config, tokens: Tokens, device: torch.device, rows: int, bfloat16: bool
     ) -> Measure:
-        network = Transformer(config).to(device)
         recipe = _recipe(request, MEASURED_STEPS + 1, rows, bfloat16)
-        trainer = Trainer(network, Batches(tokens, config.n_context, rows, seed=request.seed), recipe)
+        batches = Batches(tokens, config.n_context, rows, seed=request.seed)
+        network = Transformer(config).to(device)
+        trainer = Trainer(network, batches, recipe)
         inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
 
         def read() -> None:

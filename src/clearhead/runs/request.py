@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from clearhead.errors import UserError
 from clearhead.model.config import PRESETS
+from clearhead.model.machine import pick_device
 from clearhead.text.tokenizer import KINDS
 from clearhead.training.recipe import Optimiser
 
@@ -30,7 +33,8 @@ class Request:
     dropout: float | None = None
     optimiser: Optimiser = "muon"
     learning_rate: float | None = None
-    validation: float | Sequence[str] | None = None  # a fraction of the text's end, or files of their own
+    # A fraction of the text's end, or files of their own.
+    validation: float | str | Path | Sequence[str | Path] | None = None
     seed: int = 0
     device: str | None = None
 
@@ -49,5 +53,8 @@ class Request:
             raise UserError(f"tokenizer = {self.tokenizer!r}: expected one of {', '.join(KINDS)}")
         if isinstance(self.validation, float) and not 0 < self.validation < 1:
             raise UserError(f"validation = {self.validation}: expected a fraction between 0 and 1")
+        if self.learning_rate is not None and not 0 < self.learning_rate < math.inf:
+            raise UserError(f"learning_rate = {self.learning_rate}: expected a number above 0")
         if not 0 <= self.seed < 2**32:
             raise UserError(f"seed = {self.seed}: expected 0 to {2**32 - 1}")
+        pick_device(self.device)

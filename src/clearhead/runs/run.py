@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -70,12 +72,13 @@ class Run:
         torch.manual_seed(request.seed)
         n_vocab = self.tokenizer.n_vocab
         self.plan: Plan = make_plan(request, self.tokens, len(self.validation), n_vocab, self.device, left)
-        torch.manual_seed(request.seed)
-        network = Transformer(self.plan.config).to(self.device)
-        self.model = LanguageModel(network, self.tokenizer)
+        # Before the network: a text too short for the context must not cost the memory of its positions.
         batches = Batches(
             self.tokens, self.plan.config.n_context, self.plan.recipe.batch_size, seed=request.seed
         )
+        torch.manual_seed(request.seed)
+        network = Transformer(self.plan.config).to(self.device)
+        self.model = LanguageModel(network, self.tokenizer)
         self.trainer = Trainer(network, batches, self.plan.recipe)
         self.seconds_a_validation = 0.0
         self.losses: list[float] = []  # validation losses, the last one the newest
@@ -91,6 +94,7 @@ class Run:
         while self.trainer.step < self.trainer.recipe.steps:
             self.model.network.train()
             record = self.trainer.take_step()
+            self.model.network.eval()  # whoever looks on sees no dropout, and draws none of its numbers
             trained += record.seconds
             if looks and self.request.minutes and record.step >= looks[0] * self.trainer.recipe.steps:
                 looks.pop(0)
@@ -125,7 +129,7 @@ class Run:
             "text_sha256": self.text_sha256,
             "tokens": len(self.tokens),
             "validation_tokens": len(self.validation),
-            "validation_loss": self.losses[-1] if self.losses else None,
+            "validation_loss": self.losses[-1] if self.losses and math.isfinite(self.losses[-1]) else None,
         }
 
     def _is_due(self, step: int) -> bool:
@@ -159,8 +163,21 @@ def train(
     for _ in run:
         pass
     if out is not None:
-        run.model.save(out)
+        folder, refused = save_somewhere(run.model, Path(out))
+        if refused is not None:
+            raise UserError(f"{refused}; the model was saved to {folder}")
     return run.model
+
+
+def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError | None]:
+    """Save, and where that is refused, in a temporary folder: what was trained is not to be lost."""
+    try:
+        model.save(folder)
+    except UserError as error:
+        kept = Path(tempfile.mkdtemp(prefix="clearhead-"))
+        model.save(kept)
+        return kept, error
+    return folder, None
 
 
 def with_time(request: Request, minutes: float = 3) -> Request:
@@ -207,7 +224,9 @@ def _split(
     else:
         # Both begin and end with the end token; of the second's, the first is the one that goes before.
         training = tokens
-        validation = tokenize(documents(request.validation), tokenizer, cache).part(1)
+        given = request.validation
+        files = [given] if isinstance(given, str | Path) else given
+        validation = tokenize(documents(files), tokenizer, cache).part(1)
     if not len(validation):
         raise UserError("no text is left for validation: give more text, or a larger --validation")
     return training, validation

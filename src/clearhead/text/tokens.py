@@ -118,10 +118,10 @@ def tokenize(
             most = (n_bytes + len(documents) + 1) * dtype.itemsize / 1e6
             raise UserError(
                 f"no room in {cache} for the text's tokens, which need up to {most:.1f} MB; "
-                "free some space or choose another folder"
+                "free some space, or choose another folder with CLEARHEAD_HOME"
             ) from None
         raise UserError(
-            f"no tokens can be kept in {cache}: {error.strerror}; choose another folder"
+            f"no tokens can be kept in {cache}: {error.strerror}; choose another folder with CLEARHEAD_HOME"
         ) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

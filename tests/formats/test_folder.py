@@ -1,0 +1,214 @@
+"""A model's folder: what goes in comes out, bit for bit, and a save that fails half way is no model."""
+
+import errno
+import json
+import os
+import struct
+
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.formats import folder as model_folder
+from clearhead.formats.folder import Saved, check_free, load, read_label, save
+from clearhead.model.config import Config, preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+SIZES = {"n_vocab": 40, "n_context": 16, "n_block": 2, "n_head": 4, "d_model": 16}
+FILES = {
+    "clearhead.json",
+    "config.json",
+    "generation_config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+}
+
+CONFIGS = {
+    "lecture": ("gpt2", preset("lecture", **SIZES)),
+    "lecture, untied": ("gpt2", preset("lecture", **SIZES, tied=False)),
+    "gpt2": ("gpt2", preset("gpt2", **SIZES, dropout=0.1)),
+    "gpt2, narrow inside": ("gpt2", preset("gpt2", **SIZES, d_hidden=24)),
+    "gpt2, exact gelu": ("gpt2", preset("gpt2", **{**SIZES, "n_head": 1}, feedforward="gelu")),
+    "modern": ("qwen3", preset("modern", **SIZES)),
+    "modern, untied": ("qwen3", preset("modern", **SIZES, tied=False, dropout=0.25)),
+    "modern, grouped": ("qwen3", preset("modern", **SIZES, n_kv_head=2)),
+    "modern, one key": ("qwen3", preset("modern", **SIZES, n_kv_head=1, d_head=6)),
+    "modern, biases": ("qwen3", preset("modern", **SIZES, qkv_bias=True, output_bias=True)),
+    "both ways": ("clearhead", preset("lecture", **SIZES, causal=False)),
+    "both ways, modern": ("clearhead", preset("modern", **SIZES, causal=False)),
+    "sinusoids": ("clearhead", preset("lecture", **SIZES, position="sinusoidal")),
+    "no positions": ("clearhead", preset("lecture", **SIZES, position="none", tied=False)),
+    "rotary with LayerNorm": ("clearhead", preset("lecture", **SIZES, position="rotary", rotary_base=500.0)),
+    "grouped lecture": ("clearhead", preset("lecture", **SIZES, n_kv_head=2)),
+    "some biases": ("clearhead", preset("lecture", **SIZES, qkv_bias=False)),
+    "gated": ("clearhead", preset("gpt2", **SIZES, feedforward="geglu")),
+    "wide heads": ("clearhead", preset("gpt2", **SIZES, d_head=6, norm_epsilon=1e-3)),
+    "modern without QK-norm": ("clearhead", preset("modern", **SIZES, qk_norm=False)),
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train("char", ["abc def\n"])
+
+
+def random_network(config: Config, seed: int = 0) -> Transformer:
+    """Every number its own, biases and norms too."""
+    torch.manual_seed(seed)
+    network = Transformer(config)
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter)
+    return network.eval()
+
+
+def same_weights(one: Transformer, other: Transformer) -> bool:
+    a, b = one.state_dict(), other.state_dict()
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_round_trip(name, tokenizer, tmp_path):
+    family, config = CONFIGS[name]
+    network = random_network(config)
+    training = {"seed": 3, "text": "été", "losses": [1.5, None]}
+    save(tmp_path, Saved(network, tokenizer, training))
+    assert json.loads((tmp_path / "config.json").read_text())["model_type"] == family
+    loaded = load(tmp_path)
+    assert loaded.network.config == config
+    assert loaded.training == training
+    assert loaded.tokenizer.to_json() == tokenizer.to_json()
+    assert same_weights(network, loaded.network)
+    assert (loaded.network.unembedding.weight is loaded.network.embedding.weight) == config.tied
+    assert not loaded.network.training
+    ids = torch.arange(SIZES["n_context"])[None]
+    assert torch.equal(network(ids), loaded.network(ids))
+    label = read_label(tmp_path)
+    assert (label.config, label.training, label.family.model_type) == (config, training, family)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_saving_again_writes_the_same_bytes(name, tokenizer, tmp_path):
+    _, config = CONFIGS[name]
+    save(tmp_path / "a", Saved(random_network(config), tokenizer, None))
+    save(tmp_path / "b", load(tmp_path / "a"))
+    for file in FILES:
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_a_folder_holds_json_and_plain_numbers_only(tokenizer, tmp_path):
+    save(tmp_path, Saved(random_network(CONFIGS["modern"][1]), tokenizer, {}))
+    assert {path.name for path in tmp_path.iterdir()} == FILES
+    for name in FILES - {"model.safetensors"}:
+        assert isinstance(json.loads((tmp_path / name).read_text(encoding="utf-8")), dict)
+    data = (tmp_path / "model.safetensors").read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    tensors = json.loads(data[8 : 8 + size])
+    assert tensors.pop("__metadata__") == {"format": "pt"}
+    assert {tensor["dtype"] for tensor in tensors.values()} == {"F32"}
+    numbers = CONFIGS["modern"][1].n_parameter
+    assert len(data) == 8 + size + 4 * numbers
+
+
+def test_a_model_in_half_precision_is_read_in_single(tokenizer, tmp_path):
+    network = random_network(CONFIGS["modern"][1]).to(torch.bfloat16)
+    save(tmp_path, Saved(network, tokenizer, None))
+    assert json.loads((tmp_path / "config.json").read_text())["dtype"] == "bfloat16"
+    loaded = load(tmp_path).network
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
+    assert same_weights(loaded, network.float())
+
+
+def test_a_folder_of_others_needs_no_file_of_ours(tokenizer, tmp_path):
+    network = random_network(CONFIGS["gpt2"][1])
+    save(tmp_path, Saved(network, tokenizer, {"seed": 1}))
+    (tmp_path / "clearhead.json").unlink()
+    (tmp_path / "generation_config.json").unlink()
+    loaded = load(tmp_path)
+    assert loaded.training is None
+    assert loaded.network.config.dropout == 0
+    assert same_weights(network, loaded.network)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "clearhead.json"])
+def test_a_folder_with_parts_of_a_model_is_not_free(name, tmp_path):
+    check_free(tmp_path)
+    check_free(tmp_path / "new")
+    (tmp_path / name).touch()
+    with pytest.raises(UserError, match="already holds"):
+        check_free(tmp_path)
+
+
+class Crash(BaseException):
+    """What no code catches."""
+
+
+def crash_at(monkeypatch, count, error):
+    """Fail when the disk is told to settle for the `count`th time; a save does that twice a file."""
+    calls = 0
+    settle = os.fsync
+
+    def fsync(handle):
+        nonlocal calls
+        calls += 1
+        if calls == count + 1:
+            raise error
+        settle(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return lambda: calls
+
+
+def count_settles(saved, folder):
+    with pytest.MonkeyPatch.context() as patch:
+        calls = crash_at(patch, 10**9, Crash())
+        save(folder, saved)
+        return calls()
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["new folder", "over an old model"])
+@pytest.mark.parametrize(
+    "error", [Crash(), OSError(errno.ENOSPC, "No space left")], ids=["crash", "full disk"]
+)
+def test_a_save_that_fails_at_any_point_leaves_no_half_model(old, error, tokenizer, tmp_path):
+    _, config = CONFIGS["modern"]
+    before = Saved(random_network(config, seed=1), tokenizer, {"which": "old"})
+    after = Saved(random_network(config, seed=2), tokenizer, {"which": "new"})
+    settles = count_settles(after, tmp_path / "counted")
+    assert settles == 2 * len(FILES)
+    refused = 0
+    for at in range(settles):
+        folder = tmp_path / str(at)
+        if old:
+            save(folder, before)
+        with pytest.MonkeyPatch.context() as patch:
+            crash_at(patch, at, error)
+            with pytest.raises((Crash, UserError)) as caught:
+                save(folder, after)
+        if isinstance(error, OSError):
+            assert "no space left" in str(caught.value)
+        assert {path.name for path in folder.iterdir()} <= FILES, "a temporary file was left"
+        try:
+            loaded = load(folder)
+        except UserError as refusal:
+            assert "is no model" in str(refusal)  # noqa: PT017
+            refused += 1
+        else:
+            expected = before if loaded.training == before.training else after
+            assert same_weights(loaded.network, expected.network)
+    # Only when everything else is in place is there a config.json, and with it a model.
+    assert refused >= settles - 2
+
+
+def test_a_full_disk_is_refused_before_the_old_model_is_touched(tokenizer, tmp_path, monkeypatch):
+    saved = Saved(random_network(CONFIGS["modern"][1]), tokenizer, None)
+    save(tmp_path, saved)
+
+    def usage(path):
+        return type("Usage", (), {"free": 2**20})
+
+    monkeypatch.setattr(model_folder.shutil, "disk_usage", usage)
+    with pytest.raises(UserError, match=r"does not fit into 1\.0 MB"):
+        save(tmp_path, saved)
+    assert same_weights(load(tmp_path).network, saved.network)

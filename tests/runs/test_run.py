@@ -1,0 +1,215 @@
+"""A training run: exact, repeatable, on time."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.language_model import load
+from clearhead.runs.request import Request
+from clearhead.runs.run import Run, Smooth, with_time
+from clearhead.text.corpus import Document, documents
+
+SMALL = Request(steps=8, blocks=1, heads=1, width=32, context=32, tokenizer="char", dropout=0.1, device="cpu")
+
+
+def request(**settings):
+    return Request(**{**vars(SMALL), **settings})
+
+
+@pytest.fixture
+def texts(story_text):
+    return [Document.of("a", story_text[:6000]), Document.of("b", story_text[6000:9000])]
+
+
+def finished(texts, settings):
+    run = Run(texts, settings)
+    list(run)
+    return run
+
+
+def test_the_same_seed_gives_the_same_weights_to_the_bit(texts):
+    torch.manual_seed(99)
+    one = finished(texts, SMALL).model.network.state_dict()
+    torch.rand(5)
+    same = finished(texts, SMALL).model.network.state_dict()
+    other = finished(texts, request(seed=1)).model.network.state_dict()
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["embedding.weight"], other["embedding.weight"])
+
+
+def test_looking_on_does_not_change_what_is_learned(texts):
+    run = Run(texts, SMALL)
+    for progress in run:
+        if progress.record.step % 3 == 0:
+            run.model.generate(tokens=5)
+            run.model.evaluate("Anna had a kite.")
+    plain = finished(texts, SMALL)
+    for name, tensor in plain.model.network.state_dict().items():
+        assert torch.equal(tensor, run.model.network.state_dict()[name])
+
+
+def loss_by_hand(model, tokens, before):
+    """Window after window, each with the true token before it; the last one shorter."""
+    ids, T = np.concatenate(([before], tokens)), model.config.n_context
+    total = 0.0
+    for start in range(0, len(tokens), T):
+        window = torch.from_numpy(ids[start : start + T + 1])
+        with torch.no_grad():
+            logits = model.network(window[None, :-1])[0].double()
+        total += float((logits.logsumexp(-1) - logits.gather(1, window[1:, None])[:, 0]).sum())
+    return total / len(tokens)
+
+
+def test_the_validation_loss_is_exact(trained):
+    tokens = trained.validation[:]
+    before = int(trained.tokens[:][-1])
+    loss = trained.progress[-1].validation
+    assert loss == trained.losses[-1] == trained.model.training["validation_loss"]
+    assert loss == pytest.approx(loss_by_hand(trained.model, tokens, before), rel=1e-6)
+    assert loss < math.log(trained.tokenizer.n_vocab)
+
+
+def test_the_end_of_the_text_is_for_validation(texts):
+    run = Run(texts, SMALL)
+    end = run.tokenizer.end_id
+    whole = [end]
+    for document in texts:
+        [text] = document.read()
+        whole += [*run.tokenizer.encode(text), end]
+    assert [*run.tokens[:], *run.validation[:]] == whole
+    assert len(run.validation) == pytest.approx(0.1 * len(whole), abs=1)
+    half = Run(texts, request(validation=0.5))
+    assert len(half.validation) == pytest.approx(0.5 * len(whole), abs=1)
+    assert [*half.tokens[:], *half.validation[:]] == whole
+
+
+def test_validation_may_have_files_of_its_own(texts, story_text, tmp_path):
+    (tmp_path / "a.txt").write_text("Anna had a kite. " * 5)
+    (tmp_path / "b.txt").write_text("The kite was hers.")
+    names = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+    run = finished(texts, request(validation=names))
+    end = run.tokenizer.end_id
+    expected = [*run.tokenizer.encode("Anna had a kite. " * 5), end]
+    expected += [*run.tokenizer.encode("The kite was hers."), end]
+    assert run.validation[:].tolist() == expected
+    assert len(run.tokens) == 9000 + 3
+    assert run.losses[-1] == run.model.evaluate(list(documents(names))).loss
+
+
+def test_progress_counts_every_step(trained):
+    records = [progress.record for progress in trained.progress]
+    assert [record.step for record in records] == list(range(1, 31))
+    batch = trained.plan.recipe.batch_size * trained.plan.config.n_context
+    assert [record.tokens for record in records] == [batch * step for step in range(1, 31)]
+    assert all(progress.steps == 30 for progress in trained.progress)
+    validated = [p.record.step for p in trained.progress if p.validation is not None]
+    assert validated == [6, 12, 18, 24, 30]
+    seconds = [progress.seconds for progress in trained.progress]
+    assert seconds == sorted(seconds)
+    assert trained.progress[-1].loss < trained.progress[0].loss
+
+
+def test_a_run_describes_itself(trained, story_text):
+    told = trained.describe()
+    assert told == trained.model.training
+    assert told["preset"] == "modern"
+    assert told["steps_done"] == told["recipe"]["steps"] == 30
+    assert told["recipe"] == vars(trained.plan.recipe)
+    assert told["tokens"] + told["validation_tokens"] == len(story_text) + 2
+    assert told["validation_loss"] == trained.losses[-1]
+    assert (told["validations"], told["seconds"]) == (5, None)
+    assert len(told["text_sha256"]) == 64
+
+
+def test_a_run_that_is_stopped_describes_where_it_stands(texts):
+    run = Run(texts, SMALL)
+    for progress in run:
+        if progress.record.step == 3:
+            break
+    run.finish()
+    assert run.model.training["steps_done"] == 3
+    assert not run.model.network.training
+
+
+def test_a_loss_that_is_no_number_does_not_keep_the_model_from_being_saved(texts, tmp_path):
+    run = Run(texts, request(steps=1))
+    list(run)
+    run.losses.append(math.inf)
+    run.finish()
+    run.model.save(tmp_path / "model")
+    assert load(tmp_path / "model").training["validation_loss"] is None
+
+
+def test_by_the_clock_it_ends_on_time(story_file):
+    run = Run(list(documents([story_file])), Request(minutes=0.1, device="cpu"))
+    progress = list(run)
+    assert 3 < run.seconds < 9
+    assert progress[-1].record.step == progress[-1].steps == run.plan.recipe.steps
+    assert progress[-1].record.rate <= 1 / 10, "the learning rate has not come down"
+    assert progress[-1].validation is not None
+
+
+def test_the_settings_asked_for_are_kept(texts):
+    asked = request(
+        blocks=2, heads=4, kv_heads=2, width=24, context=12, batch=6, accumulation=3, preset="lecture",
+        optimiser="adamw", learning_rate=0.01, seed=7, dropout=0.0, minutes=0.01, steps=None,
+    )  # fmt: skip
+    run = Run(texts, asked)
+    config, recipe = run.plan.config, run.plan.recipe
+    assert (config.n_block, config.n_head, config.n_kv_head, config.d_model) == (2, 4, 2, 24)
+    assert (config.n_context, config.norm, config.dropout) == (12, "layer", 0.0)
+    assert (recipe.batch_size, recipe.accumulation, recipe.seed) == (6, 3, 7)
+    assert (recipe.optimiser, recipe.learning_rate) == ("adamw", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("length", "time"),
+    [(20, {"steps": 2}), (300, {"steps": 2}), (20, {"minutes": 0.005}), (300, {"minutes": 0.005})],
+)
+def test_a_tiny_text_gets_a_plan_it_can_bear(length, time, story_text):
+    run = Run([Document.of("tiny", story_text[:length])], Request(**time, device="cpu"))
+    config = run.plan.config
+    assert run.tokenizer.kind == "byte"
+    assert 8 <= config.n_context <= max(8, length / 8)
+    assert len(run.validation) >= 1
+    progress = list(run)
+    assert math.isfinite(progress[-1].validation)
+    assert run.model.generate(tokens=3) is not None
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 10])
+def test_a_text_that_is_too_short_says_so(length):
+    with pytest.raises(UserError, match="give more text"):
+        Run([Document.of("tiny", "abcdefghij"[:length])], Request(steps=1, device="cpu"))
+
+
+def test_the_tokenizer_grows_with_the_text(story_text):
+    small = Run([Document.of("a", story_text[:10_000])], request(tokenizer=None))
+    large = Run([Document.of("a", story_text * 2)], request(tokenizer=None))
+    assert (small.tokenizer.kind, small.tokenizer.n_vocab) == ("byte", 257)
+    assert large.tokenizer.kind == "bpe"
+    assert 257 < large.tokenizer.n_vocab <= 512
+
+
+def test_what_is_validated_on_does_not_train_the_tokenizer(story_text):
+    secret = "xyzzyx" * 40
+    text = story_text[:20_000]
+    run = Run([Document.of("a", text + secret)], request(tokenizer="bpe", vocab=300, validation=0.05))
+    assert not any("xyzzy" in piece for piece in run.tokenizer.pieces(range(run.tokenizer.n_vocab)))
+
+
+def test_a_word_about_time_is_not_needed():
+    assert with_time(Request()).minutes == 3
+    assert with_time(Request(steps=5)) == Request(steps=5)
+    assert with_time(Request(minutes=1)) == Request(minutes=1)
+
+
+def test_a_smooth_mean_forgets():
+    smooth = Smooth()
+    assert [smooth(number) for number in (4.0, 2.0, 3.0)] == [4.0, 3.0, 3.0]
+    for _ in range(400):
+        smooth(7.0)
+    assert smooth.mean == pytest.approx(7.0)

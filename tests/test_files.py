@@ -1,0 +1,109 @@
+"""Files that are whole or not there."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from clearhead import files
+from clearhead.errors import UserError
+from clearhead.files import disk_errors, home, read_json, read_text, write_json, write_text, write_whole
+
+
+def test_what_is_written_is_read(tmp_path):
+    document = {"text": "été\n", "numbers": [1, 2.5, None], "nested": {"yes": True}}
+    write_json(tmp_path / "a.json", document)
+    assert read_json(tmp_path / "a.json") == document
+    write_text(tmp_path / "a.json", "line\nline\n")
+    assert (tmp_path / "a.json").read_bytes() == b"line\nline\n"
+    assert read_text(tmp_path / "a.json") == "line\nline\n"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "full"), ValueError])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(error, tmp_path):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+
+    def write(temporary):
+        assert temporary.parent == tmp_path
+        temporary.write_text("half")
+        raise error
+
+    with pytest.raises(error if isinstance(error, type) else OSError):
+        write_whole(path, write)
+    assert [name.name for name in tmp_path.iterdir()] == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_a_number_that_json_cannot_hold_leaves_the_old_file(tmp_path):
+    write_json(tmp_path / "a.json", {"old": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "a.json", {"loss": float("nan")})
+    assert read_json(tmp_path / "a.json") == {"old": 1}
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_is_flushed_before_it_gets_its_name(tmp_path, monkeypatch):
+    """Else a power cut could leave the name with nothing in it."""
+    events = []
+    settle, rename = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (events.append("flush"), settle(handle))[1])
+    monkeypatch.setattr(Path, "replace", lambda path, to: (events.append("rename"), rename(path, to))[1])
+    write_text(tmp_path / "a.txt", "text")
+    assert events == ["flush", "rename", "flush"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b"\xff", "is not UTF-8"),
+        (b"[1]", "a JSON list, expected an object"),
+        (b"null", "expected an object"),
+    ],
+)
+def test_json_that_cannot_be_read(content, words, tmp_path):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(UserError, match=words) as caught:
+        read_json(tmp_path / "a.json")
+    assert "a.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_text_that_cannot_be_read(tmp_path, monkeypatch):
+    with pytest.raises(UserError, match=r"no such file: .*a\.json"):
+        read_text(tmp_path / "a.json")
+    with pytest.raises(UserError, match="cannot be read: Is a directory"):
+        read_text(tmp_path)
+    (tmp_path / "a.json").write_text("four")
+    monkeypatch.setattr(files, "LARGEST_JSON", 3)
+    with pytest.raises(UserError, match="has 4 bytes, expected at most 3"):
+        read_text(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "no space left in out: it was not saved; free some"),
+        (errno.EDQUOT, "no space left in out: it was not saved; free some"),
+        (errno.EACCES, r"out cannot be written \(Permission denied\): it was not saved"),
+        (errno.EROFS, r"out cannot be written \(Read-only file system\): it was not saved"),
+    ],
+)
+def test_what_a_disk_refuses_is_said_in_a_line(number, words):
+    with pytest.raises(UserError, match=words), disk_errors(Path("out"), "it was not saved"):
+        raise OSError(number, os.strerror(number))
+
+
+def test_home_is_where_it_is_said_to_be(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLEARHEAD_HOME", str(tmp_path / "mine"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert home() == tmp_path / "mine"
+    monkeypatch.delenv("CLEARHEAD_HOME")
+    assert home() == tmp_path / "data" / "clearhead"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert home() == tmp_path / ".local" / "share" / "clearhead"

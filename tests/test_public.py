@@ -1,0 +1,111 @@
+"""The package as it is imported: small, and torch only when something needs it."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+import clearhead
+from clearhead.errors import UserError
+
+
+def run(code):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_importing_it_does_not_import_torch():
+    run(
+        "import sys, clearhead; clearhead.__version__, clearhead.UserError, dir(clearhead); "
+        "heavy = {'torch', 'numpy', 'tokenizers', 'rich', 'typer'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+
+
+def test_submodules_do_not_hide_public_names():
+    run(
+        "import clearhead.runs.run, clearhead.cli, clearhead.formats.folder, clearhead.training.trainer\n"
+        "import clearhead.generate.writing, clearhead.inspect.steps, clearhead.cli.train\n"
+        "from clearhead import load, train\n"
+        "assert load is clearhead.language_model.load and clearhead.load is load\n"
+        "assert train is clearhead.runs.run.train and clearhead.train is train\n"
+        "assert isinstance(clearhead.Config, type) and isinstance(clearhead.LanguageModel, type)\n"
+    )
+
+
+def test_the_public_names():
+    for name in clearhead.__all__:
+        assert callable(getattr(clearhead, name))
+        assert getattr(clearhead, name).__module__.startswith("clearhead.")
+    names = dir(clearhead)
+    assert set(clearhead.__all__) <= set(names)
+    assert len(names) == len(set(names)), "a name is listed twice"
+    with pytest.raises(AttributeError, match="'clearhead' has no attribute 'nothing'"):
+        clearhead.nothing  # noqa: B018
+
+
+def test_the_version_is_the_package_s():
+    assert clearhead.__version__ == version("clearhead")
+
+
+SMALL = {"steps": 3, "blocks": 1, "heads": 1, "width": 32, "context": 16, "tokenizer": "char"}
+
+
+def test_train_and_load(story_file, tmp_path):
+    model = clearhead.train(story_file, out=tmp_path / "model", **SMALL)
+    assert model.training["steps_done"] == 3
+    loaded = clearhead.load(tmp_path / "model")
+    assert isinstance(loaded, clearhead.LanguageModel)
+    assert loaded.generate("The", tokens=9) == model.generate("The", tokens=9)
+    with pytest.raises(clearhead.UserError, match="already holds a model"):
+        clearhead.train(str(story_file), out=str(tmp_path / "model"), **SMALL)
+
+
+def test_train_on_several_files_with_validation_of_their_own(story_file, tmp_path):
+    (tmp_path / "more.txt").write_text("Anna had a kite. " * 20)
+    (tmp_path / "check.txt").write_text("The kite had Anna.")
+    sources = [story_file, str(tmp_path / "more.txt")]
+    for validation in (
+        str(tmp_path / "check.txt"),
+        tmp_path / "check.txt",
+        [str(tmp_path / "check.txt")],
+        [tmp_path / "check.txt"],
+    ):
+        model = clearhead.train(sources, validation=validation, **SMALL)
+        assert model.training["validation_tokens"] == 19
+
+
+def test_train_refuses_before_it_works(story_file):
+    with pytest.raises(UserError, match="steps = 0"):
+        clearhead.train(story_file, steps=0)
+    with pytest.raises(UserError, match="no such file: nowhere"):
+        clearhead.train("nowhere", steps=1)
+    with pytest.raises(UserError, match="no text was given"):
+        clearhead.train([], steps=1)
+    with pytest.raises(TypeError, match="stepz"):
+        clearhead.train(story_file, stepz=1)
+
+
+def test_a_model_that_cannot_be_saved_is_not_lost(story_file, tmp_path, monkeypatch):
+    """The disk fills while it trains: what was trained is kept elsewhere, and the refusal says where."""
+    from clearhead.formats import folder
+    from clearhead.runs import run as runs
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(runs, "check_room", lambda *_: None)
+    check = folder.check_room
+
+    def refuse(place, config):
+        if place.name == "model":
+            raise UserError(f"no space left in {place}")
+        check(place, config)
+
+    monkeypatch.setattr(folder, "check_room", refuse)
+    with pytest.raises(UserError, match=r"no space left in .*model.* saved (in|to) ") as caught:
+        clearhead.train(story_file, out=tmp_path / "model", **SMALL)
+    [kept] = tmp_path.glob("clearhead-*")
+    assert str(kept) in str(caught.value)
+    assert clearhead.load(kept).training["steps_done"] == 3
