@@ -77,6 +77,11 @@ def finish(run: Run, folder: Path, json: bool = False) -> Path:
     assert training is not None
     if not done:
         err.print(f"stopped after {training['steps_done']:,} steps")
+    if run.losses and run.losses[-1] > min(run.losses) + 0.02:
+        err.print(
+            f"the validation loss was lower before ({min(run.losses):.4f}) and rose to {run.losses[-1]:.4f}: "
+            "the model began to learn the text by heart; train it for less time, or on more text"
+        )
     err.print(f"saved to {folder}; try: clearhead generate {folder}")
     if json:
         print_json({"out": str(folder), "seconds": run.seconds, **_summary(run, training)})

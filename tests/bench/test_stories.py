@@ -1,0 +1,29 @@
+"""The demo's measurement in its short mode: few steps, so few sentences parse, but all of it is run."""
+
+import importlib.util
+from pathlib import Path
+
+from clearhead.runs.demo import demo_request, demo_texts
+from clearhead.runs.run import Run
+
+
+def load_bench(name: str):
+    path = Path(__file__).parents[2] / "bench" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_short_run_learns_the_shortest_sentences(tmp_path):
+    bench = load_bench("stories")
+    texts = demo_texts(400)
+    training = {text for document in texts for text in document.read()}
+    run = Run(texts, demo_request(minutes=None, steps=150), cache=tmp_path)
+    result = bench.measure(run, training)
+    assert result["sentences"] == 200
+    assert result["copies"] == 0
+    assert result["validation_loss"] < 1.6
+    # A network that has learned nothing writes no sentence that parses.
+    assert 0.05 < result["parse"] <= 1
+    assert result["ratio"] == round(result["parse"] / 0.95, 3)
