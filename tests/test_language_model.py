@@ -96,23 +96,26 @@ def test_evaluation_leaves_the_model_as_it_was(model):
     assert model.network.training
 
 
-def test_the_steps_of_a_head(model):
+def test_a_text_is_inspected(model):
     text = "The chicken"
-    steps = model.steps(text, 0, 0)
-    assert steps.weights.shape == (len(text), len(text))
-    assert torch.allclose(steps.weights.sum(-1), torch.ones(len(text)))
-    assert torch.equal(steps.weights, steps.weights.tril())
-    with pytest.raises(UserError, match="block 1 does not exist: this model has blocks 0 to 0"):
-        model.steps(text, 1, 0)
-    with pytest.raises(UserError, match="head -1 does not exist"):
-        model.steps(text, 0, -1)
+    trace = model.inspect(text)
+    assert trace.tokens == list(text)
+    assert torch.equal(trace.logits, model.logits(text))
+    weights = trace.block[0].head[0].weights
+    assert weights.shape == (len(text), len(text))
+    assert torch.equal(weights, weights.tril())
+    assert trace.verify() < 1e-5
+    with pytest.raises(UserError, match="blocks 0 to 0"):
+        trace["block.1.input"]
 
 
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
         (lambda model: model.logits(""), "the text is empty"),
-        (lambda model: model.steps("", 0, 0), "the text is empty"),
+        (lambda model: model.inspect(""), "the text is empty"),
+        (lambda model: model.inspect([]), "no text was given"),
+        (lambda model: model.inspect("a", padding="middle"), "expected left or right"),
         (lambda model: model.generate(""), "the prompt is empty"),
         (lambda model: model.stream(""), "the prompt is empty"),
         (lambda model: model.evaluate(""), "the text is empty"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.writing import write
-from clearhead.inspect.steps import Steps, head_steps
+from clearhead.inspect.edits import Edit, Edits, Value
+from clearhead.inspect.trace import Trace
 from clearhead.model.config import Config
 from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
@@ -156,10 +158,35 @@ class LanguageModel:
             )
             return Evaluation(evaluate(self.network, windows), len(targets), tokens.n_bytes)
 
-    @torch.inference_mode()
-    def steps(self, text: str, block: int, head: int) -> Steps:
-        """Every step of one head over a text."""
-        return head_steps(self.network, self._ids(text, "text").to(self.device), block, head)
+    def inspect(
+        self,
+        text: str | Sequence[str],
+        edit: Mapping[str, Value | Edit] | None = None,
+        grad: bool = False,
+        padding: str = "right",
+    ) -> Trace:
+        """Every step of what the model computes over a text, or over several as one padded batch.
+
+        With `edit`, with those values put in their places; with `grad`, so that gradients flow through it.
+        """
+        if padding not in ("left", "right"):
+            raise UserError(f"padding = {padding!r}: expected left or right")
+        single = isinstance(text, str)
+        texts = [text] if isinstance(text, str) else list(text)
+        if not texts:
+            raise UserError("no text was given: expected at least one")
+        rows = [self._ids(each, "text") for each in texts]
+        longest = max(map(len, rows))
+        ids = torch.full((len(rows), longest), self.tokenizer.end_id)
+        real = torch.zeros(ids.shape, dtype=torch.bool)
+        for row, (padded, marks) in zip(rows, zip(ids, real, strict=True), strict=True):
+            place = slice(0, len(row)) if padding == "right" else slice(longest - len(row), longest)
+            padded[place], marks[place] = row, True
+        tokens = [self.tokenizer.pieces(row.tolist()) for row in ids]
+        known = None if real.all() else real.to(self.device)
+        edits = Edits.parse(edit or {}, self.config)
+        with nullcontext() if grad else torch.no_grad():
+            return Trace(self.network, ids.to(self.device), tokens, known, single, edits)
 
     def _ids(self, text: str, what: str) -> Tensor:
         ids = self.tokenizer.encode(text)

@@ -183,7 +183,7 @@ def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhea
     assert head is not None
     tokens = model.tokenizer.encode(demo_command.SENTENCE)
     heading, *rows = result.out[head.end() :].splitlines()[: len(tokens) + 1]
-    weights = model.steps(demo_command.SENTENCE, int(head[1]), int(head[2])).weights
+    weights = model.inspect(demo_command.SENTENCE).block[int(head[1])].head[int(head[2])].weights
     assert heading.split() == [str(i) for i in range(len(tokens))]
     for i, (row, line) in enumerate(zip(rows, weights.tolist(), strict=True)):
         assert len(row) == len(heading), "the numbers do not stand below their column"

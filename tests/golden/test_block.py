@@ -4,6 +4,7 @@ import torch
 
 from clearhead.model.block import Block
 from clearhead.model.config import preset
+from clearhead.model.sight import Sight
 
 
 def layer_norm(x, gamma, beta, epsilon):
@@ -44,10 +45,10 @@ def test_the_block_is_the_lectures_formulas():
 
     ours = {
         "t1": block.norm(x)[0],
-        "t2": attention(block.norm(x), causal=True)[0],
+        "t2": attention(block.norm(x), Sight(causal=True))[0],
         "t4": block.norm2(t3),
         "t5": feedforward(t4),
-        "h": block(x, causal=True)[0],
+        "h": block(x, Sight(causal=True))[0],
     }
     for name, expected in {"t1": t1, "t2": t2, "t4": t4, "t5": t5, "h": h}.items():
         assert torch.allclose(ours[name], expected, rtol=0, atol=1e-12), name

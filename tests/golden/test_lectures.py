@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from clearhead.model.attention import attend, compare, divide, mask, mix, project, softmax, triangle
+from clearhead.model.attention import attend, compare, divide, mask, mix, project, softmax
 from clearhead.model.lectures import (
     head_as_loops,
     head_as_matrices,
@@ -14,6 +14,7 @@ from clearhead.model.lectures import (
     query_attention,
     simplest_attention,
 )
+from clearhead.model.sight import triangle
 
 ZERO, ONE = [1.0, 0.0], [0.0, 1.0]
 IDENTITY = torch.eye(2, dtype=torch.float64)

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from clearhead.model.attention import Attention, attend, attend_fused, triangle
+from clearhead.model.attention import Attention, attend, attend_fused
 from clearhead.model.config import preset
+from clearhead.model.sight import triangle
 
 
 @pytest.mark.parametrize("n_shared", [1, 2, 6])

@@ -13,13 +13,11 @@ from clearhead.cli.progress import show_plan
 from clearhead.cli.train import finish, free_folder
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from clearhead.language_model import LanguageModel
 
 # As it stands in the middle of a story, after a space.
 SENTENCE = " The chicken didn't cross the road because it was too tired."
-LOOKED_AT = 30  # stories that the model never saw, to choose the head by
+STORIES_LOOKED_AT = 30  # that the model never saw, to choose the head by
 
 
 def demo(
@@ -53,45 +51,16 @@ def demo(
 
 def _show_head(model: LanguageModel) -> None:
     """The head that best finds what a pronoun stands for, over the lecture's sentence."""
-    import torch
+    from clearhead.runs.heads import find_antecedents
 
-    from clearhead.inspect.steps import antecedent_scores
-
-    with torch.inference_mode():
-        examples = _examples(model)
-        scores = antecedent_scores(model.network, examples)
+    scores, count = find_antecedents(model, STORIES_LOOKED_AT)
     block, head = divmod(int(scores.argmax()), model.config.n_head)
-    steps = model.steps(SENTENCE, block, head)
-    tokens = model.tokenizer.pieces(model.tokenizer.encode(SENTENCE))
+    trace = model.inspect(SENTENCE)
     out.print(f"\nWhere block {block}, head {head} looks, in hundredths:\n", style="bold")
-    out.print(attention_table(tokens, steps.weights))
+    out.print(attention_table(trace.tokens, trace.block[block].head[head].weights))
     d_head, best = model.config.d_head, scores.max().item()
     out.print(f"\nEach row is a softmax of q·k/√{d_head} over the tokens up to its own. Of the model's heads")
     out.print(
         f"({scores.numel()} in all) this one looks most from a pronoun to what it stands for: {best:.2f}"
     )
-    out.print(f"of its weight, on average over {len(examples)} pronouns in stories it never saw.")
-
-
-def _examples(model: LanguageModel) -> list[tuple[Tensor, int, int]]:
-    """Pronouns of fresh stories, and the tokens that their antecedents end in."""
-    import torch
-
-    from clearhead.text.stories import Span, story
-
-    examples = []
-    for number in range(LOOKED_AT):
-        told = story(1, number)
-        ids = model.tokenizer.encode(told.text)[: model.config.n_context]
-        ends: list[int] = []
-        for piece in model.tokenizer.pieces(ids):
-            ends.append((ends[-1] if ends else 0) + len(piece))
-
-        def position(span: Span, ends: list[int] = ends) -> int:
-            return next((i for i, end in enumerate(ends) if end >= span.stop), -1)
-
-        for pronoun in told.pronouns:
-            at, antecedent = position(pronoun.span), position(pronoun.antecedent)
-            if at >= 0:
-                examples.append((torch.tensor(ids, device=model.device), at, antecedent))
-    return examples
+    out.print(f"of its weight, on average over {count} pronouns in stories it never saw.")

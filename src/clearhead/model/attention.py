@@ -16,6 +16,7 @@ from clearhead.model.cache import BlockCache
 from clearhead.model.config import Config
 from clearhead.model.norm import Norm
 from clearhead.model.position import Rotation, rotate
+from clearhead.model.sight import Sight
 
 
 def project(x: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -71,11 +72,6 @@ def attend_fused(
     return F.scaled_dot_product_attention(query, key, value, visible, is_causal=causal, enable_gqa=shared)
 
 
-def triangle(T: int, S: int, device: torch.device | None = None) -> Tensor:
-    """The last T of S positions, each seeing itself and what came before: T S, true where visible."""
-    return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
-
-
 class Attention(nn.Module):
     """Many heads side by side, then W^O. Heads may share keys and values in groups."""
 
@@ -90,18 +86,11 @@ class Attention(nn.Module):
         self.query_norm = Norm(config.d_head, config) if config.qk_norm else None
         self.key_norm = Norm(config.d_head, config) if config.qk_norm else None
 
-    def forward(
-        self,
-        x: Tensor,
-        rotation: Rotation | None = None,
-        visible: Tensor | None = None,
-        causal: bool = False,
-        cache: BlockCache | None = None,
-    ) -> Tensor:
-        query, key, value = self.project_heads(x, rotation)
+    def forward(self, x: Tensor, sight: Sight, cache: BlockCache | None = None) -> Tensor:
+        query, key, value = self.project_heads(x, sight.rotation)
         if cache is not None:
             key, value = cache.append(key, value)
-        mixed = attend_fused(query, key, value, visible, causal)
+        mixed = attend_fused(query, key, value, sight.visible, sight.causal)
         return self.output(mixed.transpose(1, 2).flatten(2))
 
     def project_heads(self, x: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor, Tensor]:

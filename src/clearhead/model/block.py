@@ -10,7 +10,7 @@ from clearhead.model.cache import BlockCache
 from clearhead.model.config import Config
 from clearhead.model.feedforward import FeedForward
 from clearhead.model.norm import Norm
-from clearhead.model.position import Rotation
+from clearhead.model.sight import Sight
 
 
 class Block(nn.Module):
@@ -24,15 +24,15 @@ class Block(nn.Module):
         self.feedforward = FeedForward(config)
         self.dropout = config.dropout
 
-    def forward(
-        self,
-        x: Tensor,
-        rotation: Rotation | None = None,
-        visible: Tensor | None = None,
-        causal: bool = False,
-        cache: BlockCache | None = None,
-    ) -> Tensor:
-        t2 = self.attention(self.norm(x), rotation, visible, causal, cache)
-        t3 = F.dropout(t2, self.dropout, self.training) + x
+    def forward(self, x: Tensor, sight: Sight, cache: BlockCache | None = None) -> Tensor:
+        return self.second_half(self.first_half(x, sight, cache))
+
+    def first_half(self, x: Tensor, sight: Sight, cache: BlockCache | None = None) -> Tensor:
+        """x → t3: what attention brings from other positions is added to the stream."""
+        t2 = self.attention(self.norm(x), sight, cache)
+        return F.dropout(t2, self.dropout, self.training) + x
+
+    def second_half(self, t3: Tensor) -> Tensor:
+        """t3 → h: what the feed-forward makes of each position is added to it."""
         t5 = self.feedforward(self.norm2(t3))
         return F.dropout(t5, self.dropout, self.training) + t3

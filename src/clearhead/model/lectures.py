@@ -8,7 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clearhead.model.attention import attend, compare, mask, mix, softmax, triangle
+from clearhead.model.attention import attend, compare, mask, mix, softmax
+from clearhead.model.sight import triangle
 
 
 def simplest_attention(x: Tensor) -> Tensor:

@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
-from clearhead.model.attention import triangle
 from clearhead.model.block import Block
 from clearhead.model.cache import Cache
 from clearhead.model.config import Config
 from clearhead.model.norm import Norm
-from clearhead.model.position import Rotation, rotation, sinusoids
+from clearhead.model.position import rotation, sinusoids
+from clearhead.model.sight import Sight, triangle
 
 
 class Transformer(nn.Module):
@@ -40,11 +40,10 @@ class Transformer(nn.Module):
     def forward(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """B T ids to B T V logits. `real` (B T) is false at padding, on either side; a cache goes before."""
         positions = self.positions(ids, real, cache)
-        visible, causal = self.visible(ids, real, cache)
+        sight = self.sight(positions, real, cache)
         x = self.embed(ids, positions)
-        rotation = self.rotation(positions)
         for i, block in enumerate(self.blocks):
-            x = block(x, rotation, visible, causal, cache.blocks[i] if cache is not None else None)
+            x = block(x, sight, cache.blocks[i] if cache is not None else None)
         if cache is not None:
             cache.length += ids.shape[1]
         return self.unembedding(self.final_norm(x))
@@ -61,21 +60,23 @@ class Transformer(nn.Module):
         assert cache is None, "a padded batch has no cache"
         return (real.cumsum(1) - 1).clamp(min=0)
 
-    def visible(
-        self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None
-    ) -> tuple[Tensor | None, bool]:
-        """Who may look at whom (B 1 T S, none where all may), and whether it is a plain lower triangle."""
-        T = ids.shape[1]
-        S = T if cache is None else cache.length + T
-        if real is None:
-            if not self.config.causal or T == 1:
-                return None, False
-            return (None, True) if S == T else (triangle(T, S, ids.device), False)
-        # Padding sees itself: a row with nothing to see would be 0/0.
-        visible = real[:, None, :] | torch.eye(T, dtype=torch.bool, device=ids.device)
-        if self.config.causal:
-            visible = visible & triangle(T, T, ids.device)
-        return visible[:, None], False
+    def sight(self, positions: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Sight:
+        """Who may look at whom, and how far each is turned."""
+        T, device = positions.shape[1], positions.device
+        turned = None
+        if self.config.position == "rotary":
+            turned = rotation(positions, self.config.d_head, self.config.rotary_base)
+        if real is not None:
+            # Padding sees itself: a row with nothing to see would be 0/0.
+            visible = real[:, None, :] | torch.eye(T, dtype=torch.bool, device=device)
+            if self.config.causal:
+                visible = visible & triangle(T, T, device)
+            return Sight(turned, visible[:, None])
+        if not self.config.causal or T == 1:
+            return Sight(turned)
+        if cache is None or cache.length == 0:
+            return Sight(turned, causal=True)
+        return Sight(turned, triangle(T, cache.length + T, device))
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         """The residual stream entering the first block: B T C."""
@@ -85,11 +86,6 @@ class Transformer(nn.Module):
         elif self.config.position == "sinusoidal":
             x = x + sinusoids(positions, self.config.d_model).to(x.dtype)
         return F.dropout(x, self.config.dropout, self.training)
-
-    def rotation(self, positions: Tensor) -> Rotation | None:
-        if self.config.position != "rotary":
-            return None
-        return rotation(positions, self.config.d_head, self.config.rotary_base)
 
     def _initialise(self) -> None:
         for module in self.modules():

@@ -1,0 +1,226 @@
+"""One block in the lecture's steps, for some of its heads: what a trace computes when it is asked.
+
+Shapes: B sequences, T positions, H the heads asked for, D features a head, C features of the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.inspect.edits import Edits
+from clearhead.inspect.sites import Site
+from clearhead.model.attention import compare, divide, mask, mix, softmax, write
+from clearhead.model.block import Block
+from clearhead.model.config import Config
+from clearhead.model.norm import Norm
+from clearhead.model.position import rotate
+from clearhead.model.sight import Sight
+
+
+class BlockSteps:
+    """Each step is computed when it is first asked for, from the steps before it, with edits in force.
+
+    `heads` and `rows` (positions that look) say how much is computed. `middle` is what the model itself
+    computed there, where nothing before it in this block was edited.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        number: int,
+        config: Config,
+        x: Tensor,
+        sight: Sight,
+        edits: Edits = Edits(),  # noqa: B008 (frozen)
+        middle: Tensor | None = None,
+        heads: Sequence[int] | None = None,
+        rows: Tensor | None = None,
+    ) -> None:
+        self.block, self.number, self.config, self.sight = block, number, config, sight
+        self.edits, self.x, self.known_middle = edits, x, middle
+        self.heads = list(range(config.n_head)) if heads is None else list(heads)
+        self.rows = torch.arange(x.shape[1], device=x.device) if rows is None else rows
+        self.group = config.n_head // config.n_kv_head
+
+    def _edited(self, name: str, tensor: Tensor) -> Tensor:
+        return self.edits.apply(Site(name, self.number), tensor)
+
+    def _edited_heads(self, name: str, tensor: Tensor) -> Tensor:
+        """The same for each head of B H T …; those of a shared head reach its whole group."""
+        if not self.edits.made:
+            return tensor
+        parts = []
+        for part, head in zip(tensor.unbind(1), self.heads, strict=True):
+            shared = self.edits.apply(Site(name, self.number, kv_head=head // self.group), part)
+            parts.append(self.edits.apply(Site(name, self.number, head=head), shared))
+        return torch.stack(parts, dim=1)
+
+    @cached_property
+    def input(self) -> Tensor:
+        return self._edited("input", self.x)
+
+    @cached_property
+    def normed_mean(self) -> Tensor:
+        return self._edited("normed.mean", norm_mean(self.input))
+
+    @cached_property
+    def normed_scale(self) -> Tensor:
+        return self._edited("normed.scale", norm_scale(self.block.norm, self.input))
+
+    @cached_property
+    def normed(self) -> Tensor:
+        return self._edited("normed", self._norm(self.block.norm, "normed", self.input))
+
+    def _norm(self, norm: Norm, name: str, x: Tensor) -> Tensor:
+        """The model's own norm; spelled out where its mean or scale was edited."""
+        touched = {site.name for site, _ in self.edits.made}
+        if f"{name}.mean" not in touched and f"{name}.scale" not in touched:
+            return norm(x)
+        mean = getattr(self, f"{name}_mean") if norm.shift is not None else 0.0
+        return apply_norm(norm, x, mean, getattr(self, f"{name}_scale"))
+
+    @cached_property
+    def query_raw(self) -> Tensor:
+        return self._edited_heads("query_raw", self._project(self.block.attention.query, self.heads))
+
+    @cached_property
+    def key_raw(self) -> Tensor:
+        return self._edited_heads("key_raw", self._project(self.block.attention.key, self._shared))
+
+    @cached_property
+    def value(self) -> Tensor:
+        return self._edited_heads("value", self._project(self.block.attention.value, self._shared))
+
+    @property
+    def _shared(self) -> list[int]:
+        """The key-value head that each of the heads uses."""
+        return [head // self.group for head in self.heads]
+
+    def _project(self, linear: nn.Linear, heads: list[int]) -> Tensor:
+        """Only these heads' columns of the matrix: B H T D."""
+        D = self.config.d_head
+        weight = linear.weight.view(-1, D, linear.in_features)[heads].flatten(0, 1)
+        bias = None if linear.bias is None else linear.bias.view(-1, D)[heads].flatten()
+        projected = F.linear(self.normed, weight, bias)
+        return projected.view(*projected.shape[:2], len(heads), D).transpose(1, 2)
+
+    @cached_property
+    def query(self) -> Tensor:
+        return self._edited_heads("query", self._turn(self.block.attention.query_norm, self.query_raw))
+
+    @cached_property
+    def key(self) -> Tensor:
+        return self._edited_heads("key", self._turn(self.block.attention.key_norm, self.key_raw))
+
+    def _turn(self, norm: Norm | None, raw: Tensor) -> Tensor:
+        normed = raw if norm is None else norm(raw)
+        return normed if self.sight.rotation is None else rotate(normed, self.sight.rotation)
+
+    @cached_property
+    def scores(self) -> Tensor:
+        return self._edited_heads("scores", compare(self.query[:, :, self.rows], self.key))
+
+    @cached_property
+    def scaled(self) -> Tensor:
+        return self._edited_heads("scaled", divide(self.scores, self.config.d_head))
+
+    @cached_property
+    def masked(self) -> Tensor:
+        visible = self.sight.matrix(self.x.shape[1], self.x.device)
+        masked = self.scaled if visible is None else mask(self.scaled, visible[..., self.rows, :])
+        return self._edited_heads("masked", masked)
+
+    @cached_property
+    def weights(self) -> Tensor:
+        return self._edited_heads("weights", softmax(self.masked))
+
+    @cached_property
+    def mixed(self) -> Tensor:
+        return self._edited_heads("mixed", mix(self.weights, self.value))
+
+    @cached_property
+    def head_output(self) -> Tensor:
+        D = self.config.d_head
+        W_O = self.block.attention.output.weight.T.reshape(-1, D, self.config.d_model)[self.heads]
+        return self._edited_heads("output", write(self.mixed, W_O))
+
+    @cached_property
+    def attention(self) -> Tensor:
+        total = self.head_output.sum(1)
+        bias = self.block.attention.output.bias
+        return self._edited("attention", total if bias is None else total + bias)
+
+    @cached_property
+    def middle(self) -> Tensor:
+        if self.known_middle is not None:
+            return self.known_middle
+        return self._edited("middle", self.attention + self.input)
+
+    @cached_property
+    def normed2_mean(self) -> Tensor:
+        return self._edited("normed2.mean", norm_mean(self.middle))
+
+    @cached_property
+    def normed2_scale(self) -> Tensor:
+        return self._edited("normed2.scale", norm_scale(self.block.norm2, self.middle))
+
+    @cached_property
+    def normed2(self) -> Tensor:
+        return self._edited("normed2", self._norm(self.block.norm2, "normed2", self.middle))
+
+    @cached_property
+    def hidden_raw(self) -> Tensor:
+        return self._edited("hidden_raw", self.block.feedforward.first(self.normed2))
+
+    @cached_property
+    def hidden_up(self) -> Tensor:
+        return self._edited("hidden_up", self.block.feedforward.first(self.normed2))
+
+    @cached_property
+    def hidden_gate(self) -> Tensor:
+        assert self.block.feedforward.gate is not None
+        return self._edited("hidden_gate", self.block.feedforward.gate(self.normed2))
+
+    @cached_property
+    def hidden(self) -> Tensor:
+        nonlinearity = self.block.feedforward.nonlinearity
+        if self.config.gated:
+            return self._edited("hidden", nonlinearity(self.hidden_gate) * self.hidden_up)
+        return self._edited("hidden", nonlinearity(self.hidden_raw))
+
+    @cached_property
+    def feedforward(self) -> Tensor:
+        return self._edited("feedforward", self.block.feedforward.second(self.hidden))
+
+    @cached_property
+    def output(self) -> Tensor:
+        return self._edited("output", self.feedforward + self.middle)
+
+    def read(self, site: Site) -> Tensor:
+        """A site of this block: B T …, or B 1 T … of the one head asked for."""
+        if site.head is None and site.kv_head is None:
+            return getattr(self, site.name.replace(".", "_"))
+        return getattr(self, "head_output" if site.name == "output" else site.name)
+
+
+def norm_mean(x: Tensor) -> Tensor:
+    """μ of each position: B T."""
+    return x.mean(-1)
+
+
+def norm_scale(norm: Norm, x: Tensor) -> Tensor:
+    """What each position is divided by, ε included: σ, or for `rms` the root mean square. B T."""
+    centred = x if norm.shift is None else x - x.mean(-1, keepdim=True)
+    return (centred.pow(2).mean(-1) + norm.epsilon).sqrt()
+
+
+def apply_norm(norm: Norm, x: Tensor, mean: Tensor | float, scale: Tensor) -> Tensor:
+    """γ (x - μ)/σ + β with μ and σ given."""
+    centred = x - mean[..., None] if isinstance(mean, Tensor) else x - mean
+    normed = norm.gain * centred / scale[..., None]
+    return normed if norm.shift is None else normed + norm.shift

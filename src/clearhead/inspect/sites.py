@@ -1,0 +1,101 @@
+"""Sites: the names of the points one can look at or change."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from clearhead.errors import UserError
+from clearhead.model.config import Config
+
+HEAD = (
+    "query_raw",
+    "key_raw",
+    "query",
+    "key",
+    "value",
+    "scores",
+    "scaled",
+    "masked",
+    "weights",
+    "mixed",
+    "output",
+)
+SHARED = ("key", "value")
+MATRICES = ("scores", "scaled", "masked", "weights")  # T T; all else has features in its last dimension
+
+
+@dataclass(frozen=True)
+class Site:
+    """A point in the computation: of the ends, of a block, of a head, or of a shared key-value head."""
+
+    name: str
+    block: int | None = None
+    head: int | None = None
+    kv_head: int | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        for kind, number in (("block", self.block), ("head", self.head), ("kv_head", self.kv_head)):
+            if number is not None:
+                parts.append(f"{kind}.{number}")
+        return ".".join([*parts, self.name])
+
+
+def end_names(config: Config) -> tuple[str, ...]:
+    place = ("position",) if config.position in ("learned", "sinusoidal") else ()
+    return ("embedding", *place, "final", *_norm("final", config), "logits", "probabilities")
+
+
+def block_names(config: Config) -> tuple[str, ...]:
+    hidden = ("hidden_gate", "hidden_up") if config.gated else ("hidden_raw",)
+    first = ("input", "normed", *_norm("normed", config), "attention", "middle")
+    return (*first, "normed2", *_norm("normed2", config), *hidden, "hidden", "feedforward", "output")
+
+
+def _norm(name: str, config: Config) -> tuple[str, ...]:
+    """μ and σ, a number a position; a root mean square has no μ."""
+    return (f"{name}.mean", f"{name}.scale") if config.norm == "layer" else (f"{name}.scale",)
+
+
+def all_sites(config: Config) -> list[Site]:
+    """Every site of a model, in the order in which it is computed (heads before their sum)."""
+    ends = [Site(name) for name in end_names(config)]
+    sites = [site for site in ends if site.name in ("embedding", "position")]
+    for i in range(config.n_block):
+        sites += [Site(name, i) for name in block_names(config)]
+        sites += [Site(name, i, kv_head=k) for k in range(config.n_kv_head) for name in SHARED]
+        sites += [Site(name, i, head=j) for j in range(config.n_head) for name in HEAD]
+    return sites + [site for site in ends if site not in sites]
+
+
+def parse_site(text: str, config: Config) -> Site:
+    """A site by its name; where there is none, what there is."""
+    found = re.fullmatch(
+        r"(?:block\.(\d+)\.(?:head\.(\d+)\.|kv_head\.(\d+)\.)?)?([a-z_0-9]+(?:\.[a-z]+)?)", text
+    )
+    if not found:
+        raise UserError(
+            f"site {text!r}: expected a name such as block.0.head.0.weights, block.0.input or logits"
+        )
+    block, head, kv_head = (None if part is None else int(part) for part in found.groups()[:3])
+    for kind, number, count in (
+        ("block", block, config.n_block),
+        ("head", head, config.n_head),
+        ("kv_head", kv_head, config.n_kv_head),
+    ):
+        if number is not None and number >= count:
+            raise UserError(f"site {text!r}: this model has {kind}s 0 to {count - 1}")
+    if head is not None:
+        names: tuple[str, ...] = HEAD
+    elif kv_head is not None:
+        names = SHARED
+    else:
+        names = end_names(config) if block is None else block_names(config)
+    name = found[4]
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise UserError(f"site {text!r}: {hint}there are {', '.join(names)}")
+    return Site(name, block, head, kv_head)

@@ -1,0 +1,278 @@
+"""A trace: a model's whole computation over a text, to be read, checked and changed.
+
+It keeps the residual stream alone, before each block and in its middle; all else is computed when asked for.
+Shapes, seen from one sequence: T positions, C features, V words; a batch has B in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.inspect.block_steps import BlockSteps, apply_norm, norm_mean, norm_scale
+from clearhead.inspect.edits import Edit, Edits, Value
+from clearhead.inspect.sites import MATRICES, Site, all_sites, block_names, parse_site
+from clearhead.inspect.words import find_word
+from clearhead.model.block import Block
+from clearhead.model.position import sinusoids
+from clearhead.model.sight import Sight
+from clearhead.model.transformer import Transformer
+
+Choice = slice | Sequence[int] | int | None
+BY_ROW = (*MATRICES, "mixed")  # computed for the rows asked for alone
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The residual stream: entering each block, in its middle, and after the last. B T C each."""
+
+    inputs: list[Tensor]
+    middles: list[Tensor]
+    last: Tensor
+
+
+class Trace:
+    """What `inspect` returns."""
+
+    def __init__(
+        self,
+        network: Transformer,
+        ids: Tensor,
+        tokens: list[list[str]],
+        real: Tensor | None = None,
+        single: bool = True,
+        edits: Edits | None = None,
+        known: Trace | None = None,
+    ) -> None:
+        """Run the model. What `known` already ran and `edits` do not reach is taken over from it."""
+        self.network, self.config, self.ids, self.real = network, network.config, ids, real
+        self.pieces, self.single, self.edits = tokens, single, edits or Edits()
+        self.grad = torch.is_grad_enabled()
+        self.positions = network.positions(ids, real)
+        self.sight: Sight = network.sight(self.positions, real)
+        fresh = self.edits if known is None else self.edits.since(known.edits)
+        self.stream = self._run(known, 0 if known is None else fresh.first_block(self.config.n_block))
+        self._logits = self._edited("logits", network.unembedding(self._end("final")))
+
+    def _run(self, known: Trace | None, first: int) -> Stream:
+        inputs = [] if known is None else known.stream.inputs[:first]
+        middles = [] if known is None else known.stream.middles[:first]
+        if known is None or first == 0:
+            x = self._start()
+        else:
+            x = known.stream.inputs[first] if first < self.config.n_block else known.stream.last
+        for i in range(first, self.config.n_block):
+            block = self.network.blocks[i]
+            assert isinstance(block, Block)
+            inputs.append(x)
+            if self.edits.of(i).made:
+                steps = BlockSteps(block, i, self.config, x, self.sight, self.edits.of(i))
+                middles.append(steps.middle)
+                x = steps.output
+            else:
+                middles.append(block.first_half(x, self.sight))
+                x = block.second_half(middles[-1])
+        return Stream(inputs, middles, x)
+
+    def _start(self) -> Tensor:
+        """What enters the first block."""
+        if not self.edits.of(None).made:
+            return self.network.embed(self.ids, self.positions)
+        x = self._end("embedding")
+        return x if self.config.position in ("rotary", "none") else x + self._end("position")
+
+    @property
+    def tokens(self) -> Any:
+        """The pieces of text, one a position; of a batch, a list for each sequence."""
+        return self.pieces[0] if self.single else self.pieces
+
+    @property
+    def block(self) -> list[BlockView]:
+        return [BlockView(self, i) for i in range(self.config.n_block)]
+
+    @property
+    def logits(self) -> Tensor:
+        return self.read("logits")
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.read(name)
+
+    def sites(self) -> list[str]:
+        """The names of all that can be read."""
+        return [str(site) for site in all_sites(self.config)]
+
+    def read(self, name: str, rows: Choice = None, columns: Choice = None) -> Tensor:
+        """A site by name. `rows` are positions (that look); `columns` what is looked at, or features."""
+        with torch.set_grad_enabled(self.grad):
+            return self._pick(name, rows, columns)
+
+    def _pick(self, name: str, rows: Choice, columns: Choice) -> Tensor:
+        tensor = self._read(
+            parse_site(name, self.config), _choose(rows, self.ids.shape[1], "row", self.ids.device)
+        )
+        across = _choose(columns, tensor.shape[-1], "column", self.ids.device)
+        tensor = tensor if across is None else tensor[..., across]
+        return tensor[0] if self.single else tensor
+
+    def _read(self, site: Site, rows: Tensor | None) -> Tensor:
+        if site.block is None:
+            tensor = self._end(site.name)
+            return tensor if rows is None else tensor[:, rows]
+        if site.head is None and site.kv_head is None:
+            tensor = self.steps(site.block).read(site)
+            return tensor if rows is None else tensor[:, rows]
+        # One head alone is computed, and of its matrices only the rows asked for.
+        group = self.config.n_head // self.config.n_kv_head
+        head = site.head if site.head is not None else (site.kv_head or 0) * group
+        early = rows if site.name in BY_ROW and not self.edits.of(site.block).made else None
+        tensor = self.steps(site.block, [head], early).read(site)[:, 0]
+        return tensor if rows is None or early is not None else tensor[:, rows]
+
+    def steps(self, block: int, heads: Sequence[int] | None = None, rows: Tensor | None = None) -> BlockSteps:
+        """A block's steps, each computed as it is asked for."""
+        module, edits = self.network.blocks[block], self.edits.of(block)
+        assert isinstance(module, Block)
+        middle = None if edits.made else self.stream.middles[block]
+        x = self.stream.inputs[block]
+        return BlockSteps(module, block, self.config, x, self.sight, edits, middle, heads, rows)
+
+    def _end(self, name: str) -> Tensor:
+        """A site outside the blocks: B T …."""
+        norm, last = self.network.final_norm, None if name in ("embedding", "position") else self.stream.last
+        if name == "embedding":
+            return self._edited(name, self.network.embedding(self.ids))
+        if name == "position":
+            return self._edited(name, self._places())
+        assert last is not None
+        if name == "final.mean":
+            return self._edited(name, norm_mean(last))
+        if name == "final.scale":
+            return self._edited(name, norm_scale(norm, last))
+        if name == "final":
+            if not self.edits.of(None).made:
+                return norm(last)
+            mean = self._end("final.mean") if norm.shift is not None else 0.0
+            return self._edited(name, apply_norm(norm, last, mean, self._end("final.scale")))
+        if name == "probabilities":
+            return self._edited(name, self._logits.softmax(-1))
+        return self._logits
+
+    def _places(self) -> Tensor:
+        if self.network.position is not None:
+            places = self.network.position(self.positions)
+        else:
+            places = sinusoids(self.positions, self.config.d_model).to(self.network.embedding.weight.dtype)
+        return places.expand(len(self.ids), -1, -1)
+
+    def _edited(self, name: str, tensor: Tensor) -> Tensor:
+        return self.edits.apply(Site(name), tensor)
+
+    def edit(self, changes: Mapping[str, Value | Edit]) -> Trace:
+        """A new trace with these values put there; blocks before the first of them are not run again."""
+        edits = self.edits + Edits.parse(changes, self.config)
+        with torch.set_grad_enabled(self.grad):
+            return Trace(self.network, self.ids, self.pieces, self.real, self.single, edits, known=self)
+
+    @torch.no_grad()
+    def verify(self) -> float:
+        """How far the parts are from the whole: the largest ‖difference‖/‖value‖ of any token.
+
+        Each block is put together again from its steps, and the logits from the last stream, and held
+        against what the model itself computed.
+        """
+        worst = _distance(self._start(), self.stream.inputs[0], self.real)
+        for i in range(self.config.n_block):
+            ends = self.stream.inputs[i + 1] if i + 1 < self.config.n_block else self.stream.last
+            module = self.network.blocks[i]
+            assert isinstance(module, Block)
+            steps = BlockSteps(module, i, self.config, self.stream.inputs[i], self.sight, self.edits.of(i))
+            worst = max(worst, _distance(steps.middle, self.stream.middles[i], self.real))
+            worst = max(worst, _distance(steps.output, ends, self.real))
+        again = self._edited("logits", self._end("final") @ self.network.unembedding.weight.T)
+        return max(worst, _distance(again, self._logits, self.real))
+
+    def position_of(self, word: str, occurrence: int | None = None) -> int:
+        """Where a word stands: the position of the last of its tokens."""
+        if not self.single:
+            raise UserError("a word is looked for in one text: this trace is of several")
+        found = find_word(word, self.pieces[0])
+        if not found:
+            raise UserError(f"{word!r} is not a word of this text, whose tokens are {self.pieces[0]}")
+        if occurrence is None and len(found) > 1:
+            places = ", ".join(map(str, found))
+            raise UserError(f"{word!r} stands at positions {places}: say which, with occurrence=0 and so on")
+        if not 0 <= (occurrence or 0) < len(found):
+            last = len(found) - 1
+            raise UserError(f"occurrence {occurrence} of {word!r} does not exist: there are 0 to {last}")
+        return found[occurrence or 0]
+
+    def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
+        """A word's vector as it enters a block, or without one at the end. Block 0's is the static one."""
+        name = "final" if block is None else f"block.{block}.input"
+        return self.read(name)[self.position_of(word, occurrence)]
+
+
+class BlockView:
+    """A block of a trace: its sites as attributes, and its heads."""
+
+    def __init__(self, trace: Trace, block: int) -> None:
+        self._trace, self._block = trace, block
+
+    @property
+    def head(self) -> list[HeadView]:
+        return [
+            HeadView(self._trace, f"block.{self._block}.head.{j}") for j in range(self._trace.config.n_head)
+        ]
+
+    @property
+    def kv_head(self) -> list[HeadView]:
+        count = self._trace.config.n_kv_head
+        return [HeadView(self._trace, f"block.{self._block}.kv_head.{k}") for k in range(count)]
+
+    def __getattr__(self, name: str) -> Tensor:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._trace.read(
+            f"block.{self._block}.{name.replace('_mean', '.mean').replace('_scale', '.scale')}"
+        )
+
+    def __dir__(self) -> list[str]:
+        return ["head", "kv_head", *(name.replace(".", "_") for name in block_names(self._trace.config))]
+
+
+class HeadView:
+    """A head of a trace: its steps as attributes, or some rows and columns of them by `read`."""
+
+    def __init__(self, trace: Trace, name: str) -> None:
+        self._trace, self._name = trace, name
+
+    def read(self, name: str, rows: Choice = None, columns: Choice = None) -> Tensor:
+        return self._trace.read(f"{self._name}.{name}", rows, columns)
+
+    def __getattr__(self, name: str) -> Tensor:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.read(name)
+
+
+def _choose(choice: Choice, count: int, what: str, device: torch.device) -> Tensor | None:
+    if choice is None:
+        return None
+    if isinstance(choice, slice):
+        return torch.arange(count, device=device)[choice]
+    chosen = [choice] if isinstance(choice, int) else list(choice)
+    for i in chosen:
+        if not -count <= i < count:
+            raise UserError(f"{what} {i} does not exist: there are {what}s 0 to {count - 1}")
+    return torch.tensor([i % count for i in chosen], device=device)
+
+
+def _distance(found: Tensor, expected: Tensor, real: Tensor | None) -> float:
+    """The largest ‖difference‖/‖value‖ of any token that is not padding."""
+    ratio = (found - expected).norm(dim=-1) / expected.norm(dim=-1).clamp(min=1e-30)
+    return (ratio if real is None else ratio[real]).max().item()

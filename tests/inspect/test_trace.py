@@ -1,0 +1,289 @@
+"""Every site against a plain float64 computation of the same model, written out here."""
+
+import math
+
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.inspect.sites import all_sites
+from clearhead.inspect.trace import Trace
+from clearhead.model.config import PRESETS, Config
+from clearhead.model.transformer import Transformer
+
+SIZES = {"n_vocab": 11, "n_context": 9, "n_block": 2, "n_head": 4, "d_model": 24}
+CHOICES = PRESETS | {
+    "shared keys": {**PRESETS["modern"], "n_kv_head": 2},
+    "shared keys, gpt2": {**PRESETS["gpt2"], "n_kv_head": 1},
+    "both ways": {**PRESETS["modern"], "causal": False, "n_kv_head": 2},
+    "sinusoidal, untied": {**PRESETS["lecture"], "position": "sinusoidal", "tied": False},
+    "wide heads": {**PRESETS["modern"], "d_head": 10},
+}
+IDS = torch.tensor([3, 1, 4, 1, 5, 9, 2])
+HEAD_NAMES = (
+    "query_raw",
+    "key_raw",
+    "query",
+    "key",
+    "value",
+    "scores",
+    "scaled",
+    "masked",
+    "weights",
+    "mixed",
+)
+
+
+def make(choice: str) -> Transformer:
+    torch.manual_seed(0)
+    network = Transformer(Config.from_json({**SIZES, **CHOICES[choice]})).eval()
+    for parameter in network.parameters():
+        parameter.data.add_(0.2 * torch.randn_like(parameter))
+    return network
+
+
+def inspect(network: Transformer, ids: torch.Tensor = IDS, **more: object) -> Trace:
+    with torch.no_grad():
+        return Trace(network, ids[None], [[str(int(i)) for i in ids]], **more)
+
+
+class Reference:
+    """All sites by name, in float64, position by position where that is plainest."""
+
+    def __init__(self, network: Transformer, ids: torch.Tensor) -> None:
+        self.c, self.T = network.config, len(ids)
+        self.w = {name: tensor.double() for name, tensor in network.state_dict().items()}
+        self.sites: dict[str, torch.Tensor] = {}
+        x = self.start(ids)
+        for i in range(self.c.n_block):
+            x = self.feedforward(i, self.attention(i, x))
+        final = self.norm(x, "final_norm", "final")
+        logits = self.sites["logits"] = final @ self.w["unembedding.weight"].T
+        self.sites["probabilities"] = logits.exp() / logits.exp().sum(1, keepdim=True)
+
+    def linear(self, x, name):
+        out = x @ self.w[f"{name}.weight"].T
+        return out + self.w[f"{name}.bias"] if f"{name}.bias" in self.w else out
+
+    def norm(self, x, name, site=None):
+        gain, shift = self.w[f"{name}.gain"], self.w.get(f"{name}.shift")
+        rows, means, scales = [], [], []
+        for row in x:
+            mean = row.sum() / len(row) if shift is not None else torch.zeros(()).double()
+            scale = (((row - mean) ** 2).sum() / len(row) + self.c.norm_epsilon).sqrt()
+            out = gain * (row - mean) / scale
+            rows.append(out if shift is None else out + shift)
+            means.append(mean)
+            scales.append(scale)
+        if site is not None:
+            self.sites[site], self.sites[f"{site}.scale"] = torch.stack(rows), torch.stack(scales)
+            if shift is not None:
+                self.sites[f"{site}.mean"] = torch.stack(means)
+        return torch.stack(rows)
+
+    def start(self, ids):
+        x = self.sites["embedding"] = self.w["embedding.weight"][ids]
+        if self.c.position == "learned":
+            self.sites["position"] = self.w["position.weight"][: self.T]
+        elif self.c.position == "sinusoidal":
+            table = torch.zeros(self.T, self.c.d_model).double()
+            for t in range(self.T):
+                for f in range(0, self.c.d_model, 2):
+                    angle = t / 10_000 ** (f / self.c.d_model)
+                    table[t, f], table[t, f + 1] = math.sin(angle), math.cos(angle)
+            self.sites["position"] = table
+        return x + self.sites["position"] if "position" in self.sites else x
+
+    def turn(self, vector, place):
+        if self.c.position != "rotary":
+            return vector
+        half, turned = self.c.d_head // 2, vector.clone()
+        for f in range(half):
+            angle = place * self.c.rotary_base ** (-2 * f / self.c.d_head)
+            a, b = vector[f], vector[f + half]
+            turned[f] = a * math.cos(angle) - b * math.sin(angle)
+            turned[f + half] = b * math.cos(angle) + a * math.sin(angle)
+        return turned
+
+    def attention(self, i, x):
+        c, at, of = self.c, f"block.{i}", f"blocks.{i}"
+        self.sites[f"{at}.input"] = x
+        t1 = self.norm(x, f"{of}.norm", f"{at}.normed")
+        queries, keys, values = (
+            self.linear(t1, f"{of}.attention.{role}") for role in ("query", "key", "value")
+        )
+        total = torch.zeros_like(x)
+        for j in range(c.n_head):
+            k = j // (c.n_head // c.n_kv_head)
+            own, shared = (slice(c.d_head * n, c.d_head * (n + 1)) for n in (j, k))
+            query_raw, key_raw, value = queries[:, own], keys[:, shared], values[:, shared]
+            query, key = query_raw, key_raw
+            if c.qk_norm:
+                query = self.norm(query, f"{of}.attention.query_norm")
+                key = self.norm(key, f"{of}.attention.key_norm")
+            query = torch.stack([self.turn(query[t], t) for t in range(self.T)])
+            key = torch.stack([self.turn(key[t], t) for t in range(self.T)])
+            scores = torch.stack([torch.stack([q @ k for k in key]) for q in query])
+            scaled = scores / math.sqrt(c.d_head)
+            masked = scaled.clone()
+            if c.causal:
+                for row in range(self.T):
+                    masked[row, row + 1 :] = -math.inf
+            weights = masked.exp() / masked.exp().sum(1, keepdim=True)
+            mixed = weights @ value
+            steps = (query_raw, key_raw, query, key, value, scores, scaled, masked, weights, mixed)
+            for name, step in zip(HEAD_NAMES, steps, strict=True):
+                self.sites[f"{at}.head.{j}.{name}"] = step
+            output = mixed @ self.w[f"{of}.attention.output.weight"].T[own]
+            self.sites[f"{at}.head.{j}.output"] = output
+            self.sites[f"{at}.kv_head.{k}.key"], self.sites[f"{at}.kv_head.{k}.value"] = key, value
+            total = total + output
+        total = total + self.w.get(f"{of}.attention.output.bias", 0.0)
+        self.sites[f"{at}.attention"], self.sites[f"{at}.middle"] = total, total + x
+        return total + x
+
+    def feedforward(self, i, middle):
+        at, of = f"block.{i}", f"blocks.{i}.feedforward"
+        t4 = self.norm(middle, f"blocks.{i}.norm2", f"{at}.normed2")
+        first = self.linear(t4, f"{of}.first")
+        if self.c.gated:
+            gate = self.sites[f"{at}.hidden_gate"] = self.linear(t4, f"{of}.gate")
+            self.sites[f"{at}.hidden_up"] = first
+            hidden = gate / (1 + (-gate).exp()) * first
+        else:
+            self.sites[f"{at}.hidden_raw"] = first
+            hidden = first.clamp(min=0)
+            if self.c.feedforward == "gelu_tanh":
+                hidden = first / 2 * (1 + torch.tanh((2 / math.pi) ** 0.5 * (first + 0.044715 * first**3)))
+        self.sites[f"{at}.hidden"] = hidden
+        t5 = self.sites[f"{at}.feedforward"] = self.linear(hidden, f"{of}.second")
+        self.sites[f"{at}.output"] = t5 + middle
+        return t5 + middle
+
+
+def error(found: torch.Tensor, expected: torch.Tensor) -> float:
+    finite = expected.isfinite()
+    assert torch.equal(found.isfinite(), finite)
+    return ((found[finite] - expected[finite]).norm() / expected[finite].norm()).item()
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_site_is_what_the_formulas_say(choice):
+    network = make(choice)
+    trace, expected = inspect(network), Reference(network, IDS).sites
+    assert set(trace.sites()) == set(expected)
+    assert [str(site) for site in all_sites(network.config)] == trace.sites()
+    for name, value in expected.items():
+        found = trace[name]
+        assert found.shape == value.shape, name
+        assert error(found, value) <= 1e-5, name
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_trace_is_what_the_model_computes(choice):
+    network = make(choice)
+    trace = inspect(network)
+    assert torch.equal(trace.logits, network(IDS[None])[0])
+    assert trace.verify() <= 1e-5
+
+
+def test_verify_sees_a_difference():
+    trace = inspect(make("modern"))
+    trace.stream.middles[1] += 0.01 * torch.randn_like(trace.stream.middles[1])
+    assert trace.verify() > 1e-4
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_each_sequence_of_a_padded_batch_is_as_it_is_alone(choice, side):
+    network, short = make(choice), IDS[:4]
+    ids, real = torch.zeros(2, 7, dtype=torch.long), torch.ones(2, 7, dtype=torch.bool)
+    own = slice(3, 7) if side == "left" else slice(0, 4)
+    ids[0], ids[1, own] = IDS, short
+    real[1] = False
+    real[1, own] = True
+    with torch.no_grad():
+        both = Trace(network, ids, [["?"] * 7] * 2, real, single=False)
+    alone = [inspect(network), inspect(network, short)]
+    assert both.verify() <= 1e-5
+    for name in both.sites():
+        found = both[name]
+        kept = found[1, own]
+        if name.split(".")[-1] in ("scores", "scaled", "masked", "weights"):
+            kept = kept[:, own]
+        for part, expected in ((found[0], alone[0][name]), (kept, alone[1][name])):
+            assert error(part, expected) <= 1e-5, name
+
+
+@pytest.mark.parametrize("name", ["scores", "scaled", "masked", "weights", "mixed", "query", "output"])
+def test_slices_are_parts_of_the_whole(name):
+    head = inspect(make("shared keys")).block[1].head[2]
+    whole = head.read(name)
+    for rows in (slice(2, 5), [0, 6], 3, slice(None, None, 2), [-1]):
+        picked = [rows] if isinstance(rows, int) else rows
+        assert torch.allclose(head.read(name, rows=rows), whole[picked], atol=1e-6)
+        assert torch.allclose(head.read(name, rows=rows, columns=[1, 0]), whole[picked][:, [1, 0]], atol=1e-6)
+
+
+def test_one_head_is_computed_and_not_the_model():
+    """What is asked of a head multiplies with that head's matrices alone."""
+    trace = inspect(make("shared keys"))
+    steps = trace.steps(1, [2])
+    assert steps.weights.shape == (1, 1, 7, 7)
+    assert steps.query_raw.shape == steps.key_raw.shape == (1, 1, 7, 6)
+    assert "head_output" not in vars(steps)
+
+
+def test_attributes_are_names():
+    trace = inspect(make("lecture"))
+    assert torch.equal(trace.block[1].head[3].weights, trace["block.1.head.3.weights"])
+    assert torch.equal(trace.block[0].normed_scale, trace["block.0.normed.scale"])
+    assert torch.equal(trace.block[0].kv_head[1].key, trace["block.0.kv_head.1.key"])
+    assert "hidden_raw" in dir(trace.block[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("block.2.input", "blocks 0 to 1"),
+        ("block.0.head.4.weights", "heads 0 to 3"),
+        ("block.0.kv_head.4.key", "kv_heads 0 to 3"),
+        ("block.0.head.1.weight", "did you mean 'weights'"),
+        ("block.0.hidden_gate", "hidden_raw"),
+        ("block.0.head.0.hidden", "query_raw, key_raw"),
+        ("logit", "did you mean 'logits'"),
+        ("blocks[0]", "such as block.0.head.0.weights"),
+        ("", "such as"),
+    ],
+)
+def test_a_site_that_does_not_exist_is_answered_with_what_does(name, words):
+    with pytest.raises(UserError) as caught:
+        inspect(make("lecture"))[name]
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_row_or_column_that_does_not_exist():
+    trace = inspect(make("lecture"))
+    with pytest.raises(UserError, match="row 7 does not exist: there are rows 0 to 6"):
+        trace.read("block.0.head.0.weights", rows=7)
+    with pytest.raises(UserError, match="columns 0 to 23"):
+        trace.read("block.0.input", columns=[24])
+
+
+def test_it_keeps_the_stream_and_little_else():
+    trace = inspect(make("modern"))
+    tensors = [*trace.stream.inputs, *trace.stream.middles, trace.stream.last]
+    assert all(tensor.shape == (1, 7, 24) for tensor in tensors)
+    assert len(tensors) == 2 * 2 + 1
+    trace["block.1.head.0.weights"]
+    kept = [value for value in vars(trace).values() if isinstance(value, torch.Tensor)]
+    assert sum(tensor.numel() for tensor in kept) <= 7 * (11 + 2)  # logits, ids, positions
+
+
+def test_gradients_flow_when_asked():
+    network = make("modern")
+    trace = Trace(network, IDS[None], [["?"] * 7])
+    trace["block.1.head.0.weights"][6, 0].backward()
+    assert network.blocks[0].feedforward.second.weight.grad.abs().sum() > 0
+    assert not inspect(network).logits.requires_grad
