@@ -186,7 +186,9 @@ class LanguageModel:
         known = None if real.all() else real.to(self.device)
         edits = Edits.parse(edit or {}, self.config)
         with nullcontext() if grad else torch.no_grad():
-            return Trace(self.network, ids.to(self.device), tokens, known, single, edits)
+            return Trace(
+                self.network, ids.to(self.device), tokens, known, single, edits, tokenizer=self.tokenizer
+            )
 
     def _ids(self, text: str, what: str) -> Tensor:
         ids = self.tokenizer.encode(text)

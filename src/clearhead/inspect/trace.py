@@ -14,14 +14,17 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.inspect.attribution import Attribution, Why, attribute, why
 from clearhead.inspect.block_steps import BlockSteps, apply_norm, norm_mean, norm_scale
 from clearhead.inspect.edits import Edit, Edits, Value
+from clearhead.inspect.lens import Lens
 from clearhead.inspect.sites import MATRICES, Site, all_sites, block_names, parse_site
 from clearhead.inspect.words import find_word
 from clearhead.model.block import Block
 from clearhead.model.position import sinusoids
 from clearhead.model.sight import Sight
 from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
 
 Choice = slice | Sequence[int] | int | None
 BY_ROW = (*MATRICES, "mixed")  # computed for the rows asked for alone
@@ -48,11 +51,13 @@ class Trace:
         single: bool = True,
         edits: Edits | None = None,
         known: Trace | None = None,
+        tokenizer: Tokenizer | None = None,
     ) -> None:
         """Run the model. What `known` already ran and `edits` do not reach is taken over from it."""
         self.network, self.config, self.ids, self.real = network, network.config, ids, real
         self.pieces, self.single, self.edits = tokens, single, edits or Edits()
         self.grad = torch.is_grad_enabled()
+        self.tokenizer = tokenizer
         self.positions = network.positions(ids, real)
         self.sight: Sight = network.sight(self.positions, real)
         fresh = self.edits if known is None else self.edits.since(known.edits)
@@ -176,7 +181,9 @@ class Trace:
         """A new trace with these values put there; blocks before the first of them are not run again."""
         edits = self.edits + Edits.parse(changes, self.config)
         with torch.set_grad_enabled(self.grad):
-            return Trace(self.network, self.ids, self.pieces, self.real, self.single, edits, known=self)
+            return Trace(
+                self.network, self.ids, self.pieces, self.real, self.single, edits, self, self.tokenizer
+            )
 
     @torch.no_grad()
     def verify(self) -> float:
@@ -196,10 +203,47 @@ class Trace:
         again = self._edited("logits", self._end("final") @ self.network.unembedding.weight.T)
         return max(worst, _distance(again, self._logits, self.real))
 
+    def lens(self) -> Lens:
+        """What each block would predict."""
+        return Lens(self)
+
+    def attribute(self, token: str | int, position: int = -1) -> Attribution:
+        """How much every head, feed-forward, embedding and bias adds to a token's logit after a position.
+
+        With the scale of the last norm held; the parts sum to the logit.
+        """
+        self._check_single()
+        with torch.set_grad_enabled(self.grad):
+            return attribute(self, self._token_id(token), self._position(position))
+
+    def words(self, ids: Sequence[int]) -> list[str]:
+        """The text of these tokens."""
+        return self.tokenizer.pieces(ids) if self.tokenizer is not None else [str(i) for i in ids]
+
+    def _token_id(self, token: str | int) -> int:
+        if isinstance(token, int):
+            if not 0 <= token < self.config.n_vocab:
+                raise UserError(f"token {token} does not exist: there are 0 to {self.config.n_vocab - 1}")
+            return token
+        assert self.tokenizer is not None, "a token in words needs a tokenizer"
+        ids = self.tokenizer.encode(token)
+        if len(ids) != 1:
+            raise UserError(f"{token!r} is {len(ids)} tokens ({self.words(ids)}), expected one of them")
+        return ids[0]
+
+    def _position(self, position: int) -> int:
+        T = self.ids.shape[1]
+        if not -T <= position < T:
+            raise UserError(f"position {position} does not exist: there are positions 0 to {T - 1}")
+        return position % T
+
+    def _check_single(self) -> None:
+        if not self.single:
+            raise UserError("this is asked of one text: the trace is of several, inspect one alone")
+
     def position_of(self, word: str, occurrence: int | None = None) -> int:
         """Where a word stands: the position of the last of its tokens."""
-        if not self.single:
-            raise UserError("a word is looked for in one text: this trace is of several")
+        self._check_single()
         found = find_word(word, self.pieces[0])
         if not found:
             raise UserError(f"{word!r} is not a word of this text, whose tokens are {self.pieces[0]}")
@@ -225,14 +269,11 @@ class BlockView:
 
     @property
     def head(self) -> list[HeadView]:
-        return [
-            HeadView(self._trace, f"block.{self._block}.head.{j}") for j in range(self._trace.config.n_head)
-        ]
+        return [HeadView(self._trace, self._block, j) for j in range(self._trace.config.n_head)]
 
     @property
     def kv_head(self) -> list[HeadView]:
-        count = self._trace.config.n_kv_head
-        return [HeadView(self._trace, f"block.{self._block}.kv_head.{k}") for k in range(count)]
+        return [HeadView(self._trace, self._block, k, "kv_head") for k in range(self._trace.config.n_kv_head)]
 
     def __getattr__(self, name: str) -> Tensor:
         if name.startswith("__"):
@@ -248,11 +289,22 @@ class BlockView:
 class HeadView:
     """A head of a trace: its steps as attributes, or some rows and columns of them by `read`."""
 
-    def __init__(self, trace: Trace, name: str) -> None:
-        self._trace, self._name = trace, name
+    def __init__(self, trace: Trace, block: int, head: int, kind: str = "head") -> None:
+        self._trace, self._block, self._head, self._kind = trace, block, head, kind
 
     def read(self, name: str, rows: Choice = None, columns: Choice = None) -> Tensor:
-        return self._trace.read(f"{self._name}.{name}", rows, columns)
+        return self._trace.read(f"block.{self._block}.{self._kind}.{self._head}.{name}", rows, columns)
+
+    def why(self, looking: int, looked_at: int) -> Why:
+        """Why this head looks from one position to another: its score, split over what was written before.
+
+        With the scales of the norms at both positions held; the parts sum to the score.
+        """
+        trace = self._trace
+        trace._check_single()
+        places = trace._position(looking), trace._position(looked_at)
+        with torch.set_grad_enabled(trace.grad):
+            return why(trace, self._block, self._head, *places)
 
     def __getattr__(self, name: str) -> Tensor:
         if name.startswith("__"):

@@ -1,0 +1,153 @@
+"""Questions with exact answers: what wrote a word's logit, and what made a head look where it looks.
+
+The residual stream is a sum of what every part wrote into it. With the scales of the norms held, all that
+follows up to a logit or a score is linear, so the sum can be followed part by part.
+Shapes: N parts, C features of the stream, D features a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.inspect.block_steps import norm_scale
+from clearhead.model.block import Block
+from clearhead.model.norm import Norm
+from clearhead.model.position import rotate
+
+if TYPE_CHECKING:
+    from clearhead.inspect.trace import Trace
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """How much each part adds to a logit; together they are the logit."""
+
+    names: list[str]
+    values: Tensor  # N
+
+    @property
+    def total(self) -> float:
+        return self.values.sum().item()
+
+    def top(self, count: int = 10) -> list[tuple[str, float]]:
+        """Those that add or take away most."""
+        order = self.values.abs().argsort(descending=True)[:count].tolist()
+        return [(self.names[i], self.values[i].item()) for i in order]
+
+    def __getitem__(self, name: str) -> float:
+        return self.values[self.names.index(name)].item()
+
+
+@dataclass(frozen=True)
+class Why:
+    """A score q·k split over what each part wrote where the head looks from, and where it looks to."""
+
+    names: list[str]
+    values: Tensor  # N N: rows for the query's side, columns for the key's
+
+    @property
+    def total(self) -> float:
+        return self.values.sum().item()
+
+    def top(self, count: int = 10) -> list[tuple[str, str, float]]:
+        """The pairs that matter most: from what, to what, how much."""
+        order = self.values.flatten().abs().argsort(descending=True)[:count].tolist()
+        pairs = [divmod(i, len(self.names)) for i in order]
+        return [(self.names[a], self.names[b], self.values[a, b].item()) for a, b in pairs]
+
+
+def attribute(trace: Trace, token: int, position: int) -> Attribution:
+    """What every head, feed-forward, embedding and bias adds to a token's logit after a position."""
+    network = trace.network
+    names, parts = _stack(written(trace, position, trace.config.n_block))
+    scale = trace.read("final.scale").reshape(-1)[position]
+    names, parts = through_norm(network.final_norm, names, parts, scale, "final.shift")
+    return Attribution(names, parts @ network.unembedding.weight[token])
+
+
+def why(trace: Trace, block: int, head: int, looking: int, looked_at: int) -> Why:
+    """The score of a head from one position to another, split over all that was written before its block."""
+    module = trace.network.blocks[block]
+    assert isinstance(module, Block)
+    attention = module.attention
+    shared = head // (trace.config.n_head // trace.config.n_kv_head)
+    sides = []
+    for position, linear, norm, own, name in (
+        (looking, attention.query, attention.query_norm, head, "query"),
+        (looked_at, attention.key, attention.key_norm, shared, "key"),
+    ):
+        names, parts = _stack(written(trace, position, block))
+        scale = trace.read(f"block.{block}.normed.scale")[position]
+        names, parts = through_norm(module.norm, names, parts, scale, "shift")
+        names, parts = _through_linear(linear, own, trace.config.d_head, names, parts)
+        raw = trace.read(f"block.{block}.head.{head}.{name}_raw")[position]
+        if norm is not None:
+            names, parts = through_norm(norm, names, parts, norm_scale(norm, raw), "head shift")
+        if trace.sight.rotation is not None:
+            cos, sin = (angles[:, position : position + 1] for angles in trace.sight.rotation)
+            parts = rotate(parts[None, :, None], (cos, sin))[0, :, 0]
+        sides.append(parts)
+    return Why(names, sides[0] @ sides[1].T)
+
+
+def written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Tensor]]:
+    """What each part wrote into one position's stream before a block, by name: their sum is the stream."""
+    total = torch.zeros_like(trace.stream.last[0, position])
+    for name, part in _written(trace, position, until):
+        total = total + part
+        yield name, part
+    stream = trace.stream.inputs[until] if until < trace.config.n_block else trace.stream.last
+    if trace.edits.made:
+        yield "edits", stream[0, position] - total
+
+
+def _written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Tensor]]:
+    row = torch.tensor([position], device=trace.ids.device)
+    yield "embedding", trace.read("embedding")[position]
+    if trace.config.position in ("learned", "sinusoidal"):
+        yield "position", trace.read("position")[position]
+    for i in range(until):
+        edited = bool(trace.edits.of(i).made)
+        steps = trace.steps(i, rows=None if edited else row)
+        outputs = steps.head_output[0, :, position if edited else 0]
+        for j, output in enumerate(outputs):
+            yield f"block.{i}.head.{j}.output", output
+        module = trace.network.blocks[i]
+        assert isinstance(module, Block)
+        if module.attention.output.bias is not None:
+            yield f"block.{i}.attention.bias", module.attention.output.bias
+        feedforward = trace.read(f"block.{i}.feedforward")[position]
+        bias: Tensor | None = module.feedforward.second.bias
+        yield f"block.{i}.feedforward", feedforward if bias is None else feedforward - bias
+        if bias is not None:
+            yield f"block.{i}.feedforward.bias", bias
+
+
+def through_norm(
+    norm: Norm, names: list[str], parts: Tensor, scale: Tensor, shift: str
+) -> tuple[list[str], Tensor]:
+    """Each part through a norm whose scale is held; the norm's own β is one more part."""
+    if norm.shift is None:
+        return names, norm.gain * parts / scale
+    centred = parts - parts.mean(-1, keepdim=True)
+    return [*names, shift], torch.cat((norm.gain * centred / scale, norm.shift[None]))
+
+
+def _through_linear(
+    linear: nn.Linear, head: int, d_head: int, names: list[str], parts: Tensor
+) -> tuple[list[str], Tensor]:
+    """Each part through one head's matrix; the bias is one more part."""
+    own = slice(d_head * head, d_head * (head + 1))
+    projected = parts @ linear.weight[own].T
+    bias: Tensor | None = linear.bias
+    return (names, projected) if bias is None else ([*names, "bias"], torch.cat((projected, bias[None, own])))
+
+
+def _stack(parts: Iterator[tuple[str, Tensor]]) -> tuple[list[str], Tensor]:
+    names, tensors = zip(*parts, strict=True)
+    return list(names), torch.stack(tensors)

@@ -1,0 +1,66 @@
+"""The parts sum to the whole: attributions to the logit, `why` to the score."""
+
+import pytest
+import torch
+
+from clearhead.errors import UserError
+
+
+def test_attributions_sum_to_the_logit(inspect):
+    trace = inspect()
+    for position in (0, 3, -1):
+        for token in (0, 7):
+            found = trace.attribute(token, position)
+            logit = trace.logits[position, token].item()
+            assert abs(found.total - logit) <= 1e-5 * found.values.abs().sum().item()
+            assert len(found.names) == len(set(found.names)) == len(found.values)
+
+
+def test_an_attribution_is_what_taking_the_part_away_takes(inspect):
+    """With the last scale held, taking a head's output out of the last stream takes just its share."""
+    trace = inspect()
+    name = "block.2.head.1.output"  # of the last block, so nothing but the feed-forward reads it
+    without = trace["block.2.output"] - trace[name]
+    edited = trace.edit({"block.2.output": without, "final.scale": trace["final.scale"]})
+    lost = trace.logits[-1, 5] - edited.logits[-1, 5]
+    assert lost.item() == pytest.approx(trace.attribute(5)[name], abs=1e-4)
+
+
+def test_edited_traces_say_what_the_edits_added(inspect):
+    edited = inspect().edit({"block.1.attention": 0.5})
+    found = edited.attribute(4)
+    assert "edits" in found.names
+    assert abs(found.total - edited.logits[-1, 4].item()) <= 1e-5 * found.values.abs().sum().item()
+
+
+def test_why_sums_to_the_score(inspect):
+    trace = inspect()
+    for block, head, i, j in ((0, 0, 6, 2), (1, 3, 4, 4), (2, 1, -1, 0)):
+        view = trace.block[block].head[head]
+        found = view.why(i, j)
+        score = view.scores[i, j].item()
+        assert abs(found.total - score) <= 1e-5 * found.values.abs().sum().item()
+        assert found.values.shape == (len(found.names),) * 2
+
+
+def test_the_lens_is_what_silence_after_a_block_gives(inspect):
+    trace = inspect()
+    lens = trace.lens()
+    assert len(lens) == 3
+    assert torch.allclose(lens[2], trace.logits, atol=1e-5)
+    silent = {f"block.{i}.{part}": 0 for i in (1, 2) for part in ("attention", "feedforward")}
+    assert torch.allclose(lens[0], trace.edit(silent).logits, atol=1e-4)
+    words = lens.words(position=2, count=3)
+    assert len(words) == 3
+    assert words[2][0][0] == str(int(trace.logits[2].argmax()))
+    assert words[0][0][1] == pytest.approx(lens[0][2].softmax(-1).max().item())
+
+
+def test_what_does_not_exist(inspect):
+    trace = inspect()
+    with pytest.raises(UserError, match="token 11 does not exist: there are 0 to 10"):
+        trace.attribute(11)
+    with pytest.raises(UserError, match="position 7 does not exist"):
+        trace.attribute(0, 7)
+    with pytest.raises(UserError, match="positions 0 to 6"):
+        trace.block[0].head[0].why(0, 9)

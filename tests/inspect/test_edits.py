@@ -1,0 +1,115 @@
+"""Changing: what is written back changes nothing, anything else does, and only from there on."""
+
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.inspect.edits import Edit
+from clearhead.inspect.sites import all_sites
+
+
+def test_writing_what_is_there_changes_nothing(inspect):
+    trace = inspect()
+    for name in trace.sites():
+        again = trace.edit({name: trace[name]})
+        assert torch.allclose(again.logits, trace.logits, rtol=1e-4, atol=1e-4), name
+        assert again.verify() <= 1e-5, name
+
+
+def stirred(x: torch.Tensor) -> torch.Tensor:
+    """Every number changed by a factor of its own: no norm or softmax is blind to that."""
+    factors = 0.5 + torch.rand(x.shape, generator=torch.Generator().manual_seed(1))
+    return torch.where(x.isfinite(), x * factors + 0.1 * factors, x)
+
+
+def test_writing_something_else_changes_the_logits(inspect):
+    trace = inspect()
+    for site in all_sites(trace.config):
+        edited = trace.edit({str(site): stirred})
+        changed = not torch.allclose(edited.logits, trace.logits, atol=1e-4)
+        assert changed == (site.name != "probabilities"), str(site)
+        assert not torch.equal(edited[str(site)], trace[str(site)])
+
+
+def test_the_site_reads_as_it_was_written(inspect):
+    trace = inspect()
+    for name in ("block.1.head.2.weights", "block.1.hidden", "block.0.input", "embedding", "final", "logits"):
+        value = torch.rand_like(trace[name])
+        assert torch.equal(trace.edit({name: value})[name], value)
+
+
+def test_zero_is_an_ablation(inspect):
+    trace = inspect()
+    edited = trace.edit({"block.1.head.2.output": 0})
+    expected = trace["block.1.attention"] - trace["block.1.head.2.output"]
+    assert torch.allclose(edited["block.1.attention"], expected, atol=1e-4)
+    by_mixed = trace.edit({"block.1.head.2.mixed": 0.0})
+    assert torch.allclose(edited.logits, by_mixed.logits, atol=1e-4)
+
+
+def test_only_the_positions_asked_for(inspect):
+    trace = inspect()
+    edited = trace.edit({"block.1.input": Edit(0, at=[2, -1])})
+    found, was = edited["block.1.input"], trace["block.1.input"]
+    assert found[[2, 6]].abs().sum() == 0
+    assert torch.equal(found[[0, 1, 3, 4, 5]], was[[0, 1, 3, 4, 5]])
+    if trace.config.causal:
+        assert torch.allclose(edited.logits[:2], trace.logits[:2], atol=1e-4)
+
+
+def test_blocks_before_the_edit_are_not_run_again(inspect, network, monkeypatch):
+    trace = inspect()
+    ran = []
+    for i, block in enumerate(network.blocks):
+        first_half = block.first_half
+        monkeypatch.setattr(block, "first_half", lambda *a, i=i, f=first_half: ran.append(i) or f(*a))
+    edited = trace.edit({"block.1.head.0.output": 0})
+    assert ran == [2]
+    assert edited.stream.inputs[1] is trace.stream.inputs[1]
+    edited.edit({"logits": 0})
+    assert ran == [2]
+
+
+def test_edits_compose(inspect):
+    trace = inspect()
+    one, other = {"block.0.head.1.output": 0}, {"block.2.hidden": lambda x: x * 2}
+    together = trace.edit({**one, **other})
+    assert torch.allclose(trace.edit(one).edit(other).logits, together.logits, atol=1e-5)
+    # The later block first: the earlier edit must run it again, with its own edit still in force.
+    assert torch.allclose(trace.edit(other).edit(one).logits, together.logits, atol=1e-5)
+    doubled = trace.edit({"block.1.input": lambda x: x + 1}).edit({"block.1.input": lambda x: x * 2})
+    assert torch.allclose(doubled["block.1.input"], (trace["block.1.input"] + 1) * 2)
+
+
+def test_patching_takes_another_traces_value(inspect):
+    trace, other = inspect(), inspect((3, 1, 4, 1, 6, 9, 2))
+    patched = trace.edit({"block.1.input": other})
+    assert torch.allclose(patched.logits, other.logits, atol=1e-4)
+    at_one = trace.edit({"block.1.input": Edit(other, at=[4])})
+    assert torch.equal(at_one["block.1.input"][4], other["block.1.input"][4])
+    assert torch.equal(at_one["block.1.input"][5], trace["block.1.input"][5])
+
+
+def test_a_shared_key_reaches_its_group_and_a_heads_own_only_it(inspect):
+    trace = inspect()
+    group = trace.config.n_head // trace.config.n_kv_head
+    shared = trace.edit({"block.0.kv_head.0.key": 0})
+    own = trace.edit({"block.0.head.0.key": 0})
+    for head in range(4):
+        name = f"block.0.head.{head}.scores"
+        assert bool((shared[name] == 0).all()) == (head < group)
+        assert bool((own[name] == 0).all()) == (head == 0)
+
+
+def test_a_value_of_the_wrong_shape_says_both(inspect):
+    trace = inspect()
+    with pytest.raises(UserError, match=r"block\.0\.input: the value is 7×23, expected 7×24"):
+        trace.edit({"block.0.input": torch.zeros(7, 23)})
+    with pytest.raises(UserError, match="expected 1×24"):
+        trace.edit({"block.0.input": Edit(torch.zeros(7, 24), at=[1])})
+    with pytest.raises(UserError, match="gave a str"):
+        trace.edit({"block.0.input": lambda x: "no"})
+    with pytest.raises(UserError, match="position 7 does not exist: there are positions 0 to 6"):
+        trace.edit({"block.0.input": Edit(0, at=[7])})
+    with pytest.raises(UserError, match="blocks 0 to 2"):
+        trace.edit({"block.9.input": 0})
