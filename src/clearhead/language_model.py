@@ -15,10 +15,13 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
+from clearhead.generate.continuation import Reader, Reads, continuations
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.writing import write
 from clearhead.inspect.edits import Edit, Edits, Value
+from clearhead.inspect.reading import EditedReader, TracedReader
 from clearhead.inspect.trace import Trace
+from clearhead.inspect.weights import weight
 from clearhead.model.config import Config
 from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
@@ -89,26 +92,32 @@ class LanguageModel:
         prompt: str | None = None,
         tokens: int = 200,
         *,
-        temperature: float = 0.8,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        repetition_penalty: float = 1.0,
-        seed: int = 0,
-        stop: str | Sequence[str] = (),
         samples: int | None = None,
-    ) -> str | list[str]:
+        inspect: bool = False,
+        **settings: Any,
+    ) -> Any:
         """What the model writes after the prompt; without one, from the start of a document.
 
-        Ends after `tokens` tokens, at the end of the document, or before a stop string. With `samples`, that
-        many texts. The same seed gives the same text.
+        Ends after `tokens` tokens, at the end of the document, or before a stop string. With `samples`, a
+        list of that many texts; with `inspect`, the text, and a trace over the prompt and it. The other
+        settings are those of `stream`. The same seed gives the same text.
         """
         if samples is not None and samples < 1:
             raise UserError(f"samples = {samples}: expected at least 1")
-        sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
-        pieces = list(self._write(prompt, tokens, sampling, seed, stop, samples or 1))
+        if inspect and (samples is not None or settings.get("edit")):
+            raise UserError("inspect goes with one text and no edit: inspect the finished text instead")
+        if inspect:
+            return self._generate_traced(prompt, tokens, **settings)
+        pieces = list(self._write(prompt, tokens, samples or 1, **settings))
         texts = ["".join(column) for column in zip(*pieces, strict=True)]
         return texts[0] if samples is None else texts
+
+    def _generate_traced(self, prompt: str | None, tokens: int, **settings: Any) -> tuple[str, Trace]:
+        reader, drawn = TracedReader(self.network), list[int]()
+        text = "".join(piece for (piece,) in self._write(prompt, tokens, 1, reader, drawn, **settings))
+        if drawn[-1] != self.tokenizer.end_id:
+            reader.read(torch.tensor([drawn[-1:]]))  # the last word was drawn and not yet read
+        return text, reader.trace(self.tokenizer)
 
     def stream(
         self,
@@ -122,19 +131,26 @@ class LanguageModel:
         repetition_penalty: float = 1.0,
         seed: int = 0,
         stop: str | Sequence[str] = (),
+        edit: Mapping[str, Value | Edit] | None = None,
     ) -> Iterator[str]:
-        """`generate`, piece by piece as it is written."""
-        sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
-        return (piece for (piece,) in self._write(prompt, tokens, sampling, seed, stop, 1) if piece)
+        """`generate`, piece by piece as it is written. `edit` is in force at every word."""
+        settings = {
+            name: value for name, value in locals().items() if name not in ("self", "prompt", "tokens")
+        }
+        return (piece for (piece,) in self._write(prompt, tokens, 1, None, **settings) if piece)
 
     def _write(
         self,
         prompt: str | None,
         tokens: int,
-        sampling: Sampling,
-        seed: int,
-        stop: str | Sequence[str],
-        samples: int,
+        samples: int = 1,
+        reader: Reads | None = None,
+        drawn: list[int] | None = None,
+        *,
+        seed: int = 0,
+        stop: str | Sequence[str] = (),
+        edit: Mapping[str, Value | Edit] | None = None,
+        **sampling: Any,
     ) -> Iterator[list[str]]:
         if tokens < 1:
             raise UserError(f"tokens = {tokens}: expected at least 1")
@@ -143,8 +159,15 @@ class LanguageModel:
         if not self.config.causal:
             raise UserError("this model sees both ways: it fills in blanks and cannot write on")
         ids = [self.tokenizer.end_id] if prompt is None else self._ids(prompt, "prompt").tolist()
+        if reader is None and edit:
+            reader = EditedReader(self.network, Edits.parse(edit, self.config), samples)
+        elif reader is None:
+            reader = Reader(self.network, samples, longest=len(ids) + tokens)
+        steps = continuations(reader, ids, Sampling(**sampling), seed, samples)
+        if drawn is not None:
+            steps = _noting(steps, drawn)
         stops = [stop] if isinstance(stop, str) else stop
-        return write(self.network, self.tokenizer, ids, tokens, sampling, seed, stops, samples)
+        return write(steps, self.tokenizer, tokens, stops, samples)
 
     def evaluate(self, text: str | Sequence[Document], batch_size: int = 32) -> Evaluation:
         """Loss over the whole text in disjoint windows of the model's context, the ends of documents too."""
@@ -190,6 +213,10 @@ class LanguageModel:
                 self.network, ids.to(self.device), tokens, known, single, edits, tokenizer=self.tokenizer
             )
 
+    def weight(self, name: str) -> Tensor:
+        """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""
+        return weight(self.network, name)
+
     def _ids(self, text: str, what: str) -> Tensor:
         ids = self.tokenizer.encode(text)
         if not ids:
@@ -201,3 +228,10 @@ def load(folder: str | Path, device: str | None = None) -> LanguageModel:
     """A model from its folder, on the best device here unless told."""
     saved = model_folder.load(Path(folder))
     return LanguageModel(saved.network.to(pick_device(device)), saved.tokenizer, saved.training)
+
+
+def _noting(steps: Iterator[list[int]], drawn: list[int]) -> Iterator[list[int]]:
+    """The same steps, with the first sample's words written down."""
+    for ids in steps:
+        drawn.append(ids[0])
+        yield ids

@@ -33,8 +33,9 @@ def test_a_prompt_longer_than_the_context_counts_by_its_end():
     assert torch.allclose(Reader(made).read(ids), made(ids[:, -8:])[:, -1], atol=1e-5)
 
 
-def first(count: int, **settings: object) -> list[list[int]]:
-    return list(itertools.islice(continuations(network(), [1, 2], Sampling(1.0), **settings), count))
+def first(count: int, seed: int, samples: int = 1) -> list[list[int]]:
+    steps = continuations(Reader(network(), samples), [1, 2], Sampling(1.0), seed, samples)
+    return list(itertools.islice(steps, count))
 
 
 def test_the_same_seed_gives_the_same_words():

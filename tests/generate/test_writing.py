@@ -3,6 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clearhead.generate.continuation import Reader, continuations
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.writing import Stopper, Writer, write
 from clearhead.model.config import preset
@@ -71,13 +72,17 @@ def network():
     return Transformer(preset("modern", n_vocab=257, n_context=16, n_block=1, n_head=2, d_model=16)).eval()
 
 
+def drawn(network, samples=1):
+    return continuations(Reader(network, samples), [65], Sampling(1.0), seed=0, samples=samples)
+
+
 def test_samples_end_one_by_one(network):
-    rows = list(write(network, BYTES, [65], 40, Sampling(1.0), seed=0, stops=["\x00", "a", "b"], samples=5))
+    rows = list(write(drawn(network, 5), BYTES, 40, stops=["a", "b"], samples=5))
     assert all(len(row) == 5 for row in rows)
     assert len(rows) <= 41
 
 
 def test_at_most_so_many_tokens(network):
-    pieces = list(write(network, BYTES, [65], 7, Sampling(1.0), seed=0))
+    pieces = list(write(drawn(network), BYTES, 7))
     assert len(pieces) == 8  # seven steps and what was held back
     assert len("".join(piece for (piece,) in pieces).encode("utf-8", "replace")) > 0

@@ -6,6 +6,7 @@ Shapes: N samples of the same prompt, T positions, V words.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -14,6 +15,14 @@ from torch import Tensor
 from clearhead.generate.sampling import Sampling, sample
 from clearhead.model.cache import Cache
 from clearhead.model.transformer import Transformer
+
+
+class Reads(Protocol):
+    """Whatever reads a growing text and says what may come next; `ids` is what it has read, N T."""
+
+    ids: Tensor
+
+    def read(self, ids: Tensor) -> Tensor: ...
 
 
 class Reader:
@@ -41,19 +50,10 @@ class Reader:
 
 
 def continuations(
-    network: Transformer,
-    prompt: Sequence[int],
-    sampling: Sampling,
-    seed: int,
-    samples: int = 1,
-    tokens: int | None = None,
+    reader: Reads, prompt: Sequence[int], sampling: Sampling, seed: int, samples: int = 1
 ) -> Iterator[list[int]]:
-    """At each turn the next id of every sample, endless unless `tokens` says how many will be drawn.
-
-    Each sample draws from a stream of its own.
-    """
+    """Endless: at each turn the next id of every sample. Each sample draws from a stream of its own."""
     generators = [torch.Generator().manual_seed(_seed(seed, i)) for i in range(samples)]
-    reader = Reader(network, samples, None if tokens is None else len(prompt) + tokens)
     unread = torch.tensor([list(prompt)] * samples)
     while True:
         logits = reader.read(unread)

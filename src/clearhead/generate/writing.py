@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clearhead.generate.continuation import continuations
-from clearhead.generate.sampling import Sampling
-from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import TextStream, Tokenizer
 
 
@@ -54,18 +51,10 @@ class Writer:
 
 
 def write(
-    network: Transformer,
-    tokenizer: Tokenizer,
-    prompt: Sequence[int],
-    tokens: int,
-    sampling: Sampling,
-    seed: int,
-    stops: Sequence[str] = (),
-    samples: int = 1,
+    steps: Iterator[list[int]], tokenizer: Tokenizer, tokens: int, stops: Sequence[str] = (), samples: int = 1
 ) -> Iterator[list[str]]:
     """The next piece of text of every sample, until all have ended or `tokens` were drawn for each."""
     writers = [Writer(tokenizer, stops) for _ in range(samples)]
-    steps = continuations(network, prompt, sampling, seed, samples, tokens)
     for _ in range(tokens):
         ids = next(steps)
         yield ["" if each.done else each.push(token) for each, token in zip(writers, ids, strict=True)]

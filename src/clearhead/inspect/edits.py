@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Union
 
 import torch
@@ -47,9 +47,10 @@ class Edits:
     def __add__(self, other: Edits) -> Edits:
         return Edits(self.made + other.made)
 
-    def since(self, earlier: Edits) -> Edits:
-        """Those made after these earlier ones."""
-        return Edits(self.made[len(earlier.made) :])
+    def of_row(self, number: int) -> Edits:
+        """Those that reach one sequence of a batch, as edits of that sequence alone."""
+        made = [(site, edit) for site, edit in self.made if edit.row in (None, number)]
+        return Edits(tuple((site, replace(edit, row=None)) for site, edit in made))
 
     def of(self, block: int | None) -> Edits:
         """Those inside a block, or for None those at the ends."""

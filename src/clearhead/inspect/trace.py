@@ -6,7 +6,7 @@ Shapes, seen from one sequence: T positions, C features, V words; a batch has B 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from clearhead.inspect.block_steps import BlockSteps, apply_norm, norm_mean, nor
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.sites import MATRICES, Site, all_sites, block_names, parse_site
+from clearhead.inspect.sweep import sweep
 from clearhead.inspect.words import find_word
 from clearhead.model.block import Block
 from clearhead.model.position import sinusoids
@@ -38,6 +39,9 @@ class Stream:
     middles: list[Tensor]
     last: Tensor
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> Stream:
+        return Stream([change(x) for x in self.inputs], [change(x) for x in self.middles], change(self.last))
+
 
 class Trace:
     """What `inspect` returns."""
@@ -50,27 +54,29 @@ class Trace:
         real: Tensor | None = None,
         single: bool = True,
         edits: Edits | None = None,
-        known: Trace | None = None,
         tokenizer: Tokenizer | None = None,
+        stream: Stream | None = None,
+        first: int = 0,
+        logits: Tensor | None = None,
     ) -> None:
-        """Run the model. What `known` already ran and `edits` do not reach is taken over from it."""
+        """Run the model, from block `first` on where the `stream` before it is known already."""
         self.network, self.config, self.ids, self.real = network, network.config, ids, real
         self.pieces, self.single, self.edits = tokens, single, edits or Edits()
         self.grad = torch.is_grad_enabled()
         self.tokenizer = tokenizer
         self.positions = network.positions(ids, real)
         self.sight: Sight = network.sight(self.positions, real)
-        fresh = self.edits if known is None else self.edits.since(known.edits)
-        self.stream = self._run(known, 0 if known is None else fresh.first_block(self.config.n_block))
-        self._logits = self._edited("logits", network.unembedding(self._end("final")))
+        self.stream = self._run(stream or Stream([], [], ids), first if stream else 0)
+        if logits is None:
+            logits = self._edited("logits", network.unembedding(self._end("final")))
+        self._logits = logits
 
-    def _run(self, known: Trace | None, first: int) -> Stream:
-        inputs = [] if known is None else known.stream.inputs[:first]
-        middles = [] if known is None else known.stream.middles[:first]
-        if known is None or first == 0:
+    def _run(self, known: Stream, first: int) -> Stream:
+        inputs, middles = known.inputs[:first], known.middles[:first]
+        if first == 0:
             x = self._start()
         else:
-            x = known.stream.inputs[first] if first < self.config.n_block else known.stream.last
+            x = known.inputs[first] if first < self.config.n_block else known.last
         for i in range(first, self.config.n_block):
             block = self.network.blocks[i]
             assert isinstance(block, Block)
@@ -179,11 +185,62 @@ class Trace:
 
     def edit(self, changes: Mapping[str, Value | Edit]) -> Trace:
         """A new trace with these values put there; blocks before the first of them are not run again."""
-        edits = self.edits + Edits.parse(changes, self.config)
+        return self.edit_more(Edits.parse(changes, self.config))
+
+    def edit_more(self, more: Edits) -> Trace:
+        first = more.first_block(self.config.n_block)
+        return self._again(edits=self.edits + more, stream=self.stream, first=first)
+
+    def _again(self, **changed: Any) -> Trace:
+        """This trace made anew, but for what is changed."""
+        same = {
+            "ids": self.ids,
+            "tokens": self.pieces,
+            "real": self.real,
+            "single": self.single,
+            "edits": self.edits,
+            "tokenizer": self.tokenizer,
+        }
         with torch.set_grad_enabled(self.grad):
-            return Trace(
-                self.network, self.ids, self.pieces, self.real, self.single, edits, self, self.tokenizer
-            )
+            return Trace(self.network, **{**same, **changed})
+
+    def repeat(self, count: int) -> Trace:
+        """The same text so many times, as a batch to be edited row by row. Nothing is run or copied."""
+        self._check_single()
+        stream = self.stream.map(lambda x: x.expand(count, -1, -1))
+        ids, logits = self.ids.expand(count, -1), self._logits.expand(count, -1, -1)
+        real = None if self.real is None else self.real.expand(count, -1)
+        return self._again(
+            ids=ids,
+            real=real,
+            tokens=self.pieces * count,
+            single=False,
+            stream=stream,
+            first=self.config.n_block,
+            logits=logits,
+        )
+
+    def row(self, number: int) -> Trace:
+        """One sequence of a batch, padding and all."""
+        rows = slice(number, number + 1)
+        return self._again(
+            ids=self.ids[rows],
+            real=None if self.real is None else self.real[rows],
+            tokens=self.pieces[rows],
+            single=True,
+            edits=self.edits.of_row(number),
+            stream=self.stream.map(lambda x: x[rows]),
+            first=self.config.n_block,
+            logits=self._logits[rows],
+        )
+
+    def sweep(self, over: str, measure: Callable[[Trace], float], patch_from: Trace | None = None) -> Tensor:
+        """What `measure` gives for each variant of the trace, all variants run in batches.
+
+        Over "head": each head's output silenced, or taken from another trace: blocks × heads. Over
+        "block × position": each block's input at each position likewise: blocks × positions.
+        """
+        return sweep(self, over, measure, patch_from)
 
     @torch.no_grad()
     def verify(self) -> float:

@@ -1,0 +1,49 @@
+"""Sweeps: a trace changed in every place of a kind, one place at a time, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.inspect.edits import Edit, Edits
+from clearhead.inspect.sites import Site
+
+if TYPE_CHECKING:
+    from clearhead.inspect.trace import Trace
+
+MOST_TOKENS = 4096  # in one batch of variants
+
+
+def sweep(
+    trace: Trace, over: str, measure: Callable[[Trace], float], patch_from: Trace | None = None
+) -> Tensor:
+    """A row for each block, a column for each of its heads or for each position."""
+    config, T = trace.config, trace.ids.shape[1]
+    kind = over.replace("×", "x").replace(" ", "")
+    if kind not in ("head", "blockxposition"):
+        raise UserError(f"sweep over {over!r}: expected 'head' or 'block × position'")
+    if patch_from is not None and patch_from.ids.shape != trace.ids.shape:
+        raise UserError(f"the trace to patch from has {patch_from.ids.shape[1]} positions, this one {T}")
+    count = config.n_head if kind == "head" else T
+    at_once = max(1, MOST_TOKENS // T)
+    table = torch.zeros(config.n_block, count)
+    for block in range(config.n_block):
+        for start in range(0, count, at_once):
+            numbers = range(start, min(count, start + at_once))
+            variants = trace.repeat(len(numbers)).edit_more(
+                Edits(tuple(_variant(kind, block, n, row, patch_from) for row, n in enumerate(numbers)))
+            )
+            for row, number in enumerate(numbers):
+                table[block, number] = float(measure(variants.row(row)))
+    return table
+
+
+def _variant(kind: str, block: int, number: int, row: int, patch_from: Trace | None) -> tuple[Site, Edit]:
+    value = 0 if patch_from is None else patch_from
+    if kind == "head":
+        return Site("output", block, head=number), Edit(value, row=row)
+    return Site("input", block), Edit(value, at=[number], row=row)

@@ -1,0 +1,100 @@
+"""Weights by name, as the lecture writes them: row vectors, x W, one head at a time."""
+
+from __future__ import annotations
+
+import re
+
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.model.block import Block
+from clearhead.model.config import Config
+from clearhead.model.transformer import Transformer
+
+_MATRIX = {"W_Q": "query", "W_K": "key", "W_V": "value"}
+_BIAS = {"b_Q": "query", "b_K": "key", "b_V": "value"}
+
+
+def weight_names(config: Config) -> list[str]:
+    """All that `weight` knows of a model."""
+    ends = ["embedding.W", "unembedding.W", "final.gain"]
+    ends += ["position.W"] if config.position == "learned" else []
+    ends += ["final.shift"] if config.norm == "layer" else []
+    inside, heads = ["normed.gain", "normed2.gain", "W_1", "W_2"], [*_MATRIX, "W_O", "QK", "OV"]
+    inside += ["normed.shift", "normed2.shift"] if config.norm == "layer" else []
+    inside += ["W_gate"] if config.gated else []
+    inside += ["b_O"] if config.output_bias else []
+    inside += ["b_1", "b_2"] if config.feedforward_bias else []
+    inside += ["query_norm.gain", "key_norm.gain"] if config.qk_norm else []
+    heads += list(_BIAS) if config.qkv_bias else []
+    names = [f"block.{i}.{name}" for i in range(config.n_block) for name in inside]
+    for i in range(config.n_block):
+        names += [f"block.{i}.head.{j}.{name}" for j in range(config.n_head) for name in heads]
+    return ends + names
+
+
+def weight(network: Transformer, name: str) -> Tensor:
+    """A matrix, bias, gain or shift; or one of the products QK = W_Q W_Kᵀ and OV = W_V W_O of a head."""
+    config = network.config
+    found = re.fullmatch(r"(?:block\.(\d+)\.)?(?:head\.(\d+)\.)?(\w+(?:\.\w+)?)", name)
+    if name not in weight_names(config) or not found:
+        ends = [each for each in weight_names(config) if not re.search(r"\.[1-9]", each)]
+        raise UserError(f"no weight is called {name!r}; there are {', '.join(ends)}, and so on")
+    if found[1] is None:
+        return _end(network, name)
+    block = network.blocks[int(found[1])]
+    assert isinstance(block, Block)
+    return (
+        _of_block(block, found[3]) if found[2] is None else _of_head(block, config, int(found[2]), found[3])
+    )
+
+
+def _end(network: Transformer, name: str) -> Tensor:
+    if name == "unembedding.W":
+        return network.unembedding.weight.T
+    if name == "position.W":
+        assert network.position is not None
+        return network.position.weight
+    if name.startswith("final."):
+        part: Tensor = getattr(network.final_norm, name.removeprefix("final."))
+        return part
+    return network.embedding.weight
+
+
+def _of_block(block: Block, name: str) -> Tensor:
+    feedforward, attention = block.feedforward, block.attention
+    linears = {
+        "1": feedforward.first,
+        "2": feedforward.second,
+        "gate": feedforward.gate,
+        "O": attention.output,
+    }
+    norms = {
+        "normed": block.norm,
+        "normed2": block.norm2,
+        "query_norm": attention.query_norm,
+        "key_norm": attention.key_norm,
+    }
+    if "." in name:
+        norm, part = name.split(".")
+        gain_or_shift: Tensor = getattr(norms[norm], part)
+        return gain_or_shift
+    kind, which = name.split("_")
+    linear = linears[which]
+    assert linear is not None
+    return linear.weight.T if kind == "W" else linear.bias
+
+
+def _of_head(block: Block, config: Config, head: int, name: str) -> Tensor:
+    if name == "QK":
+        return _of_head(block, config, head, "W_Q") @ _of_head(block, config, head, "W_K").T
+    if name == "OV":
+        return _of_head(block, config, head, "W_V") @ _of_head(block, config, head, "W_O")
+    D = config.d_head
+    if name == "W_O":
+        return block.attention.output.weight.T[D * head : D * (head + 1)]
+    role = (_MATRIX | _BIAS)[name]
+    number = head if role == "query" else head // (config.n_head // config.n_kv_head)
+    own = slice(D * number, D * (number + 1))
+    linear = getattr(block.attention, role)
+    return linear.weight[own].T if name in _MATRIX else linear.bias[own]

@@ -1,0 +1,62 @@
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import PRESETS, preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+
+@pytest.fixture(params=PRESETS)
+def model(request):
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.train("byte", [])
+    config = preset(request.param, n_vocab=257, n_context=24, n_block=2, n_head=2, d_model=16)
+    network = Transformer(config)
+    for parameter in network.parameters():
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    network.embedding.weight.data[128:] -= (
+        4 * network.final_norm.gain.detach()
+    )  # so that it writes plain text
+    return LanguageModel(network, tokenizer)
+
+
+def test_a_trace_kept_while_generating_is_that_of_the_finished_text(model):
+    text, trace = model.generate("ab", tokens=12, seed=3, inspect=True)
+    assert text == model.generate("ab", tokens=12, seed=3)
+    whole = trace.ids[0].tolist()
+    assert model.tokenizer.decode(whole) == "ab" + text
+    assert trace.verify() <= 1e-5
+    with torch.no_grad():
+        again = type(trace)(model.network, trace.ids, [[""] * len(whole)])
+    for name in again.sites():
+        found, expected = trace[name], again[name]
+        finite = expected.isfinite()
+        assert torch.allclose(found[finite], expected[finite], rtol=1e-4, atol=1e-4), name
+
+
+def test_once_the_window_has_slid_it_is_over_the_last_one(model):
+    text, trace = model.generate("ab", tokens=40, seed=3, inspect=True)
+    assert trace.ids.shape[1] == 24
+    assert text.endswith(model.tokenizer.decode(trace.ids[0].tolist())[-8:])
+    assert trace.verify() <= 1e-5
+
+
+def test_edits_are_in_force_at_every_word(model):
+    site = "block.1.head.0.output"
+    edited = model.generate("ab", tokens=8, temperature=0, edit={site: 0})
+    ids = model.tokenizer.encode("ab")
+    for _ in range(8):
+        trace = model.inspect(model.tokenizer.decode(ids), edit={site: 0})
+        ids.append(int(trace.logits[-1].argmax()))
+    assert edited == model.tokenizer.decode(ids)[2:]
+    nothing = model.generate("ab", tokens=8, temperature=0, edit={site: lambda x: x})
+    assert nothing == model.generate("ab", tokens=8, temperature=0)
+
+
+def test_what_does_not_go_together_is_said(model):
+    with pytest.raises(UserError, match="inspect goes with one text"):
+        model.generate("ab", inspect=True, samples=2)
+    with pytest.raises(UserError, match="blocks 0 to 1"):
+        model.generate("ab", edit={"block.7.input": 0})

@@ -1,0 +1,60 @@
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.inspect.edits import Edit
+
+
+def last_logit(trace):
+    return trace.logits[-1, 3].item()
+
+
+def test_every_head_is_silenced_as_one_edit_would(inspect):
+    trace = inspect()
+    table = trace.sweep("head", last_logit)
+    assert table.shape == (3, 4)
+    for i in range(3):
+        for j in range(4):
+            alone = trace.edit({f"block.{i}.head.{j}.output": 0})
+            assert table[i, j].item() == pytest.approx(last_logit(alone), abs=1e-4)
+
+
+@pytest.mark.parametrize("over", ["block × position", "block x position"])
+def test_every_block_and_position_is_patched_as_one_edit_would(inspect, over):
+    trace, other = inspect(), inspect((3, 1, 4, 1, 6, 8, 2))
+    table = trace.sweep(over, last_logit, patch_from=other)
+    assert table.shape == (3, 7)
+    for i in range(3):
+        for t in range(7):
+            alone = trace.edit({f"block.{i}.input": Edit(other, at=[t])})
+            assert table[i, t].item() == pytest.approx(last_logit(alone), abs=1e-4)
+
+
+def test_a_long_sweep_runs_in_several_batches(inspect, monkeypatch):
+    monkeypatch.setattr("clearhead.inspect.sweep.MOST_TOKENS", 14)
+    trace = inspect()
+    assert trace.sweep("head", last_logit).shape == (3, 4)
+
+
+def test_a_variant_reads_like_any_trace(inspect):
+    seen = []
+    trace = inspect()
+    trace.sweep("head", lambda variant: seen.append(variant["block.2.head.1.output"].abs().sum()) or 0.0)
+    assert [float(total) == 0 for total in seen] == [False] * 9 + [True] + [False] * 2
+
+
+def test_what_cannot_be_swept(inspect):
+    trace = inspect()
+    with pytest.raises(UserError, match="expected 'head' or 'block × position'"):
+        trace.sweep("neuron", last_logit)
+    with pytest.raises(UserError, match="has 6 positions, this one 7"):
+        trace.sweep("head", last_logit, patch_from=inspect((1, 2, 3, 4, 5, 6)))
+    with pytest.raises(UserError, match="of several"):
+        trace.repeat(2).sweep("head", last_logit)
+
+
+def test_a_repeated_trace_shares_its_memory(inspect):
+    trace = inspect()
+    many = trace.repeat(50)
+    assert many.stream.last.untyped_storage().data_ptr() == trace.stream.last.untyped_storage().data_ptr()
+    assert torch.equal(many.row(49).logits, trace.logits)

@@ -1,0 +1,45 @@
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.inspect.weights import weight, weight_names
+
+
+def test_a_head_is_its_weights(inspect, network):
+    """x W_Q + b_Q is query_raw, and so on to the feed-forward: every weight is the one that is used."""
+    trace = inspect()
+    names = weight_names(network.config)
+
+    def through(x, matrix, bias):
+        out = x @ weight(network, matrix)
+        return out + weight(network, bias) if bias in names else out
+
+    for i in range(3):
+        at = f"block.{i}"
+        for j in range(4):
+            head = f"{at}.head.{j}"
+            for role, site in (("Q", "query_raw"), ("K", "key_raw"), ("V", "value")):
+                found = through(trace[f"{at}.normed"], f"{head}.W_{role}", f"{head}.b_{role}")
+                assert torch.allclose(found, trace[f"{head}.{site}"], atol=1e-5)
+            output = trace[f"{head}.mixed"] @ weight(network, f"{head}.W_O")
+            assert torch.allclose(output, trace[f"{head}.output"], atol=1e-5)
+        assert torch.allclose(
+            through(trace[f"{at}.hidden"], f"{at}.W_2", f"{at}.b_2"), trace[f"{at}.feedforward"], atol=1e-4
+        )
+    assert torch.allclose(trace["final"] @ weight(network, "unembedding.W"), trace.logits, atol=1e-4)
+
+
+def test_all_names_give_a_tensor_and_the_products_are_products(network):
+    for name in weight_names(network.config):
+        assert isinstance(weight(network, name), torch.Tensor), name
+    head = "block.1.head.3"
+    W = {name: weight(network, f"{head}.{name}") for name in ("W_Q", "W_K", "W_V", "W_O", "QK", "OV")}
+    assert torch.equal(W["QK"], W["W_Q"] @ W["W_K"].T)
+    assert torch.equal(W["OV"], W["W_V"] @ W["W_O"])
+    assert W["QK"].shape == W["OV"].shape == (24, 24)
+
+
+def test_an_unknown_weight_is_answered_with_the_known(network):
+    for name in ("block.9.W_1", "block.0.head.0.W_X", "W", "block.0.head.7.W_Q"):
+        with pytest.raises(UserError, match="there are embedding"):
+            weight(network, name)
