@@ -28,7 +28,7 @@ def test_importing_it_does_not_import_torch():
 def test_submodules_do_not_hide_public_names():
     run(
         "import clearhead.runs.run, clearhead.cli, clearhead.formats.folder, clearhead.training.trainer\n"
-        "import clearhead.generate.writing, clearhead.inspect.steps, clearhead.cli.train\n"
+        "import clearhead.generate.writing, clearhead.inspect.trace, clearhead.cli.train\n"
         "from clearhead import load, train\n"
         "assert load is clearhead.language_model.load and clearhead.load is load\n"
         "assert train is clearhead.runs.run.train and clearhead.train is train\n"

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clearhead.errors import UserError
+    from clearhead.inspect.edits import Edit
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
     from clearhead.runs.run import train
 
 __version__ = "0.1.0"
-__all__ = ["Config", "LanguageModel", "UserError", "load", "train"]
+__all__ = ["Config", "Edit", "LanguageModel", "UserError", "load", "train"]
 
 # Where each public name lives. It is imported when first asked for: torch takes a second or two.
 _HOMES = {
     "Config": "clearhead.model.config",
+    "Edit": "clearhead.inspect.edits",
     "LanguageModel": "clearhead.language_model",
     "UserError": "clearhead.errors",
     "load": "clearhead.language_model",

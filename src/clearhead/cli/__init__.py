@@ -9,7 +9,7 @@ import traceback
 import typer
 
 from clearhead import __version__
-from clearhead.cli import demo, evaluate, generate, models, train
+from clearhead.cli import demo, evaluate, generate, inspect, models, train
 from clearhead.errors import UserError
 
 INTERRUPTED = 130  # the exit code after Ctrl-C; typer returns it too
@@ -26,6 +26,7 @@ app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("generate")(generate.generate)
 app.command("eval")(evaluate.evaluate)
+app.command("inspect")(inspect.inspect)
 app.command("models")(models.models)
 
 

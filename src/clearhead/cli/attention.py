@@ -11,21 +11,25 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def attention_table(tokens: Sequence[str], weights: Tensor) -> Text:
-    """A row for each token that looks, a column for each it can look at: hundredths, the darker the more."""
-    shown = [_show(token) for token in tokens]
+def attention_table(tokens: Sequence[str], weights: Tensor, first: int = 0) -> Text:
+    """A row for each token that looks, a column for each it can look at: hundredths, the darker the more.
+
+    `first` is the number of the first token shown."""
+    shown = [show_token(token) for token in tokens]
     width = max(map(len, shown))
     text = Text(" " * (width + 3))
     for column in range(len(tokens)):
-        text.append(f"{column:>4}", style="dim")
+        text.append(f"{first + column:>4}", style="dim")
     for row, (name, line) in enumerate(zip(shown, weights.tolist(), strict=True)):
-        text.append(f"\n{row:>2} {name:<{width}}")
+        text.append(f"\n{first + row:>2} {name:<{width}}")
         for column, weight in enumerate(line):
-            text.append(f"{100 * weight:4.0f}" if column <= row else "   ·", style=_shade(weight))
+            text.append(
+                f"{100 * weight:4.0f}" if weight > 0 or column <= row else "   ·", style=_shade(weight)
+            )
     return text
 
 
-def _show(token: str) -> str:
+def show_token(token: str) -> str:
     """Spaces and line breaks made visible, so that a token can be told from its neighbours."""
     return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
 
