@@ -19,7 +19,9 @@ check: $(READY)
 	$(BIN)/lint-imports --no-cache
 
 bench: $(READY)
-	for bench in bench/*.py; do PYTHONPATH=src $(BIN)/python $$bench || exit 1; done
+	$(BIN)/python -m bench.stories
+	$(BIN)/pip install --quiet --constraint constraints.txt 'transformer-lens==4.3.0'
+	$(BIN)/python -m bench.inspect
 
 format: $(READY)
 	$(BIN)/ruff check --fix

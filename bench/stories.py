@@ -1,6 +1,6 @@
 """What the demo's minute of training is worth: how many sampled sentences parse, and is any story a copy?
 
-Usage: python bench/stories.py [MINUTES] [SIZES AS JSON]. Prints one JSON line; `ratio` is the share that
+Usage: python -m bench.stories [MINUTES] [SIZES AS JSON]. Prints one JSON line; `ratio` is the share that
 parses over the 95% asked for.
 """
 

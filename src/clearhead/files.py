@@ -23,6 +23,7 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         write(temporary)
+        temporary.chmod(0o666 & ~_umask())  # safetensors would keep it to the owner
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -30,6 +31,12 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)  # it can be read only by setting it
+    os.umask(mask)
+    return mask
 
 
 def write_text(path: Path, text: str) -> None:

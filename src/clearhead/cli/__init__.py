@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
 import traceback
+from types import FrameType
 
-import typer
-
-from clearhead import __version__
-from clearhead.cli import demo, evaluate, generate, inspect, models, train
 from clearhead.errors import UserError
 
 INTERRUPTED = 130  # the exit code after Ctrl-C; typer returns it too
 
-app = typer.Typer(
-    name="clearhead",
-    help="Train a transformer language model on your own text, run it, see every step of what it computes.",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("demo")(demo.demo)
-app.command("train")(train.train)
-app.command("generate")(generate.generate)
-app.command("eval")(evaluate.evaluate)
-app.command("inspect")(inspect.inspect)
-app.command("models")(models.models)
-
-
-def _show_version(asked: bool) -> None:
-    if asked:
-        print(f"clearhead {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show it."),
-) -> None:
-    pass
-
 
 def main() -> None:
     """Run a command. Exit code 0; 2 for the user's mistake, in one line; 1 for ours; 130 after Ctrl-C."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        signal.signal(signal.SIGTERM, _end)
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? for é
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = _complain("stopped", INTERRUPTED)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
+    import typer
+
+    from clearhead.cli.app import app
+
     try:
         result = typer.main.get_command(app).main(arguments, prog_name="clearhead", standalone_mode=False)
         sys.stdout.flush()
@@ -67,15 +49,27 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _complain("stopped", INTERRUPTED)
     except (BrokenPipeError, SystemExit):
-        # Whoever read our output has left, which typer and rich make an exit of; Python would complain again
-        # on closing it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has left, which typer and rich make an exit of.
+        _forget_output()
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            _forget_output()
+            return _complain("no space is left where the output goes; free some, or send it elsewhere", 2)
         if os.environ.get("CLEARHEAD_DEBUG"):
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         return _complain(f"a mistake of ours, not yours: {what} (CLEARHEAD_DEBUG=1 shows where)", 1)
+
+
+def _end(_: int, __: FrameType | None) -> None:
+    """A request to end is like a Ctrl-C: what is open is closed, and what is temporary goes."""
+    raise KeyboardInterrupt
+
+
+def _forget_output() -> None:
+    """Python would complain again on closing it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str, code: int) -> int:

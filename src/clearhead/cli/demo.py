@@ -53,14 +53,14 @@ def _show_head(model: LanguageModel) -> None:
     """The head that best finds what a pronoun stands for, over the lecture's sentence."""
     from clearhead.runs.heads import find_antecedents
 
-    scores, count = find_antecedents(model, STORIES_LOOKED_AT)
+    scores, alike, count = find_antecedents(model, STORIES_LOOKED_AT)
     block, head = divmod(int(scores.argmax()), model.config.n_head)
     trace = model.inspect(SENTENCE)
     out.print(f"\nWhere block {block}, head {head} looks, in hundredths:\n", style="bold")
     out.print(attention_table(trace.tokens, trace.block[block].head[head].weights))
-    d_head, best = model.config.d_head, scores.max().item()
-    out.print(f"\nEach row is a softmax of q·k/√{d_head} over the tokens up to its own. Of the model's heads")
+    d_head, n, best = model.config.d_head, scores.numel(), scores.max().item()
     out.print(
-        f"({scores.numel()} in all) this one looks most from a pronoun to what it stands for: {best:.2f}"
+        f"\nEach row is a softmax of q·k/√{d_head} over the tokens up to its own. Of {n} heads this one looks"
     )
-    out.print(f"of its weight, on average over {count} pronouns in stories it never saw.")
+    out.print(f"most from a pronoun to what it stands for: {best:.2f} of its weight, on average over {count}")
+    out.print(f"pronouns in stories it never saw. Looking at all words alike would be {alike:.2f}.")

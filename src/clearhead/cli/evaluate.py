@@ -13,7 +13,7 @@ from clearhead.cli.console import out, print_json
 def evaluate(
     model: Path = typer.Argument(..., help="A model's folder."),
     text: list[str] = typer.Argument(
-        ..., metavar="TEXT…", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
+        ..., metavar="TEXT", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
     ),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
     json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),

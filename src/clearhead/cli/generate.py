@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -31,7 +32,7 @@ def generate(
     if prompt == "":
         raise UserError("the prompt is empty: give some text, or none at all to start a document")
     loaded = load(model, device)
-    settings = {
+    settings: dict[str, Any] = {
         "tokens": tokens,
         "temperature": temperature,
         "top_k": top_k,
@@ -42,13 +43,13 @@ def generate(
         "stop": stop or (),
     }
     if samples == 1 and not json:
-        pieces = loaded.stream(prompt, **settings)  # type: ignore[arg-type]
+        pieces = loaded.stream(prompt, **settings)
         print_text(prompt or "")
         for piece in pieces:
             print_text(piece)
         print_text("\n")
         return
-    texts = loaded.generate(prompt, samples=samples, **settings)  # type: ignore[arg-type]
+    texts = loaded.generate(prompt, samples=samples, **settings)
     if json:
         print_json({"prompt": prompt, "texts": texts, **settings})
         return

@@ -15,7 +15,7 @@ HEADINGS = ["model", "family", "parameters", "blocks", "heads", "width", "contex
 
 def models(
     folders: list[Path] = typer.Argument(
-        None, metavar="[FOLDER]…", help="Where to look. [default: runs/ and the models kept at home]"
+        None, metavar="FOLDER", help="Where to look. [default: runs/ and the models kept at home]"
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:

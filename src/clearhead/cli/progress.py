@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.live import Live
 from rich.text import Text
 
-from clearhead.cli.console import clock, err
+from clearhead.cli.console import clock, err, plural
 
 if TYPE_CHECKING:
     from clearhead.runs.run import Progress, Run
@@ -28,10 +28,11 @@ def show_plan(run: Run) -> None:
     n, m = len(run.tokens), len(run.validation)
     precision = "bfloat16" if recipe.bfloat16 else "float32"
     shared = f" ({config.n_kv_head} shared)" if config.n_kv_head != config.n_head else ""
+    blocks, heads = plural(config.n_block, "block"), plural(config.n_head, "head")
     rows = {
         "text": f"{n:,} tokens to train on, {m:,} to validate on",
         "tokenizer": f"{run.tokenizer.kind}, {run.tokenizer.n_vocab:,} tokens",
-        "model": f"{request.preset}: {config.n_block} blocks of {config.n_head} heads{shared}, "
+        "model": f"{request.preset}: {blocks} of {heads}{shared}, "
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters",
         "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{config.n_context} tokens "
         f"({recipe.steps * recipe.batch_size * config.n_context / n:.1f} times through the text), "
@@ -43,10 +44,10 @@ def show_plan(run: Run) -> None:
         err.print(f"{name:<10} {row}")
 
 
-def follow(run: Run) -> bool:
-    """Train to the end, showing how it goes. False if Ctrl-C came first."""
+def follow(run: Run, interrupted: list[int]) -> bool:
+    """Train to the end, showing how it goes. False if `interrupted` filled first."""
     validation: float | None = None
-    with _interrupts() as interrupted, _line() as show:
+    with _line() as show:
         for progress in run:
             if progress.validation is not None:
                 validation = progress.validation
@@ -91,8 +92,11 @@ def _line() -> Iterator[Show]:
 
 
 @contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """A list that fills when Ctrl-C or a request to end comes; a second Ctrl-C ends at once."""
+def interrupts() -> Iterator[list[int]]:
+    """A list that fills when Ctrl-C or a request to end comes, which so does not break off what is inside.
+
+    A second Ctrl-C ends at once, unless `hold` is called on what must not be broken off.
+    """
     came: list[int] = []
 
     def note(number: int, _: FrameType | None) -> None:
@@ -105,3 +109,9 @@ def _interrupts() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def hold() -> None:
+    """From here on, until `interrupts` is left, signals wait: a model is being saved."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.console import err, print_json
-from clearhead.cli.progress import follow, show_plan
+from clearhead.cli.progress import follow, hold, interrupts, show_plan
 
 if TYPE_CHECKING:
     from clearhead.runs.run import Run
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def train(
     text: list[str] = typer.Argument(
-        ..., metavar="TEXT…", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
+        ..., metavar="TEXT", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
     ),
     out: Path = typer.Option(
         None, "--out", "-o", help="Folder for the model. [default: runs/ and the text's name]"
@@ -56,9 +56,25 @@ def train(
     folder = out or free_folder(Path("runs"), _name(text[0]))
     check_free(folder)
     request = Request(
-        minutes, steps, preset, blocks, heads, kv_heads, width, context, tokenizer, vocab, batch,
-        accumulation, dropout, _optimiser(optimiser), learning_rate, _validation(validation), seed, device,
-    )  # fmt: skip
+        minutes=minutes,
+        steps=steps,
+        preset=preset,
+        blocks=blocks,
+        heads=heads,
+        kv_heads=kv_heads,
+        width=width,
+        context=context,
+        tokenizer=tokenizer,
+        vocab=vocab,
+        batch=batch,
+        accumulation=accumulation,
+        dropout=dropout,
+        optimiser=optimiser,
+        learning_rate=learning_rate,
+        validation=_validation(validation),
+        seed=seed,
+        device=device,
+    )
     run = Run(list(documents(text, sys.stdin.buffer)), with_time(request))
     check_room(folder, run.plan.config)
     show_plan(run)
@@ -69,8 +85,10 @@ def finish(run: Run, folder: Path, json: bool = False) -> Path:
     """Train, save, and say what came of it. Where the folder refuses, the model goes to a temporary one."""
     from clearhead.runs.run import save_somewhere
 
-    done = follow(run)
-    folder, refused = save_somewhere(run.model, folder)
+    with interrupts() as interrupted:
+        done = follow(run, interrupted)
+        hold()
+        folder, refused = save_somewhere(run.model, folder)
     if refused is not None:
         err.print(f"clearhead: {refused}")
     training = run.model.training
@@ -104,10 +122,6 @@ def _name(source: str) -> str:
 
 def _summary(run: Run, training: dict[str, Any]) -> dict[str, Any]:
     return {"parameters": run.plan.config.n_parameter, "config": run.plan.config.to_json(), **training}
-
-
-def _optimiser(name: str) -> Any:
-    return name
 
 
 def _validation(given: list[str] | None) -> float | list[str] | None:

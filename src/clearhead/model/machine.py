@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 
 import torch
@@ -25,6 +26,16 @@ def pick_device(name: str | None = None) -> torch.device:
     if kind not in known or (number and (not number.isdecimal() or int(number) >= here[kind])):
         raise UserError(f"device {name!r} is not on this machine: choose from {', '.join(known)}")
     return torch.device(name)
+
+
+def memory_of(device: torch.device) -> int | None:
+    """Bytes of memory in all, where that can be known."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:

@@ -11,12 +11,13 @@ from clearhead.text.stories import Span, story
 SEED = 1  # of stories that the demo does not train on
 
 
-def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, int]:
+def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, float, int]:
     """How much of its weight each head puts on the antecedent, looking from the pronoun: blocks × heads.
 
-    The mean over all pronouns of so many fresh stories, and how many pronouns those were.
+    The mean over all pronouns of so many fresh stories; what a head that looks at all words alike would
+    score; and how many pronouns those were.
     """
-    total, pronouns = torch.zeros(model.config.n_block, model.config.n_head), 0
+    alike, total, pronouns = 0.0, torch.zeros(model.config.n_block, model.config.n_head), 0
     for number in range(count):
         told = story(SEED, number)
         pairs = _positions(model, told.text, [(each.span, each.antecedent) for each in told.pronouns])
@@ -25,8 +26,9 @@ def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, int]:
             weights = trace.steps(i).weights[0].cpu()
             for pronoun, antecedent in pairs:
                 total[i] += weights[:, pronoun, antecedent]
+        alike += sum(1 / (pronoun + 1) for pronoun, _ in pairs)
         pronouns += len(pairs)
-    return total / pronouns, pronouns
+    return total / pronouns, alike / pronouns, pronouns
 
 
 def _within_context(model: LanguageModel, text: str) -> str:

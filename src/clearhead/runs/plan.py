@@ -12,7 +12,7 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.model.config import Config, preset
-from clearhead.model.machine import has_fast_bfloat16
+from clearhead.model.machine import has_fast_bfloat16, memory_of
 from clearhead.model.transformer import Transformer
 from clearhead.runs.request import Request
 from clearhead.text.batches import Batches
@@ -69,6 +69,21 @@ class Plan:
         return {"recipe": vars(self.recipe), "validations": self.validations, "seconds": self.seconds}
 
 
+def check_memory(config: Config, recipe: Recipe, device: torch.device) -> None:
+    """Refuse a model or a batch that the memory cannot hold, before the machine does it less kindly."""
+    memory = memory_of(device)
+    weights = 16 * config.n_parameter  # with gradients and two moments, in float32
+    rows = recipe.batch_size // recipe.accumulation
+    each = config.n_block * (10 * config.d_model + 3 * config.d_hidden) + 2 * config.n_vocab
+    activations = 4 * rows * config.n_context * each
+    if memory is not None and weights + activations > memory:
+        raise UserError(
+            f"{config.n_parameter:,} parameters and batches of {rows}×{config.n_context} tokens need about "
+            f"{(weights + activations) / 1e9:,.0f} GB of memory, and there are {memory / 1e9:,.0f}: choose a "
+            "smaller --width, --blocks, --context or --batch, or gather the batch with --accumulation"
+        )
+
+
 def choose_tokenizer(request: Request, n_bytes: int) -> tuple[str, int | None]:
     """Bytes for a small text; else words and parts of words, more of them for a longer text."""
     kind = request.tokenizer or ("byte" if request.vocab is None and n_bytes < 50_000 else "bpe")
@@ -92,14 +107,18 @@ def make_plan(
     start = time.perf_counter()
     candidates = _candidates(request, tokens, n_vocab)
     config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left)
-    rest = [each for each in candidates[1:] if _inside(each) <= MOST_PARAMETERS_A_TOKEN * len(tokens)]
+    rest = [
+        each for each in candidates[1:] if _block_parameters(each) <= MOST_PARAMETERS_A_TOKEN * len(tokens)
+    ]
     began = time.perf_counter()  # after the first, which on a GPU may take long to set things up
     while rest and time.perf_counter() - began < MEASURING_SHARE * left:
         # A token costs at most as much more as there are more parameters: these are sure to be small enough.
         sure = [
             each
             for each in rest
-            if _is_enough(measure.seconds_a_token * _inside(each) / _inside(config), each, left)
+            if _is_enough(
+                measure.seconds_a_token * _block_parameters(each) / _block_parameters(config), each, left
+            )
         ]
         larger = sure[-1] if sure else rest[0]
         its_measure = Measure.take(request, larger, tokens, device, left)
@@ -110,13 +129,13 @@ def make_plan(
     return _plan_time(request, tokens, n_validation, left - (time.perf_counter() - start), config, measure)
 
 
-def _inside(config: Config) -> int:
+def _block_parameters(config: Config) -> int:
     return config.n_block * config.n_parameter_a_block
 
 
 def _is_enough(seconds_a_token: float, config: Config, left: float) -> bool:
     """Whether in the seconds left a model so large reads enough to be worth its size."""
-    return left / seconds_a_token >= TOKENS_A_PARAMETER * _inside(config)
+    return left / seconds_a_token >= TOKENS_A_PARAMETER * _block_parameters(config)
 
 
 @dataclass(frozen=True)
@@ -156,6 +175,7 @@ class Measure:
         cls, request: Request, config: Config, tokens: Tokens, device: torch.device, rows: int, bfloat16: bool
     ) -> Measure:
         recipe = _recipe(request, MEASURED_STEPS + 1, rows, bfloat16)
+        check_memory(config, recipe, device)
         batches = Batches(tokens, config.n_context, rows, seed=request.seed)
         network = Transformer(config).to(device)
         trainer = Trainer(network, batches, recipe)
@@ -186,6 +206,7 @@ def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.de
     steps = request.steps or DEFAULT_STEPS
     rows = request.batch or _rows(config, LEAST_BATCH)
     recipe = _recipe(request, steps, rows, has_fast_bfloat16(device))
+    check_memory(config, recipe, device)
     return Plan(*_restrain(request, config, recipe, tokens), validations=min(steps, 5), seconds=None)
 
 

@@ -11,7 +11,9 @@ from clearhead.errors import UserError
 from clearhead.model.config import PRESETS
 from clearhead.model.machine import pick_device
 from clearhead.text.tokenizer import KINDS
-from clearhead.training.recipe import Optimiser
+from clearhead.training.recipe import OPTIMISERS
+
+MOST_MINUTES = 60 * 24 * 365
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Request:
     batch: int | None = None
     accumulation: int = 1
     dropout: float | None = None
-    optimiser: Optimiser = "muon"
+    optimiser: str = "muon"
     learning_rate: float | None = None
     # A fraction of the text's end, or files of their own.
     validation: float | str | Path | Sequence[str | Path] | None = None
@@ -41,8 +43,10 @@ class Request:
     def __post_init__(self) -> None:
         if self.minutes is not None and self.steps is not None:
             raise UserError("both minutes and steps were given; give one of them")
-        if self.minutes is not None and not 0 < self.minutes <= 60 * 24 * 365:
-            raise UserError(f"minutes = {self.minutes}: expected a number above 0, such as 3")
+        if self.minutes is not None and not 0 < self.minutes <= MOST_MINUTES:
+            raise UserError(f"minutes = {self.minutes}: expected more than 0, such as 3, and at most a year")
+        if self.optimiser not in OPTIMISERS:
+            raise UserError(f"optimiser = {self.optimiser!r}: expected one of {', '.join(OPTIMISERS)}")
         for name in ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch"):
             value = getattr(self, name)
             if value is not None and value < 1:

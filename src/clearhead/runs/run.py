@@ -25,12 +25,12 @@ from clearhead.text.corpus import Document, documents, measure
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens, tokenize
 from clearhead.training.objective import evaluate
-from clearhead.training.trainer import Record, Trainer
+from clearhead.training.trainer import BROKEN, Record, Trainer
 
 LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
 LARGEST_TOKENIZER_TEXT = 32_000_000  # bytes that a tokenizer is trained on
 # Where in a timed run the number of steps is set anew from the time they really take.
-LOOKS = (0.05, 0.3, 0.6, 0.85)
+REPLAN_AT = (0.05, 0.3, 0.6, 0.85)
 
 
 @dataclass(frozen=True)
@@ -89,17 +89,19 @@ class Run:
         return time.perf_counter() - self.start
 
     def __iter__(self) -> Iterator[Progress]:
-        looks = list(LOOKS)
+        replan_at = list(REPLAN_AT)
         trained, loss, pace = 0.0, Smooth(), Smooth()
         while self.trainer.step < self.trainer.recipe.steps:
             self.model.network.train()
             record = self.trainer.take_step()
             self.model.network.eval()  # whoever looks on sees no dropout, and draws none of its numbers
             trained += record.seconds
-            if looks and self.request.minutes and record.step >= looks[0] * self.trainer.recipe.steps:
-                looks.pop(0)
+            if replan_at and self.request.minutes and record.step >= replan_at[0] * self.trainer.recipe.steps:
+                replan_at.pop(0)
                 self._set_steps(record.step, trained / record.step)
             validation = self.validate() if self._is_due(record.step) else None
+            if validation is not None and math.isnan(validation):
+                raise UserError(f"training broke before step {record.step}: {BROKEN}")
             steps = self.trainer.recipe.steps
             yield Progress(record, steps, loss(record.loss), pace(record.seconds), self.seconds, validation)
         self.finish()
@@ -192,10 +194,10 @@ def _train_tokenizer(texts: Sequence[Document], request: Request, n_bytes: int) 
         return Tokenizer.train(kind, pieces, n_vocab)
     # Not from the validation text; and of a long text the beginning is enough.
     most = min((1 - _fraction(request, n_bytes)) * n_bytes, LARGEST_TOKENIZER_TEXT)
-    return Tokenizer.train(kind, _until(pieces, most), n_vocab)
+    return Tokenizer.train(kind, _first_bytes(pieces, most), n_vocab)
 
 
-def _until(pieces: Iterable[str], n_bytes: float) -> Iterator[str]:
+def _first_bytes(pieces: Iterable[str], n_bytes: float) -> Iterator[str]:
     """The pieces that lie within the first so many bytes, the last one cut."""
     for piece in pieces:
         encoded = piece.encode()

@@ -4,7 +4,6 @@ import glob
 import gzip
 import lzma
 import os
-import shutil
 import stat
 import tempfile
 import weakref
@@ -64,7 +63,13 @@ def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list
     """The files meant by the name of a file or folder, a pattern such as books/*.txt, or "-" for `stdin`."""
     if not arguments:
         raise UserError("no text was given; name a file, a folder, a pattern such as 'books/*.txt', or -")
-    return [source for argument in arguments for source in _find(argument, stdin)]
+    sources = [source for argument in arguments for source in _find(argument, stdin)]
+    seen: set[Path] = set()
+    for source in sources:
+        if (path := source.path.resolve()) in seen:
+            raise UserError(f"{show(source.name)} was given twice; give it once")
+        seen.add(path)
+    return sources
 
 
 def show(name: str) -> str:
@@ -91,6 +96,8 @@ def _find(argument: str | Path, stdin: BinaryIO | None) -> Iterable[Source]:
         return _walk(path)
     if stat.S_ISREG(mode):
         return [Source(name, path)]
+    if not stat.S_ISFIFO(mode):
+        raise UserError(f"{show(name)} is a device or a socket, expected a file, a folder or a pipe")
     # A pipe, such as the shell's <(…), can be read only once.
     with path.open("rb") as pipe:
         return [_spool(name, pipe)]
@@ -145,7 +152,13 @@ def _spool(name: str, stream: BinaryIO) -> Source:
     spooled = _Spooled(name, Path(path))
     try:
         with os.fdopen(handle, "wb") as copy:
-            shutil.copyfileobj(stream, copy, BLOCK)
+            packed = None
+            while block := stream.read(BLOCK):
+                if packed is None:
+                    packed = block.startswith((_GZIP, _XZ))
+                if not packed and b"\0" in block:
+                    raise UserError(f"{show(name)} is not text: it has NUL bytes; give plain text in UTF-8")
+                copy.write(block)
     except OSError as error:
         raise UserError(
             f"{show(name)} cannot be kept in {path}: {error.strerror}; free some space there"

@@ -50,7 +50,7 @@ class Tokenizer:
             raise UserError(f"tokenizer {kind!r} is not known; choose one of {', '.join(KINDS)}")
         if kind != "bpe" and n_vocab is not None:
             raise UserError(
-                f"n_vocab {n_vocab} was given, but only bpe has a choice; leave it out for {kind}"
+                f"a vocabulary of {n_vocab} was asked for, but only bpe has a choice; leave it out for {kind}"
             )
         if kind == "char":
             inner = _train_char(pieces)
@@ -218,7 +218,9 @@ def _make_byte() -> tokenizers.Tokenizer:
 
 def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
     if not 257 <= n_vocab <= MOST_VOCAB:
-        raise UserError(f"n_vocab is {n_vocab}, expected 257 (256 bytes and the end token) to {MOST_VOCAB}")
+        raise UserError(
+            f"the vocabulary is {n_vocab}, expected 257 (256 bytes and the end token) to {MOST_VOCAB}"
+        )
     inner = _read_bytes(tokenizers.Tokenizer(models.BPE()), use_regex=True)
     trainer = trainers.BpeTrainer(
         vocab_size=n_vocab - 1,  # the end token comes after

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 from torch import nn
@@ -12,7 +11,7 @@ from clearhead.errors import UserError
 from clearhead.model.transformer import Transformer
 from clearhead.training.muon import Muon
 
-Optimiser = Literal["muon", "adamw"]
+OPTIMISERS = ("muon", "adamw")
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Recipe:
     steps: int
     batch_size: int
     accumulation: int = 1
-    optimiser: Optimiser = "muon"
+    optimiser: str = "muon"
     learning_rate: float = 0.01  # AdamW's: of embeddings and vectors, and of matrices unless Muon has them
     matrix_rate: float = 0.03  # Muon's
     weight_decay: float = 0.1  # of matrices; vectors and embeddings are not decayed
@@ -40,8 +39,8 @@ class Recipe:
                 f"a batch of {self.batch_size} cannot be gathered in {self.accumulation} equal parts: "
                 "accumulation must divide the batch"
             )
-        if self.optimiser not in get_args(Optimiser):
-            raise UserError(f"optimiser = {self.optimiser!r}: expected one of muon, adamw")
+        if self.optimiser not in OPTIMISERS:
+            raise UserError(f"optimiser = {self.optimiser!r}: expected one of {', '.join(OPTIMISERS)}")
         for name in ("learning_rate", "matrix_rate", "clip"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise UserError(f"{name} = {getattr(self, name)}: expected a number above 0")

@@ -15,6 +15,8 @@ from clearhead.text.batches import Batches
 from clearhead.training.objective import half_precision, next_word_loss
 from clearhead.training.recipe import Recipe, make_optimisers
 
+BROKEN = "the numbers are no longer finite; a lower --learning-rate, or another --seed, may keep it whole"
+
 
 @dataclass(frozen=True)
 class Record:
@@ -54,10 +56,7 @@ class Trainer:
         loss = self._gather_gradients(inputs, targets)
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip).item()
         if not np.isfinite(loss) or not np.isfinite(norm):
-            raise UserError(
-                f"training broke at step {self.step}: the loss is {loss} and its gradient {norm}; "
-                "a lower learning rate, or --seed with another number, may keep it whole"
-            )
+            raise UserError(f"training broke at step {self.step} (loss {loss}, gradient {norm}): {BROKEN}")
         for optimiser in self.optimisers:
             optimiser.step()
             optimiser.zero_grad()

@@ -1,0 +1,156 @@
+"""What looking inside costs: side by side in one run with a plain forward, transformers and TransformerLens.
+
+A random model of GPT-2's 124M shape on the processor. Its peers, transformers and transformer-lens, are no
+dependencies of ours. Usage: python -m bench.inspect [--short]. Prints one JSON line; the ratios asked for are
+inspect_over_forward ≤ 1.10, memory_of_lens ≤ 1/30, head_over_forward ≤ 0.05 and sweep_speedup ≥ 6.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.inspect.trace import Trace
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+SHAPE = {"n_vocab": 50257, "n_context": 1024, "n_block": 12, "n_head": 12, "d_model": 768}
+SHORT = {"n_vocab": 300, "n_context": 64, "n_block": 2, "n_head": 2, "d_model": 32}
+
+
+def make(shape: dict[str, int]) -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(Transformer(preset("gpt2", **shape)).eval(), Tokenizer.train("byte", []))
+
+
+def interleaved(works: dict[str, Callable[[], Any]], times: int) -> dict[str, float]:
+    """Median seconds of each, one after the other, so that a noisy machine is unfair to none."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(times + 1):
+        for name, work in works.items():
+            start = time.perf_counter()
+            work()
+            if turn:  # the first sets things up
+                seconds[name].append(time.perf_counter() - start)
+    return {name: median(values) for name, values in seconds.items()}
+
+
+def random_ids(length: int, vocabulary: int) -> Tensor:
+    return torch.randint(vocabulary, (1, length), generator=torch.Generator().manual_seed(length))
+
+
+def trace_of(network: Transformer, ids: Tensor) -> Trace:
+    return Trace(network, ids, [[""] * ids.shape[1]])
+
+
+def own_figures(
+    network: Transformer, lengths: list[int], times: int, peers: dict[str, Any]
+) -> dict[str, Any]:
+    """At each length: inspecting, one head's weights, and the peers, all over our own plain forward."""
+    figures: dict[str, Any] = {}
+    for length in lengths:
+        ids = random_ids(length, network.config.n_vocab)
+        trace = trace_of(network, ids)
+        works: dict[str, Callable[[], Any]] = {
+            "forward": partial(network, ids),
+            "inspect": partial(trace_of, network, ids),
+            "head": partial(trace.read, "block.1.head.1.weights"),
+            **{name: partial(run, ids) for name, run in peers.items()},
+        }
+        seconds = interleaved(works, times)
+        forward = seconds.pop("forward")
+        figures[str(length)] = {
+            **{f"{name}_over_forward": round(each / forward, 3) for name, each in seconds.items()},
+            "forward_ms": round(1000 * forward, 1),
+            "kept_mb": round(kept_bytes(trace) / 1e6, 1),
+        }
+    return figures
+
+
+def kept_bytes(trace: Trace) -> int:
+    """Of the stream, which is all that a trace keeps beside the logits."""
+    tensors = [*trace.stream.inputs, *trace.stream.middles, trace.stream.last]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def open_lens(model: LanguageModel) -> tuple[Any, Any]:
+    """The same weights in transformers and in TransformerLens."""
+    import transformers
+    from transformer_lens.model_bridge import TransformerBridge  # type: ignore[import-not-found]
+
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model")
+        theirs = transformers.AutoModelForCausalLM.from_pretrained(Path(folder) / "model")
+        bridge = TransformerBridge.boot_transformers(str(Path(folder) / "model"))
+        bridge.enable_compatibility_mode(no_processing=True)
+    return theirs, bridge
+
+
+def sweep_figures(network: Transformer, bridge: Any, length: int) -> dict[str, Any]:
+    """Every head silenced in turn, the last logit of one word measured: ours in batches, theirs in a loop."""
+    ids = random_ids(length, network.config.n_vocab)
+    config, word = network.config, 7
+
+    def ours() -> Tensor:
+        return trace_of(network, ids).sweep("head", lambda trace: float(trace.logits[-1, word]))
+
+    def theirs() -> Tensor:
+        table = torch.zeros(config.n_block, config.n_head)
+        for i in range(config.n_block):
+            for j in range(config.n_head):
+
+                def silence(z: Tensor, hook: Any, j: int = j) -> Tensor:  # noqa: ARG001
+                    z = z.clone()
+                    z[:, :, j] = 0
+                    return z
+
+                logits = bridge.run_with_hooks(ids, fwd_hooks=[(f"blocks.{i}.attn.hook_z", silence)])
+                table[i, j] = logits[0, -1, word]
+        return table
+
+    start = time.perf_counter()
+    one = ours()
+    middle = time.perf_counter()
+    other = theirs()
+    end = time.perf_counter()
+    return {
+        "sweep_seconds": round(middle - start, 2),
+        "lens_sweep_seconds": round(end - middle, 2),
+        "sweep_speedup": round((end - middle) / (middle - start), 2),
+        "sweep_difference": (one - other).abs().max().item(),
+    }
+
+
+@torch.no_grad()
+def main(short: bool) -> dict[str, Any]:
+    model = make(SHORT if short else SHAPE)
+    network = model.network
+    lengths, times = ([16], 2) if short else ([64, 256, 1024], 5)
+    result: dict[str, Any] = {"bench": "inspect"}
+    if short:
+        return {**result, **own_figures(network, lengths, times, {})}
+    theirs, bridge = open_lens(model)
+    peers = {"transformers": theirs, "lens": bridge.run_with_cache}
+    result |= own_figures(network, lengths, times, peers)
+    ids = random_ids(1024, SHAPE["n_vocab"])
+    _, cache = bridge.run_with_cache(ids)
+    lens_bytes = sum(value.numel() * value.element_size() for value in cache.values())
+    result["lens_mb"] = round(lens_bytes / 1e6, 1)
+    result["memory_of_lens"] = round(kept_bytes(trace_of(network, ids)) / lens_bytes, 4)
+    return {**result, **sweep_figures(network, bridge, 32)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main("--short" in sys.argv)))

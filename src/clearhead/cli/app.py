@@ -1,0 +1,38 @@
+"""The commands, together."""
+
+from __future__ import annotations
+
+import typer
+
+from clearhead import __version__
+from clearhead.cli import demo, evaluate, generate, inspect, models, train
+
+app = typer.Typer(
+    name="clearhead",
+    help="Train a transformer language model on your own text, run it, see every step of what it computes.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("generate")(generate.generate)
+app.command("inspect")(inspect.inspect)
+app.command("eval")(evaluate.evaluate)
+app.command("models")(models.models)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"clearhead {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    pass
