@@ -58,7 +58,7 @@ def test_a_disk_that_fills_up_while_training_loses_nothing(clearhead, story_file
     folder = disk("8m")
     train = command.follow
 
-    def fill_then_train(run):
+    def fill_then_train(run, interrupted):
         with (folder / "filler").open("wb") as file:
             while os.statvfs(folder).f_bavail:
                 try:
@@ -66,7 +66,7 @@ def test_a_disk_that_fills_up_while_training_loses_nothing(clearhead, story_file
                     file.flush()
                 except OSError:
                     break
-        return train(run)
+        return train(run, interrupted)
 
     monkeypatch.setattr(command, "follow", fill_then_train)
     result = clearhead("train", story_file, "--out", folder / "model", *SMALL)

@@ -34,8 +34,8 @@ def test_the_same_when_trained_by_the_clock(name, refused, tmp_path):
 @pytest.mark.parametrize("preset", ["lecture", "modern"])
 def test_a_context_beyond_all_memory_is_refused_before_any_is_taken(preset, refused, story_file):
     given = ("train", story_file, "--preset", preset, "--context", 2**24)
-    refused(*given, *SMALL, words=[2**24, "give more text"])
-    refused(*given, words=[2**24, "give more text"])
+    refused(*given, *SMALL, words=[2**24, "--context"])
+    refused(*given, words=[2**24, "--context"])
 
 
 @pytest.mark.parametrize("name", ["empty", "binary", "latin", "utf-16", "damaged archive"])

@@ -117,7 +117,7 @@ def test_a_lone_surrogate_is_the_users_mistake(tokenizer: Tokenizer) -> None:
     ("kind", "n_vocab", "message"),
     [
         ("word", None, "choose one of char, byte, bpe"),
-        ("bpe", 256, "n_vocab is 256, expected 257"),
+        ("bpe", 256, "the vocabulary is 256, expected 257"),
         ("bpe", 2**40, "expected 257"),
         ("byte", 300, "leave it out for byte"),
     ],

@@ -44,7 +44,9 @@ class Request:
         if self.minutes is not None and self.steps is not None:
             raise UserError("both minutes and steps were given; give one of them")
         if self.minutes is not None and not 0 < self.minutes <= MOST_MINUTES:
-            raise UserError(f"minutes = {self.minutes}: expected more than 0, such as 3, and at most a year")
+            raise UserError(
+                f"minutes = {self.minutes}: expected a number above 0, such as 3, and at most a year"
+            )
         if self.optimiser not in OPTIMISERS:
             raise UserError(f"optimiser = {self.optimiser!r}: expected one of {', '.join(OPTIMISERS)}")
         for name in ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch"):
