@@ -52,7 +52,9 @@ def random_ids(length: int, vocabulary: int) -> Tensor:
 
 
 def trace_of(network: Transformer, ids: Tensor) -> Trace:
-    return Trace(network, ids, [[""] * ids.shape[1]])
+    trace = Trace(network, ids, [[""] * ids.shape[1]])
+    assert len(trace.logits) == ids.shape[1]  # computed when first asked for: a forward has them too
+    return trace
 
 
 def own_figures(
@@ -104,7 +106,9 @@ def sweep_figures(network: Transformer, bridge: Any, length: int) -> dict[str, A
     config, word = network.config, 7
 
     def ours() -> Tensor:
-        return trace_of(network, ids).sweep("head", lambda trace: float(trace.logits[-1, word]))
+        return trace_of(network, ids).sweep(
+            "head", lambda trace: float(trace.read("logits", rows=-1)[0, word])
+        )
 
     def theirs() -> Tensor:
         table = torch.zeros(config.n_block, config.n_head)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clearhead.errors import UserError
     from clearhead.inspect.edits import Edit
+    from clearhead.labs.heads import heads
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
     from clearhead.runs.run import train
 
 __version__ = "0.1.0"
-__all__ = ["Config", "Edit", "LanguageModel", "UserError", "load", "train"]
+__all__ = ["Config", "Edit", "LanguageModel", "UserError", "heads", "load", "train"]
 
 # Where each public name lives. It is imported when first asked for: torch takes a second or two.
 _HOMES = {
@@ -21,6 +22,7 @@ _HOMES = {
     "Edit": "clearhead.inspect.edits",
     "LanguageModel": "clearhead.language_model",
     "UserError": "clearhead.errors",
+    "heads": "clearhead.labs.heads",
     "load": "clearhead.language_model",
     "train": "clearhead.runs.run",
 }

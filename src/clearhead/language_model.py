@@ -209,9 +209,7 @@ class LanguageModel:
         known = None if real.all() else real.to(self.device)
         edits = Edits.parse(edit or {}, self.config)
         with nullcontext() if grad else torch.no_grad():
-            return Trace(
-                self.network, ids.to(self.device), tokens, known, single, edits, tokenizer=self.tokenizer
-            )
+            return Trace(self.network, ids.to(self.device), tokens, known, single, edits, self.tokenizer)
 
     def weight(self, name: str) -> Tensor:
         """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""

@@ -51,7 +51,7 @@ def demo(
 
 def _show_head(model: LanguageModel) -> None:
     """The head that best finds what a pronoun stands for, over the lecture's sentence."""
-    from clearhead.runs.heads import find_antecedents
+    from clearhead.labs.heads import find_antecedents
 
     scores, alike, count = find_antecedents(model, STORIES_LOOKED_AT)
     block, head = divmod(int(scores.argmax()), model.config.n_head)

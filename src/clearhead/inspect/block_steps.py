@@ -42,19 +42,27 @@ class BlockSteps:
         rows: Tensor | None = None,
     ) -> None:
         self.block, self.number, self.config, self.sight = block, number, config, sight
-        self.edits, self.x, self.known_middle = edits, x, middle
+        self.edits, self.known_middle, self.B = edits, middle, x.shape[0]
+        # A text repeated for many variants is one row until the first edit that tells them apart.
+        self.x = x[:1] if x.stride(0) == 0 else x
         self.heads = list(range(config.n_head)) if heads is None else list(heads)
         self.rows = torch.arange(x.shape[1], device=x.device) if rows is None else rows
         self.group = config.n_head // config.n_kv_head
 
     def _edited(self, name: str, tensor: Tensor) -> Tensor:
-        return self.edits.apply(Site(name, self.number), tensor)
+        return self.edits.apply(Site(name, self.number), self._for_all(name, tensor))
+
+    def _for_all(self, name: str, tensor: Tensor) -> Tensor:
+        """All B rows, where an edit at a site of this name may tell them apart."""
+        if len(tensor) == self.B or all(site.name != name for site, _ in self.edits.made):
+            return tensor
+        return tensor.expand(self.B, *tensor.shape[1:])
 
     def _edited_heads(self, name: str, tensor: Tensor) -> Tensor:
         """The same for each head of B H T …; those of a shared head reach its whole group."""
         if not self.edits.made:
             return tensor
-        parts = []
+        parts, tensor = [], self._for_all(name, tensor)
         for part, head in zip(tensor.unbind(1), self.heads, strict=True):
             shared = self.edits.apply(Site(name, self.number, kv_head=head // self.group), part)
             parts.append(self.edits.apply(Site(name, self.number, head=head), shared))
@@ -132,6 +140,8 @@ class BlockSteps:
     @cached_property
     def masked(self) -> Tensor:
         visible = self.sight.matrix(self.x.shape[1], self.x.device)
+        if visible is not None and visible.dim() == 4:
+            visible = visible[: len(self.scaled)]
         masked = self.scaled if visible is None else mask(self.scaled, visible[..., self.rows, :])
         return self._edited_heads("masked", masked)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -67,9 +68,13 @@ class Trace:
         self.positions = network.positions(ids, real)
         self.sight: Sight = network.sight(self.positions, real)
         self.stream = self._run(stream or Stream([], [], ids), first if stream else 0)
-        if logits is None:
-            logits = self._edited("logits", network.unembedding(self._end("final")))
-        self._logits = logits
+        if logits is not None:
+            self._logits = logits
+
+    @cached_property
+    def _logits(self) -> Tensor:
+        with torch.set_grad_enabled(self.grad):
+            return self._edited("logits", self.network.unembedding(self._end("final")))
 
     def _run(self, known: Stream, first: int) -> Stream:
         inputs, middles = known.inputs[:first], known.middles[:first]
@@ -132,6 +137,10 @@ class Trace:
 
     def _read(self, site: Site, rows: Tensor | None) -> Tensor:
         if site.block is None:
+            untouched = "_logits" not in vars(self) and not self.edits.of(None).made
+            if site.name == "logits" and rows is not None and untouched:
+                # Of a large vocabulary, a few rows cost far less than all.
+                return self.network.unembedding(self._end("final")[:, rows])
             tensor = self._end(site.name)
             return tensor if rows is None else tensor[:, rows]
         if site.head is None and site.kv_head is None:
@@ -208,16 +217,14 @@ class Trace:
         """The same text so many times, as a batch to be edited row by row. Nothing is run or copied."""
         self._check_single()
         stream = self.stream.map(lambda x: x.expand(count, -1, -1))
-        ids, logits = self.ids.expand(count, -1), self._logits.expand(count, -1, -1)
         real = None if self.real is None else self.real.expand(count, -1)
         return self._again(
-            ids=ids,
+            ids=self.ids.expand(count, -1),
             real=real,
             tokens=self.pieces * count,
             single=False,
             stream=stream,
             first=self.config.n_block,
-            logits=logits,
         )
 
     def row(self, number: int) -> Trace:
@@ -231,7 +238,7 @@ class Trace:
             edits=self.edits.of_row(number),
             stream=self.stream.map(lambda x: x[rows]),
             first=self.config.n_block,
-            logits=self._logits[rows],
+            logits=self._logits[rows] if "_logits" in vars(self) else None,
         )
 
     def sweep(self, over: str, measure: Callable[[Trace], float], patch_from: Trace | None = None) -> Tensor:

@@ -1,0 +1,96 @@
+"""What each head does: how much of its weight goes to the token before, to the first, to its like, …"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.inspect.trace import Trace
+from clearhead.language_model import LanguageModel
+from clearhead.text.stories import Span, story
+
+SEED = 1  # of stories that the demo does not train on
+REPEATED = 4  # random sequences
+STORIES = 30
+
+
+@dataclass(frozen=True)
+class HeadScores:
+    """For each kind of looking the mean weight that each head gives it: blocks × heads, from 0 to 1."""
+
+    previous: Tensor  # to the token before
+    first: Tensor  # to the first token
+    repeated: Tensor  # to where the same token stood before
+    induction: Tensor  # to what came after the same token then
+    antecedent: Tensor  # from a pronoun to what it stands for, in stories
+
+    def best(self, kind: str) -> tuple[int, int, float]:
+        """The head that does this most: its block, its number, its score."""
+        if kind not in vars(self):
+            raise UserError(f"{kind!r} is not scored; there are {', '.join(vars(self))}")
+        scores: Tensor = getattr(self, kind)
+        block, head = divmod(int(scores.argmax()), scores.shape[1])
+        return block, head, scores.max().item()
+
+
+def heads(model: LanguageModel) -> HeadScores:
+    """Score every head, on random tokens said twice and on stories whose truth is known."""
+    n = min(50, model.config.n_context // 2)
+    if n < 3:
+        raise UserError(f"a context of {model.config.n_context} is too short to say anything twice")
+    generator = torch.Generator().manual_seed(0)
+    kinds = torch.zeros(4, model.config.n_block, model.config.n_head)
+    for _ in range(REPEATED):
+        once = torch.randint(model.config.n_vocab, (1, n), generator=generator)
+        ids = torch.cat((once, once), dim=1).to(model.device)
+        with torch.no_grad():
+            trace = Trace(model.network, ids, [[]])
+            for i in range(model.config.n_block):
+                weights = trace.steps(i).weights[0].cpu()
+                second = torch.arange(n, 2 * n)
+                for kind, place in enumerate(
+                    (second - 1, torch.zeros_like(second), second - n, second - n + 1)
+                ):
+                    kinds[kind, i] += weights[:, second, place].mean(-1) / REPEATED
+    previous, first, repeated, induction = kinds
+    return HeadScores(previous, first, repeated, induction, find_antecedents(model, STORIES)[0])
+
+
+def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, float, int]:
+    """How much of its weight each head puts on the antecedent, looking from the pronoun: blocks × heads.
+
+    The mean over all pronouns of so many fresh stories; what a head that looks at all words alike would
+    score; and how many pronouns those were.
+    """
+    alike, total, pronouns = 0.0, torch.zeros(model.config.n_block, model.config.n_head), 0
+    for number in range(count):
+        told = story(SEED, number)
+        pairs = _positions(model, told.text, [(each.span, each.antecedent) for each in told.pronouns])
+        trace = model.inspect(_within_context(model, told.text))
+        for i in range(model.config.n_block):
+            weights = trace.steps(i).weights[0].cpu()
+            for pronoun, antecedent in pairs:
+                total[i] += weights[:, pronoun, antecedent]
+        alike += sum(1 / (pronoun + 1) for pronoun, _ in pairs)
+        pronouns += len(pairs)
+    return total / pronouns, alike / pronouns, pronouns
+
+
+def _within_context(model: LanguageModel, text: str) -> str:
+    return model.tokenizer.decode(model.tokenizer.encode(text)[: model.config.n_context])
+
+
+def _positions(model: LanguageModel, text: str, pairs: list[tuple[Span, Span]]) -> list[tuple[int, int]]:
+    """The positions of the last tokens of two spans of text, for those pairs that the context holds."""
+    ends: list[int] = []
+    for piece in model.tokenizer.pieces(model.tokenizer.encode(_within_context(model, text))):
+        ends.append((ends[-1] if ends else 0) + len(piece))
+
+    def position(span: Span) -> int | None:
+        return next((i for i, end in enumerate(ends) if end >= span.stop), None)
+
+    found = [(position(one), position(other)) for one, other in pairs]
+    return [(one, other) for one, other in found if one is not None and other is not None]
