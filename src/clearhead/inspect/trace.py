@@ -17,6 +17,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.attribution import Attribution, Why, attribute, why
 from clearhead.inspect.block_steps import BlockSteps, apply_norm, norm_mean, norm_scale
+from clearhead.inspect.comparison import Comparison, align
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.sites import MATRICES, Site, all_sites, block_names, parse_site
@@ -279,6 +280,17 @@ class Trace:
         self._check_single()
         with torch.set_grad_enabled(self.grad):
             return attribute(self, self._token_id(token), self._position(position))
+
+    def compare(self, other: Trace) -> Comparison:
+        """This trace and another of the same shape of model, tokens aligned, every site's difference."""
+        for trace in (self, other):
+            trace._check_single()
+        if self.sites() != other.sites():
+            raise UserError("the two models have different sites: compare models of the same shape")
+        pairs = align(self.pieces[0], other.pieces[0])
+        if not pairs:
+            raise UserError("the two texts have no token in common: nothing can be compared")
+        return Comparison(self, other, pairs)
 
     def words(self, ids: Sequence[int]) -> list[str]:
         """The text of these tokens."""

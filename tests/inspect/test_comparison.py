@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.inspect.comparison import align
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "pairs"),
+    [
+        ("a b c", "a x c", [(0, 0), (1, 1), (2, 2)]),
+        ("a b c", "a c", [(0, 0), (2, 1)]),
+        ("a c", "a x y c", [(0, 0), (1, 3)]),
+        ("a", "b", [(0, 0)]),
+        ("a b c", "x y", []),
+    ],
+)
+def test_tokens_are_aligned(one, other, pairs):
+    assert align(one.split(), other.split()) == pairs
+
+
+def test_a_difference_is_one_less_the_other(inspect):
+    one, other = inspect(), inspect((3, 1, 4, 1, 6, 9, 2))
+    comparison = one.compare(other)
+    assert len(comparison.pairs) == 7
+    for name in ("block.1.input", "block.2.head.1.weights", "logits", "block.0.normed.scale"):
+        assert torch.allclose(comparison.difference(name), other[name] - one[name], atol=1e-6)
+    assert comparison.difference("block.0.head.0.masked").isfinite().all()
+    assert comparison.distance("block.0.head.0.masked") > 0
+
+
+def test_tokens_left_out_are_left_out_of_the_difference(inspect):
+    one, other = inspect((3, 1, 4, 1, 5, 9, 2)), inspect((3, 1, 4, 9, 2))
+    comparison = one.compare(other)
+    assert comparison.pairs == [(0, 0), (1, 1), (2, 2), (5, 3), (6, 4)]
+    rows = [0, 1, 2, 5, 6]
+    expected = other["block.1.head.0.scores"] - one["block.1.head.0.scores"][rows][:, rows]
+    assert torch.allclose(comparison.difference("block.1.head.0.scores"), expected, atol=1e-5)
+
+
+def test_the_same_text_does_not_differ_and_another_differs_most_where_it_does(inspect):
+    same = inspect().compare(inspect())
+    assert all(distance == 0 for _, distance in same.ranking())
+    ranking = inspect().compare(inspect((3, 1, 4, 1, 6, 9, 2))).ranking(5)
+    assert len(ranking) == 5
+    assert ranking == sorted(ranking, key=lambda each: -each[1])
+    assert ranking[0][1] > 0
+
+
+def test_what_cannot_be_compared(inspect):
+    with pytest.raises(UserError, match="no token in common"):
+        inspect((1, 2, 3)).compare(inspect((4, 5)))
+    with pytest.raises(UserError, match="of several"):
+        inspect().compare(inspect().repeat(2))
