@@ -24,7 +24,7 @@ class Comparison:
     pairs: list[tuple[int, int]]
 
     def difference(self, site: str) -> Tensor:
-        """The other less the one, at the pairs; of a matrix, at the pairs both ways. Where both are -inf, 0."""
+        """The other less the one at the pairs; of a matrix, at pairs both ways. Where both are -inf, 0."""
         first, second = self._aligned(site)
         return torch.where(first == second, torch.zeros_like(first), second - first)
 

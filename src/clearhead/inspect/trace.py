@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.attribution import Attribution, Why, attribute, why
+from clearhead.inspect.attribution import Attribution, attribute
 from clearhead.inspect.block_steps import BlockSteps, apply_norm, norm_mean, norm_scale
 from clearhead.inspect.comparison import Comparison, align
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.lens import Lens
-from clearhead.inspect.sites import MATRICES, Site, all_sites, block_names, parse_site
+from clearhead.inspect.sites import MATRICES, Site, all_sites, parse_site
 from clearhead.inspect.sweep import sweep
+from clearhead.inspect.views import BlockView, Choice
 from clearhead.inspect.words import find_word
 from clearhead.model.block import Block
 from clearhead.model.position import sinusoids
@@ -29,7 +30,6 @@ from clearhead.model.sight import Sight
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
-Choice = slice | Sequence[int] | int | None
 BY_ROW = (*MATRICES, "mixed")  # computed for the rows asked for alone
 
 
@@ -216,7 +216,7 @@ class Trace:
 
     def repeat(self, count: int) -> Trace:
         """The same text so many times, as a batch to be edited row by row. Nothing is run or copied."""
-        self._check_single()
+        self.check_single()
         stream = self.stream.map(lambda x: x.expand(count, -1, -1))
         real = None if self.real is None else self.real.expand(count, -1)
         return self._again(
@@ -277,14 +277,14 @@ class Trace:
 
         With the scale of the last norm held; the parts sum to the logit.
         """
-        self._check_single()
+        self.check_single()
         with torch.set_grad_enabled(self.grad):
-            return attribute(self, self._token_id(token), self._position(position))
+            return attribute(self, self._token_id(token), self.check_position(position))
 
     def compare(self, other: Trace) -> Comparison:
         """This trace and another of the same shape of model, tokens aligned, every site's difference."""
         for trace in (self, other):
-            trace._check_single()
+            trace.check_single()
         if self.sites() != other.sites():
             raise UserError("the two models have different sites: compare models of the same shape")
         pairs = align(self.pieces[0], other.pieces[0])
@@ -307,19 +307,19 @@ class Trace:
             raise UserError(f"{token!r} is {len(ids)} tokens ({self.words(ids)}), expected one of them")
         return ids[0]
 
-    def _position(self, position: int) -> int:
+    def check_position(self, position: int) -> int:
         T = self.ids.shape[1]
         if not -T <= position < T:
             raise UserError(f"position {position} does not exist: there are positions 0 to {T - 1}")
         return position % T
 
-    def _check_single(self) -> None:
+    def check_single(self) -> None:
         if not self.single:
             raise UserError("this is asked of one text: the trace is of several, inspect one alone")
 
     def position_of(self, word: str, occurrence: int | None = None) -> int:
         """Where a word stands: the position of the last of its tokens."""
-        self._check_single()
+        self.check_single()
         found = find_word(word, self.pieces[0])
         if not found:
             raise UserError(f"{word!r} is not a word of this text, whose tokens are {self.pieces[0]}")
@@ -335,57 +335,6 @@ class Trace:
         """A word's vector as it enters a block, or without one at the end. Block 0's is the static one."""
         name = "final" if block is None else f"block.{block}.input"
         return self.read(name)[self.position_of(word, occurrence)]
-
-
-class BlockView:
-    """A block of a trace: its sites as attributes, and its heads."""
-
-    def __init__(self, trace: Trace, block: int) -> None:
-        self._trace, self._block = trace, block
-
-    @property
-    def head(self) -> list[HeadView]:
-        return [HeadView(self._trace, self._block, j) for j in range(self._trace.config.n_head)]
-
-    @property
-    def kv_head(self) -> list[HeadView]:
-        return [HeadView(self._trace, self._block, k, "kv_head") for k in range(self._trace.config.n_kv_head)]
-
-    def __getattr__(self, name: str) -> Tensor:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._trace.read(
-            f"block.{self._block}.{name.replace('_mean', '.mean').replace('_scale', '.scale')}"
-        )
-
-    def __dir__(self) -> list[str]:
-        return ["head", "kv_head", *(name.replace(".", "_") for name in block_names(self._trace.config))]
-
-
-class HeadView:
-    """A head of a trace: its steps as attributes, or some rows and columns of them by `read`."""
-
-    def __init__(self, trace: Trace, block: int, head: int, kind: str = "head") -> None:
-        self._trace, self._block, self._head, self._kind = trace, block, head, kind
-
-    def read(self, name: str, rows: Choice = None, columns: Choice = None) -> Tensor:
-        return self._trace.read(f"block.{self._block}.{self._kind}.{self._head}.{name}", rows, columns)
-
-    def why(self, looking: int, looked_at: int) -> Why:
-        """Why this head looks from one position to another: its score, split over what was written before.
-
-        With the scales of the norms at both positions held; the parts sum to the score.
-        """
-        trace = self._trace
-        trace._check_single()
-        places = trace._position(looking), trace._position(looked_at)
-        with torch.set_grad_enabled(trace.grad):
-            return why(trace, self._block, self._head, *places)
-
-    def __getattr__(self, name: str) -> Tensor:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self.read(name)
 
 
 def _choose(choice: Choice, count: int, what: str, device: torch.device) -> Tensor | None:
