@@ -1,0 +1,70 @@
+"""Identities that hold for any text, block, head and position."""
+
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+# The fixtures make a network and a way to inspect with it; neither changes between examples.
+FEW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TEXTS = st.lists(st.integers(0, 10), min_size=1, max_size=12)
+BLOCKS, HEADS = st.integers(0, 2), st.integers(0, 3)
+
+
+def near(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    return bool((found - expected).norm() <= 1e-5 * expected.norm().clamp(min=1.0))
+
+
+@FEW
+@given(ids=TEXTS, block=BLOCKS, head=HEADS)
+def test_rows_of_weights_sum_to_one_and_the_future_is_zero(inspect, ids, block, head):
+    trace = inspect(tuple(ids))
+    weights = trace.block[block].head[head].weights
+    assert near(weights.sum(1), torch.ones(len(ids)))
+    if trace.config.causal:
+        assert (weights.triu(1) == 0).all()
+
+
+@FEW
+@given(ids=TEXTS, block=BLOCKS)
+def test_heads_and_bias_sum_to_the_attention(inspect, network, ids, block):
+    trace = inspect(tuple(ids))
+    total = sum(trace.block[block].head[j].output for j in range(4))
+    bias = network.blocks[block].attention.output.bias
+    assert near(total if bias is None else total + bias.detach(), trace.block[block].attention)
+    assert near(trace.block[block].attention + trace.block[block].input, trace.block[block].middle)
+    assert near(trace.block[block].feedforward + trace.block[block].middle, trace.block[block].output)
+
+
+@FEW
+@given(ids=TEXTS, token=st.integers(0, 10), data=st.data())
+def test_attributions_sum_to_the_logit(inspect, ids, token, data):
+    trace = inspect(tuple(ids))
+    position = data.draw(st.integers(0, len(ids) - 1))
+    found = trace.attribute(token, position)
+    assert abs(found.total - trace.logits[position, token]) <= 1e-5 * found.values.abs().sum()
+
+
+@FEW
+@given(ids=TEXTS, block=BLOCKS, head=HEADS, data=st.data())
+def test_why_sums_to_the_score(inspect, ids, block, head, data):
+    trace = inspect(tuple(ids))
+    i, j = (data.draw(st.integers(0, len(ids) - 1)) for _ in range(2))
+    view = trace.block[block].head[head]
+    found = view.why(i, j)
+    assert abs(found.total - view.scores[i, j]) <= 1e-5 * found.values.abs().sum()
+
+
+@FEW
+@given(ids=TEXTS, data=st.data())
+def test_writing_back_what_is_there_changes_nothing(inspect, ids, data):
+    trace = inspect(tuple(ids))
+    name = data.draw(st.sampled_from(trace.sites()))
+    assert near(trace.edit({name: trace[name]}).logits, trace.logits)
+
+
+@FEW
+@given(ids=TEXTS, block=st.integers(0, 1))
+def test_silence_after_a_block_is_the_lens_there(inspect, ids, block):
+    trace = inspect(tuple(ids))
+    silent = {f"block.{i}.{part}": 0 for i in range(block + 1, 3) for part in ("attention", "feedforward")}
+    assert near(trace.edit(silent).logits, trace.lens()[block])
