@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
     from clearhead.runs.run import train
+    from clearhead.views.figures import figure
 
 __version__ = "0.1.0"
-__all__ = ["Config", "Edit", "LanguageModel", "UserError", "heads", "load", "train"]
+__all__ = ["Config", "Edit", "LanguageModel", "UserError", "figure", "heads", "load", "train"]
 
 # Where each public name lives. It is imported when first asked for: torch takes a second or two.
 _HOMES = {
@@ -22,6 +23,7 @@ _HOMES = {
     "Edit": "clearhead.inspect.edits",
     "LanguageModel": "clearhead.language_model",
     "UserError": "clearhead.errors",
+    "figure": "clearhead.views.figures",
     "heads": "clearhead.labs.heads",
     "load": "clearhead.language_model",
     "train": "clearhead.runs.run",

@@ -26,6 +26,7 @@ def inspect(
     block: int | None = typer.Option(None, help="Show a head of this block."),
     head: int | None = typer.Option(None, help="Which of its heads."),
     site: str | None = typer.Option(None, help="Show a site by name, such as block.0.head.0.scores."),
+    svg: Path | None = typer.Option(None, help="Draw it into this file instead: .svg, .png or .pdf."),
     sites: bool = typer.Option(False, "--sites", help="List the names of all sites."),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
     json: bool = typer.Option(False, "--json", help="Print the numbers as JSON; -inf is null."),
@@ -39,7 +40,12 @@ def inspect(
         return
     if block is not None or head is not None:
         site = site or f"block.{block or 0}.head.{head or 0}.weights"
-    if site is not None:
+    if svg is not None:
+        from clearhead.views.figures import figure
+
+        figure(trace, site).save(svg)
+        out.print(f"drawn into {svg}")
+    elif site is not None:
         _show_site(trace, site, json)
     elif json:
         print_json({"tokens": trace.tokens, "lens": trace.lens().words(), "verify": trace.verify()})

@@ -154,6 +154,12 @@ class Trace:
         tensor = self.steps(site.block, [head], early).read(site)[:, 0]
         return tensor if rows is None or early is not None else tensor[:, rows]
 
+    def weights(self, block: int) -> Tensor:
+        """Where all heads of a block look: H T T, and for a batch B H T T."""
+        with torch.set_grad_enabled(self.grad):
+            weights = self.steps(block).weights
+        return weights[0] if self.single else weights
+
     def steps(self, block: int, heads: Sequence[int] | None = None, rows: Tensor | None = None) -> BlockSteps:
         """A block's steps, each computed as it is asked for."""
         module, edits = self.network.blocks[block], self.edits.of(block)

@@ -49,7 +49,7 @@ def heads(model: LanguageModel) -> HeadScores:
         with torch.no_grad():
             trace = Trace(model.network, ids, [[]])
             for i in range(model.config.n_block):
-                weights = trace.steps(i).weights[0].cpu()
+                weights = trace.weights(i).cpu()
                 second = torch.arange(n, 2 * n)
                 for kind, place in enumerate(
                     (second - 1, torch.zeros_like(second), second - n, second - n + 1)
@@ -71,7 +71,7 @@ def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, float, i
         pairs = _positions(model, told.text, [(each.span, each.antecedent) for each in told.pronouns])
         trace = model.inspect(_within_context(model, told.text))
         for i in range(model.config.n_block):
-            weights = trace.steps(i).weights[0].cpu()
+            weights = trace.weights(i).cpu()
             for pronoun, antecedent in pairs:
                 total[i] += weights[:, pronoun, antecedent]
         alike += sum(1 / (pronoun + 1) for pronoun, _ in pairs)
