@@ -139,10 +139,10 @@ class BlockSteps:
 
     @cached_property
     def masked(self) -> Tensor:
-        visible = self.sight.matrix(self.x.shape[1], self.x.device)
+        visible = self.sight.matrix(self.rows, self.x.shape[1])
         if visible is not None and visible.dim() == 4:
-            visible = visible[: len(self.scaled)]
-        masked = self.scaled if visible is None else mask(self.scaled, visible[..., self.rows, :])
+            visible = visible[: len(self.scaled)]  # of a repeated text, one row as well
+        masked = self.scaled if visible is None else mask(self.scaled, visible)
         return self._edited_heads("masked", masked)
 
     @cached_property

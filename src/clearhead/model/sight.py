@@ -25,9 +25,11 @@ class Sight:
     visible: Tensor | None = None
     causal: bool = False
 
-    def matrix(self, T: int, device: torch.device) -> Tensor | None:
-        """True where the first may look at the second, in a form that can be looked at: … T T."""
-        return triangle(T, T, device) if self.causal else self.visible
+    def matrix(self, rows: Tensor, S: int) -> Tensor | None:
+        """True where these positions may look at the S there are: … rows S. None where all may be seen."""
+        if self.causal:
+            return torch.arange(S, device=rows.device) <= rows[:, None]
+        return None if self.visible is None else self.visible[..., rows, :]
 
 
 def triangle(T: int, S: int, device: torch.device | None = None) -> Tensor:
