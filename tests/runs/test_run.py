@@ -213,3 +213,14 @@ def test_a_smooth_mean_forgets():
     for _ in range(400):
         smooth(7.0)
     assert smooth.mean == pytest.approx(7.0)
+
+
+def test_a_run_stopped_between_validations_has_no_loss_of_its_weights(story_file, tmp_path):
+    run = Run(list(documents([story_file])), request(steps=10), cache=tmp_path)
+    for progress in run:
+        if run.losses and progress.validation is None:
+            break
+    run.finish()
+    assert run.losses
+    assert run.model.training["steps_done"] < 10
+    assert run.model.training["validation_loss"] is None

@@ -4,8 +4,10 @@ import gzip
 import io
 import lzma
 import os
+import shutil
+import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -194,13 +196,29 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, pack) -> None:  # type: ig
         refused([tmp_path], "a.txt is a damaged or cut-off archive")
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_forbidden_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
+@pytest.fixture
+def nobody() -> Iterator[Path]:
+    """A folder for one who is not root: to root nothing is forbidden, so root steps down for the test."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    was_root = os.geteuid() == 0
+    if was_root:
+        os.seteuid(65534)
+    try:
+        yield folder
+    finally:
+        if was_root:
+            os.seteuid(0)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files are forbidden in other ways there")
+def test_a_forbidden_file_is_refused(nobody: Path) -> None:
+    path = nobody / "a.txt"
     path.write_text("a")
     path.chmod(0)
     refused([path], "a.txt cannot be read: Permission denied")
-    folder = tmp_path / "closed"
+    folder = nobody / "closed"
     folder.mkdir(mode=0)
     refused([folder], "closed cannot be read: Permission denied")
     refused([folder / "x.txt"], "x.txt cannot be read: Permission denied")

@@ -63,7 +63,7 @@ class Plan:
     config: Config
     recipe: Recipe
     validations: int  # how often the validation loss is taken, the end included
-    seconds: float | None  # for the whole run, if it was asked for in minutes
+    seconds: float | None  # that were left for training when this was planned, if minutes were asked for
 
     def to_json(self) -> dict[str, Any]:
         return {"recipe": vars(self.recipe), "validations": self.validations, "seconds": self.seconds}

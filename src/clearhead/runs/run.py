@@ -82,6 +82,7 @@ class Run:
         self.trainer = Trainer(network, batches, self.plan.recipe)
         self.seconds_a_validation = 0.0
         self.losses: list[float] = []  # validation losses, the last one the newest
+        self.validated_at = 0  # the step that it was taken after
 
     @property
     def seconds(self) -> float:
@@ -120,6 +121,7 @@ class Run:
         )
         loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16)
         self.losses.append(loss)
+        self.validated_at = self.trainer.step
         self.seconds_a_validation = time.perf_counter() - began
         return loss
 
@@ -131,8 +133,13 @@ class Run:
             "text_sha256": self.text_sha256,
             "tokens": len(self.tokens),
             "validation_tokens": len(self.validation),
-            "validation_loss": self.losses[-1] if self.losses and math.isfinite(self.losses[-1]) else None,
+            "validation_loss": self._last_loss(),
         }
+
+    def _last_loss(self) -> float | None:
+        """Of the weights as they are; none where training was stopped after it was last taken."""
+        known = self.losses and self.validated_at == self.trainer.step and math.isfinite(self.losses[-1])
+        return self.losses[-1] if known else None
 
     def _is_due(self, step: int) -> bool:
         """At equal distances, and at the end."""
