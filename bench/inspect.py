@@ -100,6 +100,18 @@ def open_lens(model: LanguageModel) -> tuple[Any, Any]:
     return theirs, bridge
 
 
+def weights_difference(network: Transformer, bridge: Any, length: int) -> float:
+    """The largest difference of any attention weight from TransformerLens's, all heads of all blocks."""
+    ids = random_ids(length, network.config.n_vocab)
+    trace = trace_of(network, ids)
+    _, cache = bridge.run_with_cache(ids)
+    differences = [
+        (trace.weights(i) - cache[f"blocks.{i}.attn.hook_pattern"][0]).abs().max().item()
+        for i in range(network.config.n_block)
+    ]
+    return max(differences)
+
+
 def sweep_figures(network: Transformer, bridge: Any, length: int) -> dict[str, Any]:
     """Every head silenced in turn, the last logit of one word measured: ours in batches, theirs in a loop."""
     ids = random_ids(length, network.config.n_vocab)
@@ -153,6 +165,7 @@ def main(short: bool) -> dict[str, Any]:
     lens_bytes = sum(value.numel() * value.element_size() for value in cache.values())
     result["lens_mb"] = round(lens_bytes / 1e6, 1)
     result["memory_of_lens"] = round(kept_bytes(trace_of(network, ids)) / lens_bytes, 4)
+    result["weights_difference"] = weights_difference(network, bridge, 64)
     return {**result, **sweep_figures(network, bridge, 32)}
 
 

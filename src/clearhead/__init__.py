@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from clearhead.errors import UserError
     from clearhead.inspect.edits import Edit
     from clearhead.labs.heads import heads
+    from clearhead.labs.probe import probe
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
     from clearhead.runs.run import train
     from clearhead.views.figures import figure
 
 __version__ = "0.1.0"
-__all__ = ["Config", "Edit", "LanguageModel", "UserError", "figure", "heads", "load", "train"]
+__all__ = ["Config", "Edit", "LanguageModel", "UserError", "figure", "heads", "load", "probe", "train"]
 
 # Where each public name lives. It is imported when first asked for: torch takes a second or two.
 _HOMES = {
@@ -26,6 +27,7 @@ _HOMES = {
     "figure": "clearhead.views.figures",
     "heads": "clearhead.labs.heads",
     "load": "clearhead.language_model",
+    "probe": "clearhead.labs.probe",
     "train": "clearhead.runs.run",
 }
 

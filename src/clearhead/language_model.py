@@ -104,16 +104,24 @@ class LanguageModel:
         """
         if samples is not None and samples < 1:
             raise UserError(f"samples = {samples}: expected at least 1")
-        if inspect and (samples is not None or settings.get("edit")):
-            raise UserError("inspect goes with one text and no edit: inspect the finished text instead")
+        if inspect and samples is not None:
+            raise UserError("inspect goes with one text: leave samples out")
         if inspect:
             return self._generate_traced(prompt, tokens, **settings)
         pieces = list(self._write(prompt, tokens, samples or 1, **settings))
         texts = ["".join(column) for column in zip(*pieces, strict=True)]
         return texts[0] if samples is None else texts
 
-    def _generate_traced(self, prompt: str | None, tokens: int, **settings: Any) -> tuple[str, Trace]:
-        reader, drawn = TracedReader(self.network), list[int]()
+    def _generate_traced(
+        self,
+        prompt: str | None,
+        tokens: int,
+        edit: Mapping[str, Value | Edit] | None = None,
+        **settings: Any,
+    ) -> tuple[str, Trace]:
+        edits = Edits.parse(edit or {}, self.config)
+        reader = EditedReader(self.network, edits) if edit else TracedReader(self.network)
+        drawn = list[int]()
         text = "".join(piece for (piece,) in self._write(prompt, tokens, 1, reader, drawn, **settings))
         if drawn[-1] != self.tokenizer.end_id:
             reader.read(torch.tensor([drawn[-1:]]))  # the last word was drawn and not yet read

@@ -55,6 +55,18 @@ def test_edits_are_in_force_at_every_word(model):
     assert nothing == model.generate("ab", tokens=8, temperature=0)
 
 
+def test_edits_and_the_trace_of_what_was_written_go_together(model):
+    edit = {"block.1.head.0.output": 0, "block.0.hidden": lambda x: 2 * x}
+    text, trace = model.generate("ab", tokens=8, seed=3, inspect=True, edit=edit)
+    assert text == model.generate("ab", tokens=8, seed=3, edit=edit)
+    assert model.tokenizer.decode(trace.ids[0].tolist()) == "ab" + text
+    with torch.no_grad():
+        plain = type(trace)(model.network, trace.ids, [[]])
+    assert torch.allclose(trace.logits, plain.edit(edit).logits, atol=1e-5)
+    assert not torch.allclose(trace.logits, plain.logits, atol=1e-3)
+    assert trace["block.1.head.0.output"].abs().max() == 0
+
+
 def test_what_does_not_go_together_is_said(model):
     with pytest.raises(UserError, match="inspect goes with one text"):
         model.generate("ab", inspect=True, samples=2)

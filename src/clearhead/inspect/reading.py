@@ -30,6 +30,13 @@ class EditedReader:
         trace = Trace(self.network, window, [[]] * len(window), single=False, edits=self.edits)
         return trace.logits[:, -1]
 
+    @torch.no_grad()
+    def trace(self, tokenizer: Tokenizer) -> Trace:
+        """Over the last window of all that was read, with the edits made in it."""
+        window = self.ids[:1, -self.network.config.n_context :]
+        pieces = [tokenizer.pieces(window[0].tolist())]
+        return Trace(self.network, window, pieces, edits=self.edits, tokenizer=tokenizer)
+
 
 class TracedReader:
     """Reads with the cache on and keeps the stream as it goes by, so that a trace costs nothing more."""

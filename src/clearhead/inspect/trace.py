@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from clearhead.errors import UserError
 from clearhead.inspect.attribution import Attribution, attribute
@@ -30,6 +31,7 @@ from clearhead.model.sight import Sight
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
+MOST_NAMED = 20  # tokens that a message lists
 BY_ROW = (*MATRICES, "mixed")  # computed for the rows asked for alone
 
 
@@ -325,10 +327,7 @@ class Trace:
 
     def position_of(self, word: str, occurrence: int | None = None) -> int:
         """Where a word stands: the position of the last of its tokens."""
-        self.check_single()
-        found = find_word(word, self.pieces[0])
-        if not found:
-            raise UserError(f"{word!r} is not a word of this text, whose tokens are {self.pieces[0]}")
+        found = self.positions_of(word)
         if occurrence is None and len(found) > 1:
             places = ", ".join(map(str, found))
             raise UserError(f"{word!r} stands at positions {places}: say which, with occurrence=0 and so on")
@@ -337,10 +336,38 @@ class Trace:
             raise UserError(f"occurrence {occurrence} of {word!r} does not exist: there are 0 to {last}")
         return found[occurrence or 0]
 
+    def positions_of(self, word: str) -> list[int]:
+        """Every place where a word stands, each the position of the last of its tokens."""
+        self.check_single()
+        found = find_word(word, self.pieces[0])
+        if not found:
+            tokens = self.pieces[0][:MOST_NAMED]
+            more = ", …" if len(self.pieces[0]) > MOST_NAMED else ""
+            raise UserError(f"{word!r} is not a word of this text, whose tokens are {tokens}{more}")
+        return found
+
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
-        """A word's vector as it enters a block, or without one at the end. Block 0's is the static one."""
+        """A word's vector as it enters a block, or without one at the end.
+
+        Entering block 0 no other word has touched it yet; `embedding` is the static vector alone.
+        """
         name = "final" if block is None else f"block.{block}.input"
-        return self.read(name)[self.position_of(word, occurrence)]
+        return self.read(name, rows=self.position_of(word, occurrence))[0]
+
+    def cosines(self, word: str, other: Trace | None = None) -> Tensor:
+        """The cosines between a word's occurrences here and, if given, in another trace: S N M.
+
+        The stages S are the static vector (the embedding), the contextual one entering each block, and the
+        one at the end. Static vectors of one word are all alike; contextual ones tell its senses apart.
+        """
+        there = other or self
+        here, others = self.positions_of(word), there.positions_of(word)
+        stages = ["embedding", *(f"block.{i}.input" for i in range(self.config.n_block)), "final"]
+        tables = []
+        for stage in stages:
+            one, two = self.read(stage, rows=here), there.read(stage, rows=others)
+            tables.append(normalize(one, dim=-1) @ normalize(two, dim=-1).T)
+        return torch.stack(tables)
 
 
 def _choose(choice: Choice, count: int, what: str, device: torch.device) -> Tensor | None:

@@ -1,0 +1,116 @@
+"""Probes on a small random network: they find what must be there, and nothing where nothing can be."""
+
+import random
+
+import pytest
+import torch
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.labs.probe import probe
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    config = preset("gpt2", n_vocab=257, n_context=24, n_block=2, n_head=2, d_model=16)
+    network = Transformer(config)
+    for parameter in network.parameters():
+        parameter.data.add_(0.2 * torch.randn_like(parameter))
+    return LanguageModel(network, Tokenizer.train("byte", []))
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """Words of five letters that end alike, every one of them different."""
+    draw = random.Random(0)
+    made = {draw.choice("ab") + "".join(draw.choices("cdef", k=3)) + "x" for _ in range(80)}
+    return sorted(made)
+
+
+def test_the_first_letter_is_at_the_last_position_once_heads_have_moved_it(model, texts):
+    labels = [text[0] for text in texts]
+    static = probe(model, texts, labels, "embedding")
+    moved = probe(model, texts, labels, "block.1.input")
+    assert static.accuracy == pytest.approx(static.majority, abs=0.05)
+    assert moved.accuracy > 0.85
+    assert moved.control < 0.65
+    assert len(moved.folds) == 5
+    assert moved.labels == ["a", "b"]
+    assert "shuffled" in str(moved)
+
+
+def test_labels_that_mean_nothing_are_not_found(model, texts):
+    draw = random.Random(1)
+    found = probe(model, texts, [draw.choice([True, False]) for _ in texts], "block.1.output")
+    assert found.accuracy < 0.7
+
+
+def test_a_label_for_each_token(model, texts):
+    labels = [[letter if letter in "abcd" else None for letter in text] for text in texts]
+    found = probe(model, texts, labels, "block.0.input", folds=3)
+    assert found.labels == ["a", "b", "c", "d"]
+    assert found.count == sum(letter in "abcd" for text in texts for letter in text)
+    assert found.accuracy == 1
+    vectors = torch.cat([model.inspect(text)["block.0.input"] for text in texts])
+    said = found.predict(vectors)
+    letters = "".join(texts)
+    assert all(one == other for one, other in zip(said, letters, strict=True) if other in "abcd")
+
+
+def test_the_direction_is_in_the_units_of_the_site(model, texts):
+    found = probe(model, texts, [text[0] for text in texts], "block.1.input", at=[0] * len(texts))
+    assert found.direction.shape == (1, 16)
+    assert found.predict(torch.stack([model.inspect(t)["block.1.input"][0] for t in texts])) == [
+        text[0] for text in texts
+    ]
+
+
+def test_one_text_is_never_on_both_sides_of_a_fold(model):
+    """Twenty texts ten times, each with a label of its own chance: known by heart, but not in other texts."""
+    draw = random.Random(3)
+    texts = ["".join(draw.choices("cdef", k=6)) for _ in range(20)]
+    labels = [draw.choice("pq") for _ in texts]
+    found = probe(model, texts * 10, labels * 10, "block.1.output")
+    assert found.accuracy < 0.8
+
+
+def test_words_as_places_and_numbers_as_sites(model):
+    texts = [f"{noun} sat {verb}" for noun in ("cat", "dog") for verb in ("up", "in", "by", "on", "to", "at")]
+    found = probe(model, texts, [text[:3] for text in texts], "block.0.output", at="sat")
+    assert found.accuracy > 0.9
+    assert probe(model, texts, [text[:3] for text in texts], "block.1.normed.scale", at="sat").count == 12
+
+
+def test_it_is_public():
+    assert clearhead.probe is probe
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"labels": [1, 0]}, "80 texts and 2 labels"),
+        ({"texts": "one text"}, "expected a list"),
+        ({"site": "block.9.input"}, "blocks 0 to 1"),
+        ({"site": "block.0.head.0.weights"}, "a column for each position"),
+        ({"at": 99}, "positions 0 to 4"),
+        ({"at": "nowhere"}, "not a word of this text"),
+        ({"at": [1, 2]}, "2 places for"),
+        ({"labels": "same"}, "at least two kinds"),
+        ({"labels": "rare"}, "too few for 5 folds"),
+        ({"folds": 1}, "expected at least 2"),
+        ({"labels": "short"}, "1 labels and 5 tokens"),
+    ],
+)
+def test_what_cannot_be_probed(model, texts, changed, message):
+    n = len(texts)
+    odd = {"same": ["y"] * n, "rare": ["y", *["z"] * (n - 1)], "short": [["y"]] * n}
+    asked = {"texts": texts, "labels": [text[0] for text in texts], "site": "embedding", **changed}
+    if isinstance(asked["labels"], str):
+        asked["labels"] = odd[asked["labels"]]
+    with pytest.raises(UserError, match=message.replace("80", str(n))):
+        probe(model, **asked)
