@@ -10,7 +10,34 @@ CHOICES = PRESETS | {
     "shared keys": {**PRESETS["modern"], "n_kv_head": 2},
     "shared keys, gpt2": {**PRESETS["gpt2"], "n_kv_head": 2},
     "both ways": {**PRESETS["modern"], "causal": False},
+    "parallel, partly turned": {
+        **PRESETS["gpt2"],
+        "position": "rotary",
+        "rotary_dim": 4,
+        "parallel": True,
+        "tied": False,
+    },
+    "normed after, partly local": {
+        **PRESETS["modern"],
+        "feedforward": "geglu",
+        "n_kv_head": 2,
+        "after_norm": True,
+        "embedding_scale": 5.0,
+        "window": 3,
+        "local_blocks": [0, 2],
+        "local_rotary_base": 100.0,
+        "rotary_stretch": {"kind": "linear", "factor": 8.0},
+        "d_k": 10,
+    },
+    "normed after, with means": {**PRESETS["lecture"], "after_norm": True},
 }
+
+
+@pytest.fixture
+def added(network):
+    """The two sites of a block whose values are added to the stream."""
+    normed = "_normed" if network.config.after_norm else ""
+    return lambda block: [f"block.{block}.{half}{normed}" for half in ("attention", "feedforward")]
 
 
 @pytest.fixture(params=CHOICES)

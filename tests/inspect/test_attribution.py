@@ -16,11 +16,15 @@ def test_attributions_sum_to_the_logit(inspect):
             assert len(found.names) == len(set(found.names)) == len(found.values)
 
 
-def test_an_attribution_is_what_taking_the_part_away_takes(inspect):
+def test_an_attribution_is_what_taking_the_part_away_takes(inspect, network):
     """With the last scale held, taking a head's output out of the last stream takes just its share."""
     trace = inspect()
     name = "block.2.head.1.output"  # of the last block, so nothing but the feed-forward reads it
-    without = trace["block.2.output"] - trace[name]
+    share, norm = trace[name], network.blocks[2].attention_norm
+    if norm is not None:  # what the head wrote, as the norm after it passes it on
+        share = share if norm.shift is None else share - share.mean(-1, keepdim=True)
+        share = norm.gain.detach() * share / trace["block.2.attention_normed.scale"][:, None]
+    without = trace["block.2.output"] - share
     edited = trace.edit({"block.2.output": without, "final.scale": trace["final.scale"]})
     lost = trace.logits[-1, 5] - edited.logits[-1, 5]
     assert lost.item() == pytest.approx(trace.attribute(5)[name], abs=1e-4)
@@ -43,12 +47,12 @@ def test_why_sums_to_the_score(inspect):
         assert found.values.shape == (len(found.names),) * 2
 
 
-def test_the_lens_is_what_silence_after_a_block_gives(inspect):
+def test_the_lens_is_what_silence_after_a_block_gives(inspect, added):
     trace = inspect()
     lens = trace.lens()
     assert len(lens) == 3
     assert torch.allclose(lens[2], trace.logits, atol=1e-5)
-    silent = {f"block.{i}.{part}": 0 for i in (1, 2) for part in ("attention", "feedforward")}
+    silent = {name: 0 for i in (1, 2) for name in added(i)}
     assert torch.allclose(lens[0], trace.edit(silent).logits, atol=1e-4)
     words = lens.words(position=2, count=3)
     assert len(words) == 3

@@ -18,6 +18,31 @@ CHOICES = PRESETS | {
     "both ways": {**PRESETS["modern"], "causal": False, "n_kv_head": 2},
     "sinusoidal, untied": {**PRESETS["lecture"], "position": "sinusoidal", "tied": False},
     "wide heads": {**PRESETS["modern"], "d_head": 10},
+    "parallel, partly turned": {
+        **PRESETS["gpt2"],
+        "position": "rotary",
+        "rotary_dim": 4,
+        "parallel": True,
+        "tied": False,
+    },
+    "normed after, partly local": {
+        **PRESETS["modern"],
+        "feedforward": "geglu",
+        "n_kv_head": 2,
+        "after_norm": True,
+        "embedding_scale": 5.0,
+        "window": 3,
+        "local_blocks": [0],
+        "local_rotary_base": 100.0,
+        "rotary_stretch": {"kind": "linear", "factor": 8.0},
+        "d_k": 10,
+    },
+    "normed after, with means": {**PRESETS["lecture"], "after_norm": True},
+    "stretched": {
+        **PRESETS["modern"],
+        "d_head": 16,
+        "rotary_stretch": {"kind": "llama3", "factor": 4.0, "slow": 0.5, "fast": 2.0, "context": 40},
+    },
 }
 IDS = torch.tensor([3, 1, 4, 1, 5, 9, 2])
 HEAD_NAMES = (
@@ -82,7 +107,7 @@ class Reference:
         return torch.stack(rows)
 
     def start(self, ids):
-        x = self.sites["embedding"] = self.w["embedding.weight"][ids]
+        x = self.sites["embedding"] = self.w["embedding.weight"][ids] * self.c.embedding_scale
         if self.c.position == "learned":
             self.sites["position"] = self.w["position.weight"][: self.T]
         elif self.c.position == "sinusoidal":
@@ -94,12 +119,29 @@ class Reference:
             self.sites["position"] = table
         return x + self.sites["position"] if "position" in self.sites else x
 
-    def turn(self, vector, place):
+    def frequency(self, i, f):
+        """Radians a position for the pair f in block i."""
+        local = i in self.c.local_blocks and self.c.local_rotary_base
+        frequency = (local or self.c.rotary_base) ** (-2 * f / self.c.rotary_dim)
+        stretch = None if local else self.c.rotary_stretch
+        if stretch is None:
+            return frequency
+        if stretch.kind == "linear":
+            return frequency / stretch.factor
+        wavelength = 2 * math.pi / frequency
+        if wavelength < stretch.context / stretch.fast:
+            return frequency
+        if wavelength > stretch.context / stretch.slow:
+            return frequency / stretch.factor
+        smooth = (stretch.context / wavelength - stretch.slow) / (stretch.fast - stretch.slow)
+        return (1 - smooth) * frequency / stretch.factor + smooth * frequency
+
+    def turn(self, vector, place, i):
         if self.c.position != "rotary":
             return vector
-        half, turned = self.c.d_head // 2, vector.clone()
+        half, turned = self.c.rotary_dim // 2, vector.clone()
         for f in range(half):
-            angle = place * self.c.rotary_base ** (-2 * f / self.c.d_head)
+            angle = place * self.frequency(i, f)
             a, b = vector[f], vector[f + half]
             turned[f] = a * math.cos(angle) - b * math.sin(angle)
             turned[f + half] = b * math.cos(angle) + a * math.sin(angle)
@@ -121,14 +163,16 @@ class Reference:
             if c.qk_norm:
                 query = self.norm(query, f"{of}.attention.query_norm")
                 key = self.norm(key, f"{of}.attention.key_norm")
-            query = torch.stack([self.turn(query[t], t) for t in range(self.T)])
-            key = torch.stack([self.turn(key[t], t) for t in range(self.T)])
+            query = torch.stack([self.turn(query[t], t, i) for t in range(self.T)])
+            key = torch.stack([self.turn(key[t], t, i) for t in range(self.T)])
             scores = torch.stack([torch.stack([q @ k for k in key]) for q in query])
-            scaled = scores / math.sqrt(c.d_head)
+            scaled = scores / math.sqrt(c.d_k)
             masked = scaled.clone()
             if c.causal:
                 for row in range(self.T):
                     masked[row, row + 1 :] = -math.inf
+                    if i in c.local_blocks:
+                        masked[row, : max(0, row - c.window + 1)] = -math.inf
             weights = masked.exp() / masked.exp().sum(1, keepdim=True)
             mixed = weights @ value
             steps = (query_raw, key_raw, query, key, value, scores, scaled, masked, weights, mixed)
@@ -139,26 +183,39 @@ class Reference:
             self.sites[f"{at}.kv_head.{k}.key"], self.sites[f"{at}.kv_head.{k}.value"] = key, value
             total = total + output
         total = total + self.w.get(f"{of}.attention.output.bias", 0.0)
-        self.sites[f"{at}.attention"], self.sites[f"{at}.middle"] = total, total + x
+        self.sites[f"{at}.attention"] = total
+        if c.after_norm:
+            total = self.norm(total, f"{of}.attention_norm", f"{at}.attention_normed")
+        if not c.parallel:
+            self.sites[f"{at}.middle"] = total + x
         return total + x
 
     def feedforward(self, i, middle):
         at, of = f"block.{i}", f"blocks.{i}.feedforward"
-        t4 = self.norm(middle, f"blocks.{i}.norm2", f"{at}.normed2")
+        t4 = self.norm(
+            self.sites[f"{at}.input"] if self.c.parallel else middle, f"blocks.{i}.norm2", f"{at}.normed2"
+        )
         first = self.linear(t4, f"{of}.first")
         if self.c.gated:
             gate = self.sites[f"{at}.hidden_gate"] = self.linear(t4, f"{of}.gate")
             self.sites[f"{at}.hidden_up"] = first
-            hidden = gate / (1 + (-gate).exp()) * first
+            hidden = (
+                self.gelu(gate) if self.c.feedforward == "geglu" else gate / (1 + (-gate).exp())
+            ) * first
         else:
             self.sites[f"{at}.hidden_raw"] = first
             hidden = first.clamp(min=0)
             if self.c.feedforward == "gelu_tanh":
-                hidden = first / 2 * (1 + torch.tanh((2 / math.pi) ** 0.5 * (first + 0.044715 * first**3)))
+                hidden = self.gelu(first)
         self.sites[f"{at}.hidden"] = hidden
         t5 = self.sites[f"{at}.feedforward"] = self.linear(hidden, f"{of}.second")
+        if self.c.after_norm:
+            t5 = self.norm(t5, f"blocks.{i}.feedforward_norm", f"{at}.feedforward_normed")
         self.sites[f"{at}.output"] = t5 + middle
         return t5 + middle
+
+    def gelu(self, x):
+        return x / 2 * (1 + torch.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x**3)))
 
 
 def error(found: torch.Tensor, expected: torch.Tensor) -> float:

@@ -88,8 +88,8 @@ def why(trace: Trace, block: int, head: int, looking: int, looked_at: int) -> Wh
         raw = trace.read(f"block.{block}.head.{head}.{name}_raw")[position]
         if norm is not None:
             names, parts = through_norm(norm, names, parts, norm_scale(norm, raw), "head shift")
-        if trace.sight.rotation is not None:
-            cos, sin = (angles[:, position : position + 1] for angles in trace.sight.rotation)
+        if trace.sights[block].rotation is not None:
+            cos, sin = (angles[:, position : position + 1] for angles in trace.sights[block].rotation or ())
             parts = rotate(parts[None, :, None], (cos, sin))[0, :, 0]
         sides.append(parts)
     return Why(names, sides[0] @ sides[1].T)
@@ -114,18 +114,29 @@ def _written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Ten
     for i in range(until):
         edited = bool(trace.edits.of(i).made)
         steps = trace.steps(i, rows=None if edited else row)
-        outputs = steps.head_output[0, :, position if edited else 0]
-        for j, output in enumerate(outputs):
-            yield f"block.{i}.head.{j}.output", output
         module = trace.network.blocks[i]
         assert isinstance(module, Block)
-        if module.attention.output.bias is not None:
-            yield f"block.{i}.attention.bias", module.attention.output.bias
-        feedforward = trace.read(f"block.{i}.feedforward")[position]
-        bias: Tensor | None = module.feedforward.second.bias
-        yield f"block.{i}.feedforward", feedforward if bias is None else feedforward - bias
+        outputs = steps.head_output[0, :, position if edited else 0]
+        names = [f"block.{i}.head.{j}.output" for j in range(len(outputs))]
+        bias: Tensor | None = module.attention.output.bias
         if bias is not None:
-            yield f"block.{i}.feedforward.bias", bias
+            names, outputs = [*names, f"block.{i}.attention.bias"], torch.cat((outputs, bias[None]))
+        yield from _added(trace, i, "attention", module.attention_norm, names, outputs, position)
+        feedforward = trace.read(f"block.{i}.feedforward")[position]
+        names, outputs, bias = [f"block.{i}.feedforward"], feedforward[None], module.feedforward.second.bias
+        if bias is not None:
+            names, outputs = [*names, f"block.{i}.feedforward.bias"], torch.stack((feedforward - bias, bias))
+        yield from _added(trace, i, "feedforward", module.feedforward_norm, names, outputs, position)
+
+
+def _added(
+    trace: Trace, i: int, half: str, norm: Norm | None, names: list[str], parts: Tensor, position: int
+) -> Iterator[tuple[str, Tensor]]:
+    """What the parts of half a block add to the stream: they themselves, or normed once more."""
+    if norm is not None:
+        scale = trace.read(f"block.{i}.{half}_normed.scale")[position]
+        names, parts = through_norm(norm, names, parts, scale, f"block.{i}.{half}_normed.shift")
+    yield from zip(names, parts, strict=True)
 
 
 def through_norm(

@@ -135,7 +135,7 @@ class BlockSteps:
 
     @cached_property
     def scaled(self) -> Tensor:
-        return self._edited_heads("scaled", divide(self.scores, self.config.d_head))
+        return self._edited_heads("scaled", divide(self.scores, self.config.d_k))
 
     @cached_property
     def masked(self) -> Tensor:
@@ -166,22 +166,43 @@ class BlockSteps:
         return self._edited("attention", total if bias is None else total + bias)
 
     @cached_property
+    def attention_normed_mean(self) -> Tensor:
+        return self._edited("attention_normed.mean", norm_mean(self.attention))
+
+    @cached_property
+    def attention_normed_scale(self) -> Tensor:
+        assert self.block.attention_norm is not None
+        return self._edited("attention_normed.scale", norm_scale(self.block.attention_norm, self.attention))
+
+    @cached_property
+    def attention_normed(self) -> Tensor:
+        assert self.block.attention_norm is not None
+        normed = self._norm(self.block.attention_norm, "attention_normed", self.attention)
+        return self._edited("attention_normed", normed)
+
+    @cached_property
     def middle(self) -> Tensor:
         if self.known_middle is not None:
             return self.known_middle
-        return self._edited("middle", self.attention + self.input)
+        added = self.attention_normed if self.config.after_norm else self.attention
+        return self._edited("middle", added + self.input)
+
+    @property
+    def _second_input(self) -> Tensor:
+        """What the feed-forward half reads."""
+        return self.input if self.config.parallel else self.middle
 
     @cached_property
     def normed2_mean(self) -> Tensor:
-        return self._edited("normed2.mean", norm_mean(self.middle))
+        return self._edited("normed2.mean", norm_mean(self._second_input))
 
     @cached_property
     def normed2_scale(self) -> Tensor:
-        return self._edited("normed2.scale", norm_scale(self.block.norm2, self.middle))
+        return self._edited("normed2.scale", norm_scale(self.block.norm2, self._second_input))
 
     @cached_property
     def normed2(self) -> Tensor:
-        return self._edited("normed2", self._norm(self.block.norm2, "normed2", self.middle))
+        return self._edited("normed2", self._norm(self.block.norm2, "normed2", self._second_input))
 
     @cached_property
     def hidden_raw(self) -> Tensor:
@@ -208,8 +229,25 @@ class BlockSteps:
         return self._edited("feedforward", self.block.feedforward.second(self.hidden))
 
     @cached_property
+    def feedforward_normed_mean(self) -> Tensor:
+        return self._edited("feedforward_normed.mean", norm_mean(self.feedforward))
+
+    @cached_property
+    def feedforward_normed_scale(self) -> Tensor:
+        assert self.block.feedforward_norm is not None
+        scale = norm_scale(self.block.feedforward_norm, self.feedforward)
+        return self._edited("feedforward_normed.scale", scale)
+
+    @cached_property
+    def feedforward_normed(self) -> Tensor:
+        assert self.block.feedforward_norm is not None
+        normed = self._norm(self.block.feedforward_norm, "feedforward_normed", self.feedforward)
+        return self._edited("feedforward_normed", normed)
+
+    @cached_property
     def output(self) -> Tensor:
-        return self._edited("output", self.feedforward + self.middle)
+        added = self.feedforward_normed if self.config.after_norm else self.feedforward
+        return self._edited("output", added + self.middle)
 
     def read(self, site: Site) -> Tensor:
         """A site of this block: B T …, or B 1 T … of the one head asked for."""

@@ -57,14 +57,14 @@ class TracedReader:
         if self.ids.shape[1] > self.network.config.n_context:
             return self.network(self.ids[:, -self.network.config.n_context :])[:, -1]
         positions = self.network.positions(ids, cache=self.cache)
-        sight = self.network.sight(positions, cache=self.cache)
+        sights = self.network.sights(positions, cache=self.cache)
         x = self.network.embed(ids, positions)
         for i, block in enumerate(self.network.blocks):
             assert isinstance(block, Block)
             self.kept[2 * i].append(x)
-            x = block.first_half(x, sight, self.cache.blocks[i])
-            self.kept[2 * i + 1].append(x)
-            x = block.second_half(x)
+            middle = block.first_half(x, sights[i], self.cache.blocks[i])
+            self.kept[2 * i + 1].append(middle)
+            x = block.second_half(middle, x)
         self.kept[-1].append(x)
         self.cache.length += ids.shape[1]
         self.logits.append(self.network.unembedding(self.network.final_norm(x)))

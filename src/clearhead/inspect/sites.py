@@ -50,8 +50,15 @@ def end_names(config: Config) -> tuple[str, ...]:
 
 def block_names(config: Config) -> tuple[str, ...]:
     hidden = ("hidden_gate", "hidden_up") if config.gated else ("hidden_raw",)
-    first = ("input", "normed", *_norm("normed", config), "attention", "middle")
-    return (*first, "normed2", *_norm("normed2", config), *hidden, "hidden", "feedforward", "output")
+    first = ("input", "normed", *_norm("normed", config), *_added("attention", config))
+    middle = () if config.parallel else ("middle",)
+    second = ("normed2", *_norm("normed2", config), *hidden, "hidden", *_added("feedforward", config))
+    return (*first, *middle, *second, "output")
+
+
+def _added(name: str, config: Config) -> tuple[str, ...]:
+    """What one half of a block computes and, where it is normed once more, what it then adds."""
+    return (name, f"{name}_normed", *_norm(f"{name}_normed", config)) if config.after_norm else (name,)
 
 
 def _norm(name: str, config: Config) -> tuple[str, ...]:

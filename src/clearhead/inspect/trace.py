@@ -27,7 +27,6 @@ from clearhead.inspect.views import BlockView, Choice
 from clearhead.inspect.words import find_word
 from clearhead.model.block import Block
 from clearhead.model.position import sinusoids
-from clearhead.model.sight import Sight
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
@@ -69,7 +68,7 @@ class Trace:
         self.grad = torch.is_grad_enabled()
         self.tokenizer = tokenizer
         self.positions = network.positions(ids, real)
-        self.sight: Sight = network.sight(self.positions, real)
+        self.sights = network.sights(self.positions, real)
         self.stream = self._run(stream or Stream([], [], ids), first if stream else 0)
         if logits is not None:
             self._logits = logits
@@ -90,12 +89,12 @@ class Trace:
             assert isinstance(block, Block)
             inputs.append(x)
             if self.edits.of(i).made:
-                steps = BlockSteps(block, i, self.config, x, self.sight, self.edits.of(i))
+                steps = BlockSteps(block, i, self.config, x, self.sights[i], self.edits.of(i))
                 middles.append(steps.middle)
                 x = steps.output
             else:
-                middles.append(block.first_half(x, self.sight))
-                x = block.second_half(middles[-1])
+                middles.append(block.first_half(x, self.sights[i]))
+                x = block.second_half(middles[-1], x)
         return Stream(inputs, middles, x)
 
     def _start(self) -> Tensor:
@@ -168,13 +167,13 @@ class Trace:
         assert isinstance(module, Block)
         middle = None if edits.made else self.stream.middles[block]
         x = self.stream.inputs[block]
-        return BlockSteps(module, block, self.config, x, self.sight, edits, middle, heads, rows)
+        return BlockSteps(module, block, self.config, x, self.sights[block], edits, middle, heads, rows)
 
     def _end(self, name: str) -> Tensor:
         """A site outside the blocks: B T …."""
         norm, last = self.network.final_norm, None if name in ("embedding", "position") else self.stream.last
         if name == "embedding":
-            return self._edited(name, self.network.embedding(self.ids))
+            return self._edited(name, self.network.token_vectors(self.ids))
         if name == "position":
             return self._edited(name, self._places())
         assert last is not None
@@ -270,7 +269,8 @@ class Trace:
             ends = self.stream.inputs[i + 1] if i + 1 < self.config.n_block else self.stream.last
             module = self.network.blocks[i]
             assert isinstance(module, Block)
-            steps = BlockSteps(module, i, self.config, self.stream.inputs[i], self.sight, self.edits.of(i))
+            x, sight = self.stream.inputs[i], self.sights[i]
+            steps = BlockSteps(module, i, self.config, x, sight, self.edits.of(i))
             worst = max(worst, _distance(steps.middle, self.stream.middles[i], self.real))
             worst = max(worst, _distance(steps.output, ends, self.real))
         again = self._edited("logits", self._end("final") @ self.network.unembedding.weight.T)

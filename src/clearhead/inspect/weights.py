@@ -20,8 +20,9 @@ def weight_names(config: Config) -> list[str]:
     ends = ["embedding.W", "unembedding.W", "final.gain"]
     ends += ["position.W"] if config.position == "learned" else []
     ends += ["final.shift"] if config.norm == "layer" else []
-    inside, heads = ["normed.gain", "normed2.gain", "W_1", "W_2"], [*_MATRIX, "W_O", "QK", "OV"]
-    inside += ["normed.shift", "normed2.shift"] if config.norm == "layer" else []
+    inside, heads = ["W_1", "W_2"], [*_MATRIX, "W_O", "QK", "OV"]
+    for norm in ("normed", "normed2", *(("attention_normed", "feedforward_normed") * config.after_norm)):
+        inside += [f"{norm}.gain", f"{norm}.shift"] if config.norm == "layer" else [f"{norm}.gain"]
     inside += ["W_gate"] if config.gated else []
     inside += ["b_O"] if config.output_bias else []
     inside += ["b_1", "b_2"] if config.feedforward_bias else []
@@ -72,6 +73,8 @@ def _of_block(block: Block, name: str) -> Tensor:
     norms = {
         "normed": block.norm,
         "normed2": block.norm2,
+        "attention_normed": block.attention_norm,
+        "feedforward_normed": block.feedforward_norm,
         "query_norm": attention.query_norm,
         "key_norm": attention.key_norm,
     }

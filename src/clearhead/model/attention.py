@@ -62,14 +62,23 @@ def attend(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None = N
 
 
 def attend_fused(
-    query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None = None, causal: bool = False
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    visible: Tensor | None = None,
+    causal: bool = False,
+    d_k: int | None = None,
 ) -> Tensor:
     """The same numbers from PyTorch's fused kernel, which never writes the T×S matrices down.
 
-    Takes B H T D, with fewer key-value heads where heads share. `causal` stands for a lower triangle.
+    Takes B H T D, with fewer key-value heads where heads share. `causal` stands for a lower triangle;
+    `d_k` is D unless said.
     """
     shared = query.shape[1] != key.shape[1]
-    return F.scaled_dot_product_attention(query, key, value, visible, is_causal=causal, enable_gqa=shared)
+    scale = None if d_k is None or d_k == query.shape[-1] else 1 / math.sqrt(d_k)
+    return F.scaled_dot_product_attention(
+        query, key, value, visible, is_causal=causal, scale=scale, enable_gqa=shared
+    )
 
 
 class Attention(nn.Module):
@@ -78,6 +87,7 @@ class Attention(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.n_head, self.n_kv_head, self.d_head = config.n_head, config.n_kv_head, config.d_head
+        self.d_k = config.d_k
         queries, shared = config.n_head * config.d_head, config.n_kv_head * config.d_head
         self.query = nn.Linear(config.d_model, queries, bias=config.qkv_bias)
         self.key = nn.Linear(config.d_model, shared, bias=config.qkv_bias)
@@ -90,7 +100,7 @@ class Attention(nn.Module):
         query, key, value = self.project_heads(x, sight.rotation)
         if cache is not None:
             key, value = cache.append(key, value)
-        mixed = attend_fused(query, key, value, sight.visible, sight.causal)
+        mixed = attend_fused(query, key, value, sight.visible, sight.causal, self.d_k)
         return self.output(mixed.transpose(1, 2).flatten(2))
 
     def project_heads(self, x: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor, Tensor]:

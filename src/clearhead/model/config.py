@@ -11,6 +11,7 @@ from clearhead.errors import UserError
 
 NormKind = Literal["layer", "rms"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
+StretchKind = Literal["linear", "llama3"]
 # Far above any model there is; a damaged or hostile file must not make us build more.
 MOST = 2**24
 MOST_BLOCKS = 1000
@@ -19,8 +20,31 @@ FeedForwardKind = Literal["relu", "gelu", "gelu_tanh", "swiglu", "geglu"]
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """How rotary positions were stretched for a longer context than a model first learned.
+
+    `linear`: every position divided by the factor. `llama3`: only slow turns are; those that went round more
+    than `fast` times in the `context` first learned stay, those under `slow` times are divided.
+    """
+
+    kind: StretchKind
+    factor: float
+    slow: float = 1.0
+    fast: float = 4.0
+    context: int = 8192
+
+    def __post_init__(self) -> None:
+        _check_kind("rotary_stretch.kind", self.kind, get_args(StretchKind))
+        for name in ("factor", "slow", "fast"):
+            _check_number(f"rotary_stretch.{name}", getattr(self, name), above=0.0, below=1e6)
+        _check_count("rotary_stretch.context", self.context, at_least=1)
+        if not self.slow < self.fast:
+            raise UserError(f"rotary_stretch: slow = {self.slow} must be less than fast = {self.fast}")
+
+
+@dataclass(frozen=True)
 class Config:
-    """The shape of a transformer. Zero for `n_kv_head`, `d_head` or `d_hidden` means the usual value."""
+    """The shape of a transformer. Zero means the usual value wherever a comment says "unless said"."""
 
     n_vocab: int
     n_context: int
@@ -34,27 +58,39 @@ class Config:
     norm_epsilon: float = 1e-5
     position: PositionKind = "learned"
     rotary_base: float = 10_000.0
+    rotary_dim: int = 0  # features of each head that are turned; all unless said
+    rotary_stretch: Stretch | None = None
+    window: int = 0  # how many positions a local block sees, its own included
+    local_blocks: tuple[int, ...] = ()  # the blocks that see no further
+    local_rotary_base: float = 0.0  # of those blocks, unstretched; as in the others unless said
+    d_k: int = 0  # scores are divided by its root; d_head unless said
     feedforward: FeedForwardKind = "relu"
     causal: bool = True
     qk_norm: bool = False
     qkv_bias: bool = True
     output_bias: bool = True  # of the attention's W^O
     feedforward_bias: bool = True
+    parallel: bool = False  # attention and feed-forward both read the block's input
+    after_norm: bool = False  # what each half of a block adds is normed once more
+    embedding_scale: float = 1.0  # token vectors are multiplied by it
     tied: bool = True  # the unembedding is the embedding
     dropout: float = 0.0  # on the embedding and on what each half of a block adds to the stream
 
     def __post_init__(self) -> None:
         for name in ("n_vocab", "n_context", "n_block", "n_head", "d_model"):
             _check_count(name, getattr(self, name), at_least=1)
-        for name in ("n_kv_head", "d_head", "d_hidden"):
+        for name in ("n_kv_head", "d_head", "d_hidden", "rotary_dim", "window", "d_k"):
             _check_count(name, getattr(self, name), at_least=0)
         for name, kinds in (("norm", NormKind), ("position", PositionKind), ("feedforward", FeedForwardKind)):
             _check_kind(name, getattr(self, name), get_args(kinds))
-        for name in ("causal", "qk_norm", "qkv_bias", "output_bias", "feedforward_bias", "tied"):
-            if not isinstance(getattr(self, name), bool):
+        for name, field in self.__dataclass_fields__.items():
+            if isinstance(field.default, bool) and not isinstance(getattr(self, name), bool):
                 raise UserError(f"{name} = {getattr(self, name)!r}: expected true or false")
         _check_number("norm_epsilon", self.norm_epsilon, above=0.0, below=1.0)
         _check_number("rotary_base", self.rotary_base, above=1.0, below=1e12)
+        _check_number("embedding_scale", self.embedding_scale, above=0.0, below=1e6)
+        if self.local_rotary_base != 0:
+            _check_number("local_rotary_base", self.local_rotary_base, above=1.0, below=1e12)
         if self.dropout != 0:
             _check_number("dropout", self.dropout, above=0.0, below=1.0)
         if self.d_head == 0 and self.d_model % self.n_head != 0:
@@ -71,8 +107,25 @@ class Config:
                 f"{self.n_head} heads cannot share {self.n_kv_head} key-value heads evenly: "
                 "n_kv_head must divide n_head"
             )
-        if self.position == "rotary" and self.d_head % 2 != 0:
-            raise UserError(f"rotary positions turn pairs of features: d_head = {self.d_head} must be even")
+        self._fill("d_k", self.d_head)
+        if self.position == "rotary":
+            self._fill("rotary_dim", self.d_head)
+            if self.rotary_dim % 2 != 0 or self.rotary_dim > self.d_head:
+                raise UserError(
+                    f"rotary positions turn pairs of features: rotary_dim = {self.rotary_dim} "
+                    f"must be even and at most d_head = {self.d_head}"
+                )
+        self._check_local()
+
+    def _check_local(self) -> None:
+        blocks = self.local_blocks
+        if not isinstance(blocks, tuple | list) or any(type(i) is not int for i in blocks):
+            raise UserError(f"local_blocks = {blocks!r}: expected a list of block numbers")
+        object.__setattr__(self, "local_blocks", tuple(sorted(set(blocks))))
+        if blocks and not (min(blocks) >= 0 and max(blocks) < self.n_block):
+            raise UserError(f"local_blocks = {blocks!r}: this model has blocks 0 to {self.n_block - 1}")
+        if blocks and (self.window == 0 or not self.causal):
+            raise UserError("local_blocks need a window, and a model that sees only what came before")
 
     def _fill(self, name: str, value: int) -> None:
         if getattr(self, name) == 0:
@@ -99,7 +152,7 @@ class Config:
         attention += self.qk_norm * 2 * self.d_head
         feedforward = d * self.d_hidden * (3 if self.gated else 2)
         feedforward += self.feedforward_bias * (self.d_hidden * (2 if self.gated else 1) + d)
-        return 2 * norm + attention + feedforward
+        return (4 if self.after_norm else 2) * norm + attention + feedforward
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -114,6 +167,12 @@ class Config:
         for name, field in fields.items():
             if field.default is dataclasses.MISSING and name not in settings:
                 raise UserError(f"setting {name!r} is missing")
+        stretch = settings.get("rotary_stretch")
+        if stretch is not None:
+            known = {field.name for field in dataclasses.fields(Stretch)}
+            if not isinstance(stretch, dict) or not {"kind", "factor"} <= stretch.keys() <= known:
+                raise UserError(f"rotary_stretch = {stretch!r}: expected {', '.join(sorted(known))}")
+            settings = {**settings, "rotary_stretch": Stretch(**stretch)}
         return cls(**settings)
 
 

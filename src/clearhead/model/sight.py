@@ -5,7 +5,7 @@ Shapes: B sequences, T positions that look, S positions that are looked at, H he
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,6 +24,13 @@ class Sight:
     rotation: Rotation | None = None
     visible: Tensor | None = None
     causal: bool = False
+
+    def within(self, window: int, T: int, S: int, device: torch.device) -> Sight:
+        """The same, but the last T of S positions see only so many back, their own included."""
+        if window >= S:
+            return self
+        near = triangle(T, S, device).triu(S - T - window + 1)
+        return replace(self, visible=near if self.visible is None else near & self.visible, causal=False)
 
     def matrix(self, rows: Tensor, S: int) -> Tensor | None:
         """True where these positions may look at the S there are: … rows S. None where all may be seen."""

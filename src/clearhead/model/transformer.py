@@ -6,6 +6,7 @@ Shapes: B sequences, T positions, S positions with those cached before, C featur
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +17,7 @@ from clearhead.model.block import Block
 from clearhead.model.cache import Cache
 from clearhead.model.config import Config
 from clearhead.model.norm import Norm
-from clearhead.model.position import rotation, sinusoids
+from clearhead.model.position import Rotation, rotation, sinusoids
 from clearhead.model.sight import Sight, triangle
 
 
@@ -40,10 +41,10 @@ class Transformer(nn.Module):
     def forward(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """B T ids to B T V logits. `real` (B T) is false at padding, on either side; a cache goes before."""
         positions = self.positions(ids, real, cache)
-        sight = self.sight(positions, real, cache)
+        sights = self.sights(positions, real, cache)
         x = self.embed(ids, positions)
         for i, block in enumerate(self.blocks):
-            x = block(x, sight, cache.blocks[i] if cache is not None else None)
+            x = block(x, sights[i], cache.blocks[i] if cache is not None else None)
         if cache is not None:
             cache.length += ids.shape[1]
         return self.unembedding(self.final_norm(x))
@@ -60,12 +61,28 @@ class Transformer(nn.Module):
         assert cache is None, "a padded batch has no cache"
         return (real.cumsum(1) - 1).clamp(min=0)
 
-    def sight(self, positions: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Sight:
-        """Who may look at whom, and how far each is turned."""
+    def sights(
+        self, positions: Tensor, real: Tensor | None = None, cache: Cache | None = None
+    ) -> list[Sight]:
+        """For each block who may look at whom, and how far each is turned."""
+        config, turned, turned_locally = self.config, None, None
+        if config.position == "rotary":
+            turned = rotation(positions, config.rotary_dim, config.rotary_base, config.rotary_stretch)
+            turned_locally = turned
+            if config.local_rotary_base:
+                turned_locally = rotation(positions, config.rotary_dim, config.local_rotary_base)
+        sight = self._sight(turned, positions, real, cache)
+        if not config.local_blocks:
+            return [sight] * config.n_block
+        T = positions.shape[1]
+        S = T + (0 if cache is None else cache.length)
+        local = replace(sight, rotation=turned_locally).within(config.window, T, S, positions.device)
+        return [local if i in config.local_blocks else sight for i in range(config.n_block)]
+
+    def _sight(
+        self, turned: Rotation | None, positions: Tensor, real: Tensor | None, cache: Cache | None
+    ) -> Sight:
         T, device = positions.shape[1], positions.device
-        turned = None
-        if self.config.position == "rotary":
-            turned = rotation(positions, self.config.d_head, self.config.rotary_base)
         if real is not None:
             # Padding sees itself: a row with nothing to see would be 0/0.
             visible = real[:, None, :] | torch.eye(T, dtype=torch.bool, device=device)
@@ -80,12 +97,16 @@ class Transformer(nn.Module):
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         """The residual stream entering the first block: B T C."""
-        x = self.embedding(ids)
+        x = self.token_vectors(ids)
         if self.position is not None:
             x = x + self.position(positions)
         elif self.config.position == "sinusoidal":
             x = x + sinusoids(positions, self.config.d_model).to(x.dtype)
         return F.dropout(x, self.config.dropout, self.training)
+
+    def token_vectors(self, ids: Tensor) -> Tensor:
+        scale = self.config.embedding_scale
+        return self.embedding(ids) if scale == 1 else self.embedding(ids) * scale
 
     def _initialise(self) -> None:
         for module in self.modules():
