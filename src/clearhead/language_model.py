@@ -31,6 +31,8 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import tokenize
 from clearhead.training.objective import evaluate
 
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -230,9 +232,11 @@ class LanguageModel:
         return torch.tensor(ids)
 
 
-def load(folder: str | Path, device: str | None = None) -> LanguageModel:
-    """A model from its folder, on the best device here unless told."""
-    saved = model_folder.load(Path(folder))
+def load(folder: str | Path, device: str | None = None, dtype: str = "float32") -> LanguageModel:
+    """A model from its folder, on the best device here unless told; `dtype` is how its numbers are held."""
+    if dtype not in DTYPES:
+        raise UserError(f"dtype = {dtype!r}: expected one of {', '.join(DTYPES)}")
+    saved = model_folder.load(Path(folder), DTYPES[dtype])
     return LanguageModel(saved.network.to(pick_device(device)), saved.tokenizer, saved.training)
 
 

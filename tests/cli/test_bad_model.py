@@ -153,7 +153,7 @@ def test_weights_that_are_not_there(ours, refused, copied_model):
 
 
 QWEN3 = [
-    ({"model_type": "llama"}, ["'llama'", "gpt2, qwen3, clearhead"]),
+    ({"model_type": "bert"}, ["'bert'", "gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gemma3_text"]),
     ({"model_type": None}, ["None"]),
     ({"model_type": ["qwen3"]}, ["['qwen3']"]),
     ({"num_hidden_layers": 0}, ["n_block = 0"]),
@@ -177,9 +177,15 @@ QWEN3 = [
     ({"rms_norm_eps": 0}, ["norm_epsilon = 0"]),
     ({"rms_norm_eps": "small"}, ["norm_epsilon = 'small'"]),
     ({"hidden_act": "gelu"}, ["hidden_act = 'gelu'"]),
-    ({"use_sliding_window": True}, ["use_sliding_window"]),
-    ({"rope_scaling": {"factor": 2}}, ["rope_scaling"]),
-    ({"rope_parameters": {"rope_type": "yarn"}}, ["rope_type = 'yarn'"]),
+    (
+        {"use_sliding_window": True, "sliding_window": -1, "layer_types": ["sliding_attention"]},
+        ["window = -1"],
+    ),
+    ({"use_sliding_window": True, "sliding_window": 8, "layer_types": ["linear"]}, ["layer_types"]),
+    ({"rope_scaling": 2}, ["rope_scaling = 2"]),
+    ({"rope_parameters": {"rope_type": "llama3", "factor": 2}}, ["low_freq_factor"]),
+    ({"rope_parameters": {"rope_type": "linear", "factor": "x"}}, ["factor = 'x'"]),
+    ({"rope_parameters": {"rope_type": "yarn"}}, ["rope_type 'yarn'"]),
     ({"rope_parameters": {"rope_type": "default", "rope_theta": "big"}}, ["rotary_base = 'big'"]),
     ({"rope_parameters": [1]}, ["rope_parameters"]),
     ({"rope_parameters": "default"}, ["rope_parameters"]),
@@ -223,8 +229,8 @@ def test_an_impossible_config_of_another_family(settings, words, refused, gpt2_f
 
 NEEDED = {
     "qwen3": (
-        "vocab_size max_position_embeddings num_hidden_layers num_attention_heads num_key_value_heads "
-        "hidden_size head_dim intermediate_size model_type"
+        "vocab_size max_position_embeddings num_hidden_layers num_attention_heads "
+        "hidden_size intermediate_size model_type"
     ),
     "gpt2": "vocab_size n_positions n_layer n_head n_embd model_type",
 }

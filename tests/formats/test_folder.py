@@ -40,12 +40,21 @@ CONFIGS = {
     "both ways, modern": ("clearhead", preset("modern", **SIZES, causal=False)),
     "sinusoids": ("clearhead", preset("lecture", **SIZES, position="sinusoidal")),
     "no positions": ("clearhead", preset("lecture", **SIZES, position="none", tied=False)),
-    "rotary with LayerNorm": ("clearhead", preset("lecture", **SIZES, position="rotary", rotary_base=500.0)),
+    "rotary with LayerNorm": ("gpt_neox", preset("lecture", **SIZES, position="rotary", rotary_base=500.0)),
+    "parallel": ("gpt_neox", preset("gpt2", **SIZES, position="rotary", rotary_dim=2, parallel=True)),
     "grouped lecture": ("clearhead", preset("lecture", **SIZES, n_kv_head=2)),
     "some biases": ("clearhead", preset("lecture", **SIZES, qkv_bias=False)),
     "gated": ("clearhead", preset("gpt2", **SIZES, feedforward="geglu")),
     "wide heads": ("clearhead", preset("gpt2", **SIZES, d_head=6, norm_epsilon=1e-3)),
-    "modern without QK-norm": ("clearhead", preset("modern", **SIZES, qk_norm=False)),
+    "modern without QK-norm": ("llama", preset("modern", **SIZES, qk_norm=False)),
+    "local": ("mistral", preset("modern", **SIZES, qk_norm=False, window=3, local_blocks=[0, 1])),
+    "partly local": ("qwen3", preset("modern", **SIZES, window=3, local_blocks=[1])),
+    "biased": ("qwen2", preset("modern", **SIZES, qk_norm=False, qkv_bias=True)),
+    "normed after": ("clearhead", preset("modern", **SIZES, after_norm=True)),
+    "stretched": (
+        "llama",
+        preset("modern", **SIZES, qk_norm=False, rotary_stretch={"kind": "linear", "factor": 2.0}),
+    ),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,39 +11,44 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.model.config import Config
 
-Tensors = dict[str, Tensor]
+Tensors = Mapping[str, Tensor]
+Named = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Family:
-    """`write_*` turn ours into theirs, `read_*` theirs into ours. Our tensor names are `Transformer`'s."""
+    """`write_*` turn ours into theirs, `read_*` theirs into ours. Our tensor names are `Transformer`'s.
+
+    Some files leave out the `prefix` of their names.
+    """
 
     model_type: str
+    prefix: str
     holds: Callable[[Config], bool]
     write_config: Callable[[Config], dict[str, Any]]
     read_config: Callable[[dict[str, Any]], Config]
-    write_tensors: Callable[[Tensors, Config], Tensors]
-    read_tensors: Callable[[Tensors, Config], Tensors]
+    write_tensors: Callable[[Tensors, Config], Named]
+    read_tensors: Callable[[Tensors, Config], Named]
 
 
 def renaming(
     ends: dict[str, str], block: dict[str, str]
-) -> tuple[Callable[[Tensors, Config], Tensors], Callable[[Tensors, Config], Tensors]]:
+) -> tuple[Callable[[Tensors, Config], Named], Callable[[Tensors, Config], Named]]:
     """`write_tensors` and `read_tensors` of a family that only renames: ours to theirs, {i} the block."""
 
     def names(config: Config) -> dict[str, str]:
         inside = {
-            ours.format(i=i): theirs.format(i=i)
+            f"blocks.{i}.{ours}": theirs.format(i=i)
             for i in range(config.n_block)
             for ours, theirs in block.items()
         }
         return ends | inside
 
-    def write(tensors: Tensors, config: Config) -> Tensors:
+    def write(tensors: Tensors, config: Config) -> Named:
         theirs = names(config)
         return {theirs[name]: tensor for name, tensor in tensors.items()}
 
-    def read(tensors: Tensors, config: Config) -> Tensors:
+    def read(tensors: Tensors, config: Config) -> Named:
         ours = {theirs: ours for ours, theirs in names(config).items()}
         return {ours[name]: tensor for name, tensor in tensors.items()}
 
@@ -51,7 +56,7 @@ def renaming(
 
 
 def need(settings: dict[str, Any], name: str) -> Any:
-    if name not in settings:
+    if settings.get(name) is None:
         raise UserError(f"config.json lacks {name!r}")
     return settings[name]
 
@@ -60,3 +65,69 @@ def refuse_unless(settings: dict[str, Any], name: str, *usual: Any) -> None:
     """A setting that would change what is computed, in a way this family's file here does not compute."""
     if settings.get(name, usual[0]) not in usual:
         raise UserError(f"config.json has {name} = {settings[name]!r}, which is not supported")
+
+
+def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, Any]:
+    """Base and stretch of rotary positions, as newer files (`rope_parameters`) or older ones say them."""
+    rope: dict[str, Any] = {}
+    for name in ("rope_scaling", "rope_parameters"):
+        given = settings.get(name) or {}
+        if not isinstance(given, dict):
+            raise UserError(f"{name} = {given!r} in config.json: expected an object")
+        rope |= given
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    stretch = None
+    if kind == "linear":
+        stretch = {"kind": kind, "factor": need(rope, "factor")}
+    elif kind == "llama3":
+        stretch = {
+            "kind": kind,
+            "factor": need(rope, "factor"),
+            "slow": need(rope, "low_freq_factor"),
+            "fast": need(rope, "high_freq_factor"),
+            "context": need(rope, "original_max_position_embeddings"),
+        }
+    elif kind != "default":
+        raise UserError(f"config.json has rope_type {kind!r}: expected default, linear or llama3")
+    return {
+        "position": "rotary",
+        "rotary_base": rope.get("rope_theta") or settings.get("rope_theta") or base,
+        "rotary_stretch": stretch,
+    }
+
+
+def write_rotary(config: Config) -> dict[str, Any]:
+    """The same for the older readers and the newer."""
+    stretch, rope = config.rotary_stretch, {"rope_type": "default", "rope_theta": config.rotary_base}
+    if stretch is None:
+        return {"rope_theta": config.rotary_base, "rope_parameters": rope}
+    rope |= {"rope_type": stretch.kind, "factor": stretch.factor}
+    if stretch.kind == "llama3":
+        rope |= {
+            "low_freq_factor": stretch.slow,
+            "high_freq_factor": stretch.fast,
+            "original_max_position_embeddings": stretch.context,
+        }
+    return {"rope_theta": config.rotary_base, "rope_parameters": rope, "rope_scaling": rope}
+
+
+def read_local(settings: dict[str, Any], otherwise: Callable[[int], bool]) -> dict[str, Any]:
+    """Window and local blocks, from `layer_types` or else from a rule."""
+    n_block, kinds = need(settings, "num_hidden_layers"), settings.get("layer_types")
+    window = settings.get("sliding_window")
+    if not isinstance(n_block, int) or window is None:
+        return {}
+    if kinds is None:
+        blocks = [i for i in range(n_block) if otherwise(i)]
+    elif isinstance(kinds, list) and set(map(str, kinds)) <= {"sliding_attention", "full_attention"}:
+        blocks = [i for i, kind in enumerate(kinds) if kind == "sliding_attention"]
+    else:
+        raise UserError("config.json has layer_types other than sliding_attention and full_attention")
+    return {"window": window, "local_blocks": blocks} if blocks else {}
+
+
+def write_local(config: Config) -> dict[str, Any]:
+    kinds = [
+        "sliding_attention" if i in config.local_blocks else "full_attention" for i in range(config.n_block)
+    ]
+    return {"sliding_window": config.window or None, "layer_types": kinds}

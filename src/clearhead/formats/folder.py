@@ -13,21 +13,32 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, read_json, write_json, write_whole
-from clearhead.formats import gpt2, own, qwen3
-from clearhead.formats.family import Family, Tensors
+from clearhead.formats import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
+from clearhead.formats.family import Family, Named
+from clearhead.formats.network import own_tensors, read_network
+from clearhead.formats.shards import WEIGHTS, Shards, inside
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
 # In this order: the first that can hold a config gets it.
-FAMILIES = (gpt2.FAMILY, qwen3.FAMILY, own.FAMILY)
+FAMILIES = (
+    gpt2.FAMILY,
+    llama.FAMILY,
+    mistral.FAMILY,
+    qwen2.FAMILY,
+    qwen3.FAMILY,
+    gpt_neox.FAMILY,
+    gemma3.FAMILY,
+    own.FAMILY,
+)
 
-CONFIG, WEIGHTS, OURS = "config.json", "model.safetensors", "clearhead.json"
+CONFIG, OURS = "config.json", "clearhead.json"
 FILES = (CONFIG, WEIGHTS, OURS, "tokenizer.json", "tokenizer_config.json", "generation_config.json")
 FORMAT = 1
 
@@ -49,7 +60,7 @@ def save(folder: Path, saved: Saved) -> None:
         check_room(folder, config)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / CONFIG).unlink(missing_ok=True)
-        tensors = family.write_tensors(_tensors(network), config)
+        tensors = family.write_tensors(_on_cpu(network), config)
         write_whole(folder / WEIGHTS, lambda path: _write_tensors(path, tensors))
         saved.tokenizer.save(folder, model_max_length=config.n_context)
         ours = {
@@ -84,7 +95,7 @@ def read_label(folder: Path) -> Label:
         )
     if not (folder / CONFIG).exists():
         raise UserError(f"{folder} is no model: it has no {CONFIG}; name a folder that holds one")
-    settings = read_json(folder / CONFIG)
+    settings = read_json(inside(folder, CONFIG))
     kind = settings.get("model_type")
     family = next((family for family in FAMILIES if family.model_type == kind), None)
     if family is None:
@@ -104,8 +115,8 @@ def read_label(folder: Path) -> Label:
     return Label(family, config, ours["training"], ours["sha256"])
 
 
-def load(folder: Path) -> Saved:
-    """The model in a folder, in float32. Whatever is wrong with it is said in one line."""
+def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
+    """The model in a folder. Whatever is wrong with it is said in one line."""
     label = read_label(folder)
     config = label.config
     if label.sha256 is not None and label.sha256 != _sha256(folder / WEIGHTS):
@@ -113,7 +124,13 @@ def load(folder: Path) -> Saved:
             f"{folder / WEIGHTS} is not the file that was saved here: it was cut off or changed; "
             f"copy it again, or delete {OURS} if you changed it yourself"
         )
-    network = _read_network(folder / WEIGHTS, config, label.family)
+    shards = Shards(folder)
+    if shards.n_bytes < config.n_parameter:
+        raise UserError(
+            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_parameter} numbers "
+            f"that {CONFIG} speaks of; copy it again from where it came"
+        )
+    network = read_network(shards, config, label.family, dtype)
     tokenizer = Tokenizer.load(folder)
     if tokenizer.n_vocab > config.n_vocab:
         raise UserError(
@@ -158,14 +175,11 @@ def _existing(folder: Path) -> Path:
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
-def _tensors(network: Transformer) -> Tensors:
-    tensors = {name: tensor.detach().cpu() for name, tensor in network.state_dict().items()}
-    if network.config.tied:
-        del tensors["unembedding.weight"]
-    return tensors
+def _on_cpu(network: Transformer) -> Named:
+    return {name: tensor.cpu() for name, tensor in own_tensors(network).items()}
 
 
-def _write_tensors(path: Path, tensors: Tensors) -> None:
+def _write_tensors(path: Path, tensors: Named) -> None:
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
     try:
         save_file(contiguous, path, metadata={"format": "pt"})
@@ -174,56 +188,6 @@ def _write_tensors(path: Path, tensors: Tensors) -> None:
         with path.open("ab") as file:
             file.write(b"\0" * 2**20)
         raise OSError(None, str(error)) from None
-
-
-def _read_network(path: Path, config: Config, family: Family) -> Transformer:
-    try:
-        if path.stat().st_size < config.n_parameter:
-            raise UserError(
-                f"{path} has {path.stat().st_size} bytes, too few for the {config.n_parameter} numbers "
-                f"that {CONFIG} speaks of; copy it again from where it came"
-            )
-        with torch.device("meta"):
-            network = Transformer(config)
-        expected = family.write_tensors(_shapes(network), config)
-        with safe_open(path, framework="pt") as file:
-            _check_shapes(path, {name: file.get_slice(name).get_shape() for name in file.keys()}, expected)  # noqa: SIM118
-            tensors = {name: file.get_tensor(name).to(torch.float32) for name in expected}
-    except FileNotFoundError:
-        raise UserError(f"no such file: {path}; is {path.parent} a whole model?") from None
-    except SafetensorError as error:
-        raise UserError(f"{path} is damaged ({error}); copy it again from where it came") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
-            raise UserError(f"{path}: {name} has numbers that are not finite; the model is broken")
-    ours = {name: tensor.contiguous() for name, tensor in family.read_tensors(tensors, config).items()}
-    if config.tied:
-        ours["unembedding.weight"] = ours["embedding.weight"]
-    network.load_state_dict(ours, assign=True)
-    if config.tied:
-        network.unembedding.weight = network.embedding.weight
-    return network.eval()
-
-
-def _shapes(network: Transformer) -> Tensors:
-    """Tensors without data: names and shapes alone."""
-    tensors = dict(network.state_dict())
-    if network.config.tied:
-        del tensors["unembedding.weight"]
-    return tensors
-
-
-def _check_shapes(path: Path, found: dict[str, list[int]], expected: Tensors) -> None:
-    for name, tensor in expected.items():
-        if name not in found:
-            raise UserError(f"{path} lacks {name}; it does not belong to the {CONFIG} beside it")
-        if found[name] != list(tensor.shape):
-            raise UserError(
-                f"{path}: {name} is {'×'.join(map(str, found[name]))}, but {CONFIG} makes it "
-                f"{'×'.join(map(str, tensor.shape))}; they belong to different models"
-            )
 
 
 def _read_ours(path: Path) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from clearhead.errors import UserError
-from clearhead.formats.family import Family, Tensors, need, refuse_unless
+from clearhead.formats.family import Family, Named, Tensors, need, refuse_unless
 from clearhead.model.config import Config
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new"}
@@ -45,6 +45,11 @@ def holds(config: Config) -> bool:
         and config.feedforward_bias
         and config.n_kv_head == config.n_head
         and config.d_head * config.n_head == config.d_model
+        and config.d_k == config.d_head
+        and config.embedding_scale == 1
+        and not config.local_blocks
+        and not config.parallel
+        and not config.after_norm
     )
 
 
@@ -91,7 +96,7 @@ def read_config(settings: dict[str, Any]) -> Config:
     )
 
 
-def write_tensors(tensors: Tensors, config: Config) -> Tensors:
+def write_tensors(tensors: Tensors, config: Config) -> Named:
     theirs = {ENDS[name]: tensor for name, tensor in tensors.items() if name in ENDS}
     for i in range(config.n_block):
         ours, their = f"blocks.{i}.", f"transformer.h.{i}."
@@ -108,7 +113,7 @@ def write_tensors(tensors: Tensors, config: Config) -> Tensors:
     return theirs
 
 
-def read_tensors(tensors: Tensors, config: Config) -> Tensors:
+def read_tensors(tensors: Tensors, config: Config) -> Named:
     ours = {name: tensors[foreign] for name, foreign in ENDS.items() if foreign in tensors}
     for i in range(config.n_block):
         our, theirs = f"blocks.{i}.", f"transformer.h.{i}."
@@ -125,4 +130,4 @@ def read_tensors(tensors: Tensors, config: Config) -> Tensors:
     return ours
 
 
-FAMILY = Family("gpt2", holds, write_config, read_config, write_tensors, read_tensors)
+FAMILY = Family("gpt2", "transformer.", holds, write_config, read_config, write_tensors, read_tensors)

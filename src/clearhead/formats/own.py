@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clearhead.errors import UserError
-from clearhead.formats.family import Family, Tensors, need
+from clearhead.formats.family import Family, Named, Tensors, need
 from clearhead.model.config import Config
 
 
@@ -20,12 +20,12 @@ def read_config(settings: dict[str, Any]) -> Config:
     return Config.from_json(config)
 
 
-def same_tensors(tensors: Tensors, config: Config) -> Tensors:  # noqa: ARG001 (every family takes a config)
-    return tensors
+def same_tensors(tensors: Tensors, config: Config) -> Named:  # noqa: ARG001 (every family takes a config)
+    return dict(tensors)
 
 
 def holds(config: Config) -> bool:  # noqa: ARG001
     return True
 
 
-FAMILY = Family("clearhead", holds, write_config, read_config, same_tensors, same_tensors)
+FAMILY = Family("clearhead", "", holds, write_config, read_config, same_tensors, same_tensors)

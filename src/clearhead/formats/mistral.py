@@ -1,0 +1,32 @@
+"""Mistral: a Llama whose blocks may all see only so far back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clearhead.formats.family import Family, refuse_unless
+from clearhead.formats.llama import is_plain, read_shared, read_tensors, write_shared, write_tensors
+from clearhead.model.config import Config
+
+
+def holds(config: Config) -> bool:
+    everywhere = len(config.local_blocks) in (0, config.n_block)
+    biased = config.qk_norm or config.qkv_bias or config.output_bias or config.feedforward_bias
+    return is_plain(config) and everywhere and not biased
+
+
+def write_config(config: Config) -> dict[str, Any]:
+    return {
+        **write_shared(config, "MistralForCausalLM"),
+        "sliding_window": config.window if config.local_blocks else None,
+    }
+
+
+def read_config(settings: dict[str, Any]) -> Config:
+    refuse_unless(settings, "hidden_act", "silu")
+    shared, window = read_shared(settings), settings.get("sliding_window")
+    local = {} if window is None else {"window": window, "local_blocks": list(range(shared["n_block"]))}
+    return Config.from_json({**shared, **local})
+
+
+FAMILY = Family("mistral", "model.", holds, write_config, read_config, write_tensors, read_tensors)

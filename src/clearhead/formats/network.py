@@ -1,0 +1,90 @@
+"""A network from the tensors of a file of any kind: all names and shapes are checked before one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.formats.family import Family, Named
+from clearhead.model.config import Config
+from clearhead.model.transformer import Transformer
+
+
+class TensorSource(Protocol):
+    """Where tensors come from. `described` names it in messages."""
+
+    described: str
+
+    def shapes(self) -> Mapping[str, tuple[int, ...]]: ...
+
+    def read(self, name: str, dtype: torch.dtype) -> Tensor: ...
+
+
+class _Read(Mapping[str, Tensor]):
+    """A family's tensors, each read when it is asked for and not kept."""
+
+    def __init__(self, source: TensorSource, stored: dict[str, str], dtype: torch.dtype) -> None:
+        self.source, self.stored, self.dtype = source, stored, dtype
+
+    def __getitem__(self, name: str) -> Tensor:
+        tensor = self.source.read(self.stored[name], self.dtype)
+        low, high = tensor.aminmax() if tensor.numel() else (tensor.sum(), tensor.sum())
+        if not (low.isfinite() and high.isfinite()):
+            raise UserError(
+                f"{self.source.described}: {name} has numbers that are not finite; the model is broken"
+            )
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.stored)
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+
+def read_network(
+    source: TensorSource, config: Config, family: Family, dtype: torch.dtype = torch.float32
+) -> Transformer:
+    """One tensor after the other, so that memory holds the model and little more."""
+    with torch.device("meta"):
+        network = Transformer(config)
+    expected = family.write_tensors(own_tensors(network), config)
+    stored = _find(source, expected, family.prefix)
+    ours = family.read_tensors(_Read(source, stored, dtype), config)
+    for name in ours:
+        ours[name] = ours[name].contiguous()
+    if config.tied:
+        ours["unembedding.weight"] = ours["embedding.weight"]
+    network.load_state_dict(ours, assign=True)
+    if config.tied:
+        network.unembedding.weight = network.embedding.weight
+    return network.eval()
+
+
+def own_tensors(network: Transformer) -> Named:
+    """By our names; a tied unembedding is the embedding and not named again."""
+    tensors = {name: tensor.detach() for name, tensor in network.state_dict().items()}
+    if network.config.tied:
+        del tensors["unembedding.weight"]
+    return tensors
+
+
+def _find(source: TensorSource, expected: Named, prefix: str) -> dict[str, str]:
+    """Under which name each expected tensor is stored. One that is not, or has another shape, is refused."""
+    found, stored = source.shapes(), {}
+    for name, tensor in expected.items():
+        short = name.removeprefix(prefix)
+        stored[name] = short if name not in found and short in found else name
+        if stored[name] not in found:
+            raise UserError(f"{source.described} lacks {name}; it does not belong to the settings beside it")
+        shape = found[stored[name]]
+        if tuple(shape) != tuple(tensor.shape):
+            raise UserError(
+                f"{source.described}: {name} is {'×'.join(map(str, shape))}, but its settings make it "
+                f"{'×'.join(map(str, tensor.shape))}; they belong to different models"
+            )
+    return stored

@@ -1,0 +1,192 @@
+"""Every family as transformers makes it: opened here with its logits, and opened there again from here."""
+
+import json
+
+import pytest
+import torch
+import transformers
+
+import clearhead
+from clearhead.text.tokenizer import Tokenizer
+
+SIZES = {
+    "vocab_size": 257,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 64,
+    "bos_token_id": 256,
+    "eos_token_id": 256,
+    "pad_token_id": 256,
+}
+GROUPED = {**SIZES, "num_key_value_heads": 2}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 50_000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+GEMMA = {**GROUPED, "head_dim": 16, "query_pre_attn_scalar": 24, "sliding_window": 5}
+GPT2 = {"vocab_size": 257, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "eos_token_id": 256}
+
+CASES = {
+    "gpt2": ("GPT2", GPT2),
+    "gpt2, relu, untied": ("GPT2", {**GPT2, "activation_function": "relu", "tie_word_embeddings": False}),
+    "llama": ("Llama", GROUPED),
+    "llama, tied, biased": (
+        "Llama",
+        {**SIZES, "tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True},
+    ),
+    "llama 3": ("Llama", {**GROUPED, "head_dim": 16, "rope_parameters": LLAMA3}),
+    "llama, linear": (
+        "Llama",
+        {**GROUPED, "rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0}},
+    ),
+    "mistral": ("Mistral", {**GROUPED, "sliding_window": None, "head_dim": 16}),
+    "mistral, window": ("Mistral", {**GROUPED, "sliding_window": 6}),
+    "qwen2": ("Qwen2", GROUPED),
+    "qwen2, window": (
+        "Qwen2",
+        {**GROUPED, "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1},
+    ),
+    "qwen3": ("Qwen3", {**GROUPED, "head_dim": 16, "tie_word_embeddings": True}),
+    "neox": ("GPTNeoX", {**SIZES, "rotary_pct": 0.25, "hidden_dropout": 0.1}),
+    "neox, one after the other": (
+        "GPTNeoX",
+        {**SIZES, "use_parallel_residual": False, "attention_bias": False, "hidden_act": "gelu_new"},
+    ),
+    "gemma 3": (
+        "Gemma3",
+        {**GEMMA, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
+    ),
+    "gemma 3, stretched": (
+        "Gemma3",
+        {
+            **GEMMA,
+            "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+            "rope_parameters": {
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+                "full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+            },
+        },
+    ),
+}
+TEXT = "The chicken didn't cross the road"
+
+
+@pytest.fixture(params=CASES)
+def theirs(request):
+    name, settings = CASES[request.param]
+    torch.manual_seed(0)
+    suffix = "TextConfig" if name == "Gemma3" else "Config"
+    config = getattr(transformers, f"{name}{suffix}")(**settings)
+    model = getattr(transformers, f"{name}{'LMHeadModel' if name == 'GPT2' else 'ForCausalLM'}")(
+        config
+    ).eval()
+    for parameter in model.parameters():  # a bias or gain that is mixed up must show
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+@pytest.fixture
+def folder(theirs, tmp_path):
+    theirs.save_pretrained(tmp_path / "theirs")
+    Tokenizer.train("byte", []).save(tmp_path / "theirs", 64)
+    return tmp_path / "theirs"
+
+
+@torch.no_grad()
+def test_the_same_logits_and_words_and_back_again(theirs, folder, tmp_path):
+    model = clearhead.load(folder, device="cpu")
+    ids = torch.tensor([model.tokenizer.encode(TEXT)])
+    expected = theirs(ids).logits[0]
+    assert torch.allclose(model.logits(TEXT), expected, rtol=0, atol=1e-4)
+
+    trace = model.inspect(TEXT)
+    assert trace.verify() <= 1e-5
+    found = trace.attribute(65)
+    assert abs(found.total - trace.logits[-1, 65].item()) <= 1e-5 * found.values.abs().sum().item()
+    why = trace.block[2 if model.config.n_block > 2 else 1].head[1].why(20, 17)
+    score = trace.read(f"block.{model.config.n_block - 1}.head.1.scores", rows=20, columns=17)
+    assert abs(why.total - score.item()) <= 1e-5 * why.values.abs().sum().item()
+
+    mask = torch.ones_like(ids)
+    written = theirs.generate(ids, attention_mask=mask, max_new_tokens=25, do_sample=False)[0, ids.shape[1] :]
+    ours = []
+    for _ in range(25):
+        ours.append(
+            int(
+                model.network(torch.cat((ids[0], torch.tensor(ours, dtype=torch.long)))[None])[0, -1].argmax()
+            )
+        )
+        if ours[-1] == 256:
+            break
+    assert ours == written.tolist()
+    assert model.generate(TEXT, tokens=25, temperature=0) == model.tokenizer.decode(written.tolist())
+
+    model.save(tmp_path / "ours")
+    again = clearhead.load(tmp_path / "ours", device="cpu")
+    assert again.config == model.config
+    for (name, one), other in zip(model.network.named_parameters(), again.network.parameters(), strict=True):
+        assert torch.equal(one, other), name
+    there = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours")
+    assert torch.allclose(there(ids).logits[0], expected, rtol=0, atol=1e-4)
+
+
+@torch.no_grad()
+def test_every_head_looks_where_theirs_looks(theirs, folder):
+    model = clearhead.load(folder, device="cpu")
+    theirs.set_attn_implementation("eager")
+    weights = theirs(torch.tensor([model.tokenizer.encode(TEXT)]), output_attentions=True).attentions
+    trace = model.inspect(TEXT)
+    for i, expected in enumerate(weights):
+        assert torch.allclose(trace.weights(i), expected[0], atol=1e-5)
+
+
+@torch.no_grad()
+def test_in_shards_and_in_half_precision(theirs, folder, tmp_path):
+    theirs.save_pretrained(tmp_path / "shards", max_shard_size="20KB")
+    Tokenizer.train("byte", []).save(tmp_path / "shards", 64)
+    assert len(list((tmp_path / "shards").glob("*.safetensors"))) > 1
+    model = clearhead.load(tmp_path / "shards", device="cpu")
+    assert torch.equal(model.logits(TEXT), clearhead.load(folder, device="cpu").logits(TEXT))
+    half = clearhead.load(folder, device="cpu", dtype="bfloat16")
+    assert half.network.embedding.weight.dtype == torch.bfloat16
+
+
+def test_names_without_their_prefix(tmp_path):
+    """As the oldest files of the hub have them."""
+    from safetensors.torch import load_file, save_file
+
+    torch.manual_seed(0)
+    theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2)).eval()
+    theirs.save_pretrained(tmp_path)
+    Tokenizer.train("byte", []).save(tmp_path, 64)
+    whole = clearhead.load(tmp_path, device="cpu").logits(TEXT)
+    tensors = load_file(tmp_path / "model.safetensors")
+    save_file(
+        {name.removeprefix("transformer."): t for name, t in tensors.items()}, tmp_path / "model.safetensors"
+    )
+    assert torch.equal(clearhead.load(tmp_path, device="cpu").logits(TEXT), whole)
+
+
+def test_older_names_of_settings(tmp_path):
+    """As files before transformers 5 have them: rope_theta, rope_local_base_freq, no layer_types."""
+    torch.manual_seed(0)
+    settings = {**GEMMA, "num_hidden_layers": 7}
+    theirs = transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(**settings)).eval()
+    theirs.save_pretrained(tmp_path)
+    Tokenizer.train("byte", []).save(tmp_path, 64)
+    config = json.loads((tmp_path / "config.json").read_text())
+    for name in ("rope_parameters", "layer_types", "_sliding_window_pattern"):
+        config.pop(name, None)
+    config |= {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "sliding_window_pattern": 6}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    model = clearhead.load(tmp_path, device="cpu")
+    assert model.config.local_blocks == (0, 1, 2, 3, 4, 6)
+    with torch.no_grad():
+        expected = theirs(torch.tensor([model.tokenizer.encode(TEXT)])).logits[0]
+    assert torch.allclose(model.logits(TEXT), expected, rtol=0, atol=1e-4)
