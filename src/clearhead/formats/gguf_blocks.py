@@ -1,8 +1,8 @@
 """Quantised blocks to numbers: n blocks of bytes in, n × block-size float32 out.
 
-A kind packs a block of 32 or 256 numbers as small integers with a shared scale. The commonest kinds are written
-out here with torch, several times as fast as gguf's numpy; a test holds them equal to it, bit for bit.
-All others go through gguf.
+A kind packs a block of 32 or 256 numbers as small integers with a shared scale. The commonest kinds are
+written out here with torch, several times as fast as gguf's numpy; a test holds them equal to it, bit for
+bit. All others go through gguf.
 """
 
 from __future__ import annotations

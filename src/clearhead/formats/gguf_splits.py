@@ -1,7 +1,7 @@
-"""How byte-level tokenizers cut a text before merging, by the name a GGUF file gives it (`tokenizer.ggml.pre`).
+"""How byte-level tokenizers cut a text before merging, by the name GGUF has for it (`tokenizer.ggml.pre`).
 
-A GGUF file holds vocabulary and merges but only a name for the rest. What each name stands for is taken from the
-tokenizer.json of the models that go by it; where that normalises the text first, so does this.
+A GGUF file holds vocabulary and merges but only a name for the rest. What each name stands for is taken from
+the tokenizer.json of the models that go by it; where that normalises the text first, so does this.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import tokenizers
 from tokenizers import normalizers, pre_tokenizers
 
-# Contractions; words with a leading mark; digits; marks; line ends; spaces, the last left to the word that follows.
+# Contractions; words with a leading mark; digits; marks; line ends; spaces, the last left to the next word.
 _WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?{word}+|\p{{N}}{digits}"
     r"| ?[^\s{letter}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -48,11 +48,11 @@ class Split:
             add_prefix_space=False, trim_offsets=False, use_regex=self.regex is None
         )
         if self.regex is not None:
-            first = pre_tokenizers.Split(tokenizers.Regex(self.regex), behavior="isolated")
-            inner.pre_tokenizer = pre_tokenizers.Sequence([first, read_bytes])
+            words = pre_tokenizers.Split(tokenizers.Regex(self.regex), behavior="isolated")
+            inner.pre_tokenizer = pre_tokenizers.Sequence([words, read_bytes])
         elif self.digits:
-            first = pre_tokenizers.Digits(individual_digits=True)
-            inner.pre_tokenizer = pre_tokenizers.Sequence([first, read_bytes])
+            digits = pre_tokenizers.Digits(individual_digits=True)
+            inner.pre_tokenizer = pre_tokenizers.Sequence([digits, read_bytes])
         else:
             inner.pre_tokenizer = read_bytes
 
@@ -89,6 +89,6 @@ SPLITS = {
     "megrez": _QWEN,
     "qwen35": Split(_QWEN_35, nfc=True),
     "gpt-4o": Split(_GPT_4O),
-    "llama4": Split(_GPT_4O, whole_words=True, begins=True),
+    "llama4": Split(_GPT_4O),
     "tekken": Split(_TEKKEN, whole_words=True, begins=True),
 }
