@@ -88,6 +88,11 @@ class Tokenizer:
         write_text(Path(folder) / "tokenizer.json", self._inner.to_str(pretty=True))
         write_json(Path(folder) / "tokenizer_config.json", config)
 
+    @property
+    def config(self) -> dict[str, object]:
+        """What tokenizer_config.json holds, but for the longest text: special tokens, a chat template."""
+        return dict(self._config)
+
     def to_json(self) -> str:
         """What tokenizer.json holds, on one line."""
         return str(self._inner.to_str())

@@ -1,0 +1,170 @@
+"""An open GGUF file: its metadata, and its tensors, unpacked when they are asked for."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import weakref
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.formats.gguf_blocks import KINDS, PLAIN, unpack
+from clearhead.formats.gguf_header import LARGEST_HEADER, Header, TensorInfo, shown
+
+__all__ = ["GGUFFile", "TensorInfo"]
+
+CHUNK = 2**20  # numbers unpacked at a time, a few MB with all that is made on the way
+
+
+class GGUFFile:
+    """An open GGUF file: its metadata, and its tensors, which are read when asked for."""
+
+    def __init__(
+        self, path: Path, file: IO[bytes], metadata: dict[str, Any], tensors: dict[str, TensorInfo]
+    ) -> None:
+        self.path = path
+        self.metadata = metadata
+        self.tensors = tensors
+        self._file = file
+        self._lock = threading.Lock()
+        self._close = weakref.finalize(self, file.close)
+
+    @classmethod
+    def open(cls, path: Path) -> GGUFFile:
+        """Read the header. Whatever is wrong with the file is said in one line."""
+        path = Path(path)
+        try:
+            file = _open_regular(path)
+            try:
+                size = os.fstat(file.fileno()).st_size
+                header = _read_all(file, min(size, LARGEST_HEADER))
+                metadata, tensors = Header(path, header, size).read()
+            except BaseException:
+                file.close()
+                raise
+        except FileNotFoundError:
+            raise UserError(f"no such file: {path}; name a GGUF file") from None
+        except OSError as error:
+            raise UserError(f"{path} cannot be read: {error.strerror}; name a GGUF file") from None
+        return cls(path, file, metadata, tensors)
+
+    def __enter__(self) -> GGUFFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._close()
+
+    def read(self, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
+        """A tensor's numbers, unpacked chunk by chunk: little more memory is needed than the result's."""
+        info = self.tensors.get(name)
+        if info is None:
+            raise UserError(f"{self.path} has no tensor {shown(name)}; is it a model of the right kind?")
+        if PLAIN.get(info.kind) is dtype:
+            return self._read_plain(info, dtype)
+        return self._read_packed(info, dtype)
+
+    def _read_plain(self, info: TensorInfo, dtype: torch.dtype) -> Tensor:
+        """Straight from the disk to where it stays."""
+        tensor = torch.empty(info.shape, dtype=dtype)
+        flat = tensor.view(-1)
+        self._fill(info, 0, flat.view(torch.uint8))
+        for start in range(0, flat.numel(), CHUNK):
+            self._check_numbers(info, flat[start : start + CHUNK], dtype)
+        return tensor
+
+    def _read_packed(self, info: TensorInfo, dtype: torch.dtype) -> Tensor:
+        tensor = torch.empty(info.shape, dtype=dtype)
+        n_block, block_bytes = _BLOCK[info.kind]
+        flat = tensor.view(-1, n_block)
+        step = max(1, CHUNK // n_block)
+        packed = torch.empty((min(step, len(flat)), block_bytes), dtype=torch.uint8)
+        unpacked = torch.empty((len(packed), n_block), dtype=torch.float32)
+        for start in range(0, len(flat), step):
+            result = flat[start : start + step]
+            blocks = packed[: len(result)]
+            self._fill(info, start * block_bytes, blocks)
+            numbers = result if dtype is torch.float32 else unpacked[: len(result)]
+            try:
+                unpack(blocks, info.kind, numbers)
+            except NotImplementedError:
+                self._refuse_kind(info)
+            self._check_numbers(info, numbers, dtype)
+            if numbers is not result:
+                result.copy_(numbers)
+        return tensor
+
+    def _fill(self, info: TensorInfo, start: int, into: Tensor) -> None:
+        """Read from byte `start` of the tensor as many bytes as `into` holds."""
+        view = memoryview(into.numpy().data).cast("B")
+        try:
+            with self._lock:
+                self._file.seek(info.offset + start)
+                while view and (n := self._file.readinto(view)):  # type: ignore[attr-defined]
+                    view = view[n:]
+        except OSError as error:
+            raise UserError(
+                f"{self.path} cannot be read: {error.strerror}; copy it again from where it came"
+            ) from None
+        if view:
+            raise UserError(
+                f"{self.path} ends {len(view)} bytes too early in tensor {shown(info.name)}: "
+                "it was cut while it was open; copy it again"
+            )
+
+    def _check_numbers(self, info: TensorInfo, numbers: Tensor, dtype: torch.dtype) -> None:
+        lowest, highest = (float(number) for number in torch.aminmax(numbers))
+        largest = torch.finfo(dtype).max
+        if not (-largest <= lowest and highest <= largest):  # false for NaN too
+            kind = str(dtype).removeprefix("torch.")
+            raise UserError(
+                f"{self.path}: tensor {shown(info.name)} has numbers from {lowest:g} to {highest:g}, "
+                f"expected finite ones that {kind} can hold; the model is broken, copy it again"
+            )
+
+    def _refuse_kind(self, info: TensorInfo) -> NoReturn:
+        raise UserError(
+            f"{self.path}: tensor {shown(info.name)} is of kind {info.kind}, which cannot be read here; "
+            "take a file of another kind, such as Q8_0 or Q4_K"
+        ) from None
+
+
+_BLOCK = {name: (n_block, block_bytes) for name, n_block, block_bytes in KINDS.values()}
+
+
+def _open_regular(path: Path) -> IO[bytes]:
+    """Open a file that is no pipe, device or folder, without waiting for a writer at a pipe's other end."""
+    try:
+        mode = path.stat().st_mode
+    except ValueError:  # a NUL in the name
+        raise UserError(f"no such file: {path!r}; name a GGUF file") from None
+    _refuse_irregular(path, mode)
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = open(os.open(path, flags), "rb", buffering=0)  # noqa: PTH123, SIM115 (a handle, kept open)
+    try:
+        _refuse_irregular(path, os.fstat(file.fileno()).st_mode)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _refuse_irregular(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe or device"
+        raise UserError(f"{path} is {what}, expected a GGUF file; name the file itself")
+
+
+def _read_all(file: IO[bytes], n: int) -> bytes:
+    pieces = []
+    while n > 0 and (piece := file.read(n)):
+        pieces.append(piece)
+        n -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

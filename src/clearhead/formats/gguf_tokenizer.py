@@ -1,0 +1,380 @@
+"""A tokenizer as GGUF metadata, there and back: same text, same ids.
+
+Two kinds: "gpt2", byte-level BPE with its merges listed; and "llama", SentencePiece BPE, whose merges follow
+from the pieces' scores. Both have a vocabulary with a type for each token.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, NoReturn
+
+import numpy as np
+import tokenizers
+from tokenizers import AddedToken, decoders, models, normalizers
+
+from clearhead.errors import UserError
+from clearhead.formats.gguf_splits import SPLITS
+from clearhead.text.tokenizer import MOST_VOCAB, Tokenizer
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+KINDS = ("gpt2", "llama")
+
+# In tokenizer_config.json, and in GGUF after "tokenizer.ggml.".
+ROLES = {
+    "bos_token": "bos_token_id",
+    "eos_token": "eos_token_id",
+    "unk_token": "unknown_token_id",
+    "pad_token": "padding_token_id",
+}
+# What a file of kind "llama" means that says nothing of them.
+LLAMA_ROLES = {"unknown_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+
+SPACE = "▁"
+# Bounds, so that a file cannot keep us busy: 256,000 published pieces have some 1.7 million characters.
+MOST_ADDED = 2**15
+LONGEST_PIECE = 256
+MOST_CHARACTERS = 2**22
+
+Merges = list[tuple[str, str]]
+
+
+def read_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
+    """The tokenizer that a GGUF file's metadata describes."""
+    kind = metadata.get("tokenizer.ggml.model")
+    if kind not in KINDS:
+        _refuse("model", f"is {kind!r}, expected one of {', '.join(KINDS)}")
+    tokens = _read_tokens(metadata)
+    types = _read_numbers(metadata, "token_type", len(tokens), np.int64, NORMAL)
+    while tokens and types[len(tokens) - 1] == UNUSED and tokens[-1] == _filler(len(tokens) - 1):
+        tokens.pop()
+    types = types[: len(tokens)]
+    roles = _read_roles(metadata, kind, tokens)
+    begins = metadata.get("tokenizer.ggml.add_bos_token")
+    try:
+        if kind == "gpt2":
+            inner, usual = _build_bytes(metadata, tokens, types)
+        else:
+            inner, usual = _build_pieces(metadata, tokens, types, roles.get("unk_token"))
+    except UserError:
+        raise
+    except Exception as error:  # the library raises nothing narrower
+        _refuse("tokens", f"make no tokenizer ({' '.join(str(error).split())[:200]})")
+    if inner.get_vocab(with_added_tokens=True) != {token: i for i, token in enumerate(tokens)}:
+        _refuse("tokens", "change their ids when put together, expected special tokens that are not empty")
+    config: dict[str, object] = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **roles,
+        "add_bos_token": begins if isinstance(begins, bool) else usual,
+        "clean_up_tokenization_spaces": False,
+    }
+    template = metadata.get("tokenizer.chat_template")
+    if isinstance(template, str):
+        config["chat_template"] = template
+    return Tokenizer(inner, config)
+
+
+def write_tokenizer(tokenizer: Tokenizer, n_vocab: int) -> dict[str, Any]:
+    """The metadata for a model of `n_vocab` tokens; ids the tokenizer does not use get a name of theirs."""
+    if tokenizer.n_vocab > n_vocab:
+        raise UserError(
+            f"the tokenizer has {tokenizer.n_vocab} tokens, the model only {n_vocab}; "
+            "they belong to different models"
+        )
+    document = json.loads(tokenizer.to_json())
+    model, added = document["model"], document["added_tokens"]
+    if tokenizer.kind == "char":
+        _cannot_write("it takes a character at a time, for which GGUF has no kind")
+    if model["type"] != "BPE" or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
+        _cannot_write(f"its kind is {model['type']}, expected byte-level or SentencePiece BPE")
+    for token in added:
+        if not token["special"] and (token["single_word"] or token["lstrip"] or token["rstrip"]):
+            _cannot_write(f"its token {token['content']!r} takes the spaces around it, which GGUF cannot say")
+    vocabulary = {**model["vocab"], **{token["content"]: token["id"] for token in added}}
+    tokens = [_filler(i) for i in range(n_vocab)]
+    types = [UNUSED] * n_vocab
+    for token, i in vocabulary.items():
+        tokens[i], types[i] = token, NORMAL
+    for token in added:
+        types[token["id"]] = CONTROL if token["special"] else USER_DEFINED
+    merges = [(left, right) for left, right in model["merges"]]
+    if (document["decoder"] or {}).get("type") == "ByteLevel":
+        metadata = _write_bytes(document, merges)
+    else:
+        metadata = _write_pieces(document, tokens, types, merges)
+    return {
+        **metadata,
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": types,
+        **_write_config(tokenizer, vocabulary),
+    }
+
+
+def _write_config(tokenizer: Tokenizer, vocabulary: dict[str, int]) -> dict[str, Any]:
+    config = tokenizer.config
+    metadata: dict[str, Any] = {}
+    for role, key in ROLES.items():
+        token = config.get(role)
+        token = token.get("content") if isinstance(token, dict) else token
+        if isinstance(token, str) and token in vocabulary:
+            metadata[f"tokenizer.ggml.{key}"] = vocabulary[token]
+    begins = config.get("add_bos_token")
+    if not isinstance(begins, bool):
+        # A file of another's may say so by what it puts before a text.
+        first = tokenizers.Tokenizer.from_str(tokenizer.to_json()).encode("").ids[:1]
+        begins = first == [metadata.get("tokenizer.ggml.bos_token_id")]
+    metadata["tokenizer.ggml.add_bos_token"] = begins
+    if isinstance(config.get("chat_template"), str):
+        metadata["tokenizer.chat_template"] = config["chat_template"]
+    return metadata
+
+
+def _read_tokens(metadata: dict[str, Any]) -> list[str]:
+    tokens = metadata.get("tokenizer.ggml.tokens")
+    if not isinstance(tokens, list) or not tokens or not all(isinstance(token, str) for token in tokens):
+        _refuse("tokens", "is missing or no array of strings")
+    if len(tokens) > MOST_VOCAB:
+        _refuse("tokens", f"has {len(tokens)} tokens, expected at most {MOST_VOCAB}")
+    places: dict[str, int] = {}
+    for i, token in enumerate(tokens):
+        if (first := places.setdefault(token, i)) != i:
+            _refuse("tokens", f"has {_shown(token)} twice, as {first} and as {i}, expected each token once")
+    return list(tokens)
+
+
+def _read_numbers(
+    metadata: dict[str, Any], name: str, n: int, dtype: Any, default: int | None
+) -> np.ndarray[Any, Any]:
+    """One number a token."""
+    values = metadata.get(f"tokenizer.ggml.{name}")
+    if values is None and default is not None:
+        return np.full(n, default, dtype)
+    array = np.asarray(values)
+    if array.shape != (n,) or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+        _refuse(name, f"is missing or not one number for each of the {n} tokens")
+    return array.astype(dtype)
+
+
+def _read_roles(metadata: dict[str, Any], kind: str, tokens: Sequence[str]) -> dict[str, str]:
+    roles = {}
+    for role, key in ROLES.items():
+        i = metadata.get(f"tokenizer.ggml.{key}")
+        if i is None and kind == "llama":
+            i = LLAMA_ROLES.get(key)
+        if i is None:
+            continue
+        if type(i) is not int or not 0 <= i < len(tokens):
+            _refuse(key, f"is {_shown(i)}, expected a token's number, less than {len(tokens)}")
+        roles[role] = tokens[i]
+    if "eos_token" not in roles:
+        _refuse("eos_token_id", "is missing, expected the token that ends a document")
+    return roles
+
+
+def _build_bytes(
+    metadata: dict[str, Any], tokens: Sequence[str], types: np.ndarray[Any, Any]
+) -> tuple[tokenizers.Tokenizer, bool]:
+    name = metadata.get("tokenizer.ggml.pre", "default")
+    if not isinstance(name, str) or name not in SPLITS:
+        _refuse("pre", f"is {_shown(name)}, a split that is not known; expected one of {', '.join(SPLITS)}")
+    split = SPLITS[name]
+    merges = _read_merges(metadata, "merges")
+    added = _added(tokens, types, (CONTROL, USER_DEFINED))
+    model = models.BPE(vocab=_model_vocabulary(tokens, types), merges=merges, ignore_merges=split.whole_words)
+    inner = tokenizers.Tokenizer(model)
+    split.apply(inner)
+    if not merges and name == "gpt-2":
+        inner.pre_tokenizer.use_regex = False  # where nothing is merged, cutting changes nothing
+    inner.decoder = decoders.ByteLevel()
+    inner.add_tokens(added)
+    return inner, split.begins
+
+
+def _build_pieces(
+    metadata: dict[str, Any], tokens: Sequence[str], types: np.ndarray[Any, Any], unknown: str | None
+) -> tuple[tokenizers.Tokenizer, bool]:
+    prefix = metadata.get("tokenizer.ggml.add_space_prefix", True)
+    if "tokenizer.ggml.merges" in metadata:
+        merges = _read_merges(metadata, "merges")
+    else:
+        scores = _read_numbers(metadata, "scores", len(tokens), np.float64, None)
+        merges = derive_merges(tokens, types.tolist(), scores.tolist())
+    added = _added(tokens, types, (UNKNOWN, CONTROL, USER_DEFINED))
+    model = models.BPE(
+        vocab=_model_vocabulary(tokens, types),
+        merges=merges,
+        unk_token=unknown,
+        fuse_unk=True,
+        byte_fallback=True,
+    )
+    inner = tokenizers.Tokenizer(model)
+    replace = normalizers.Replace(" ", SPACE)
+    back = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+    if prefix:
+        inner.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), replace])
+        inner.decoder = decoders.Sequence([*back, decoders.Strip(" ", 1, 0)])
+    else:
+        inner.normalizer = replace
+        inner.decoder = decoders.Sequence(back)
+    inner.add_tokens(added)
+    return inner, True
+
+
+def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[float]) -> Merges:
+    """Every way to put a piece together from two: the best-scored piece first, then the longest left part.
+
+    SentencePiece merges whichever neighbours make the best-scored piece; a list in this order does the same.
+    """
+    pieces = {
+        token: i
+        for i, token in enumerate(tokens)
+        if types[i] in (NORMAL, USER_DEFINED) and len(token) <= LONGEST_PIECE
+    }
+    if (total := sum(map(len, pieces))) > MOST_CHARACTERS:
+        _refuse("tokens", f"has {total} characters, expected at most {MOST_CHARACTERS}")
+    found = []
+    for token, i in pieces.items():
+        parts = [(token[:cut], token[cut:]) for cut in range(1, len(token))]
+        ways = [(left, right) for left, right in parts if left in pieces and right in pieces]
+        found += [(scores[i], way) for way in sorted(ways, key=lambda way: (pieces[way[0]], pieces[way[1]]))]
+    found.sort(key=lambda item: (item[0], len(item[1][0]), len(item[1][1])), reverse=True)
+    return [way for _, way in found]
+
+
+def _read_merges(metadata: dict[str, Any], name: str) -> Merges:
+    merges = metadata.get(f"tokenizer.ggml.{name}", [])
+    if isinstance(merges, np.ndarray) and not len(merges):
+        return []  # an empty array of no kind in particular
+    if not isinstance(merges, list) or not all(isinstance(merge, str) for merge in merges):
+        _refuse(name, "is no array of strings")
+    pairs = [merge.split(" ") for merge in merges]
+    for i, pair in enumerate(pairs):
+        if len(pair) != 2 or not pair[0] or not pair[1]:
+            _refuse(name, f"has {_shown(merges[i])} at {i}, expected two tokens with a space between")
+    return [(left, right) for left, right in pairs]
+
+
+def _model_vocabulary(tokens: Sequence[str], types: np.ndarray[Any, Any]) -> dict[str, int]:
+    """All but the special tokens at the end, which get their ids when they are added."""
+    n = len(tokens)
+    while n and types[n - 1] in (CONTROL, USER_DEFINED):
+        n -= 1
+    return {token: i for i, token in enumerate(tokens[:n])}
+
+
+def _added(tokens: Sequence[str], types: np.ndarray[Any, Any], which: Sequence[int]) -> list[AddedToken]:
+    places = np.flatnonzero(np.isin(types, which))
+    if len(places) > MOST_ADDED:
+        _refuse("token_type", f"makes {len(places)} tokens special, expected at most {MOST_ADDED}")
+    return [
+        AddedToken(tokens[i], special=bool(types[i] != USER_DEFINED), normalized=False)
+        for i in places.tolist()
+    ]
+
+
+def _write_bytes(document: dict[str, Any], merges: Merges) -> dict[str, Any]:
+    model = document["model"]
+    if model["byte_fallback"] or model["fuse_unk"]:
+        _cannot_write("it mixes byte-level tokens with byte fallback")
+    name = next((name for name in SPLITS if _cuts_alike(document, name)), None)
+    if name is None:
+        _cannot_write(f"how it cuts a text is not among those known: {', '.join(SPLITS)}")
+    return {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": name,
+        "tokenizer.ggml.merges": [f"{left} {right}" for left, right in merges],
+    }
+
+
+def _cuts_alike(document: dict[str, Any], name: str) -> bool:
+    """Whether this tokenizer cuts a text as the split of this name does."""
+    split, model = SPLITS[name], document["model"]
+    inner = tokenizers.Tokenizer(models.BPE())
+    split.apply(inner)
+    ours, theirs = _cut(document), _cut(json.loads(inner.to_str()))
+    if not model["merges"]:  # then it does not matter where a text is cut
+        ours, theirs = ours[:1], theirs[:1]
+    return ours == theirs and split.whole_words == model["ignore_merges"]
+
+
+def _cut(document: dict[str, Any]) -> tuple[Any, ...]:
+    """Normalizer and pre-tokenizer, without what changes offsets alone."""
+
+    def plain(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: plain(value) for key, value in part.items() if key != "trim_offsets"}
+        return [plain(one) for one in part] if isinstance(part, list) else part
+
+    return plain(document["normalizer"]), plain(document["pre_tokenizer"])
+
+
+def _write_pieces(
+    document: dict[str, Any], tokens: Sequence[str], types: list[int], merges: Merges
+) -> dict[str, Any]:
+    """Types gain bytes and the unknown token here."""
+    model = document["model"]
+    if not model["byte_fallback"]:
+        _cannot_write("it is neither byte-level nor does it fall back to bytes")
+    prefix = _prefix(document)
+    unknown = model["unk_token"]
+    for i, token in enumerate(tokens):
+        if token == unknown:
+            types[i] = UNKNOWN
+        elif types[i] == NORMAL and re.fullmatch(r"<0x[0-9A-F]{2}>", token):
+            types[i] = BYTE
+    pieces = {token for token, kind in zip(tokens, types, strict=True) if kind in (NORMAL, USER_DEFINED)}
+    merges = [way for way in merges if pieces.issuperset((*way, "".join(way)))]
+    groups = [piece for piece, _ in groupby(left + right for left, right in merges)]
+    ranks = {piece: rank for rank, piece in enumerate(groups)}
+    # Single characters come after all that is merged; what is no piece is never scored.
+    scores = [
+        float(-ranks.get(token, len(ranks) + i)) if token in pieces else 0.0 for i, token in enumerate(tokens)
+    ]
+    if len(ranks) < len(groups) or set(merges) != set(derive_merges(tokens, types, scores)):
+        _cannot_write("its merges do not follow from a score for each piece")
+    return {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.pre": "default",
+        "tokenizer.ggml.scores": scores,
+        "tokenizer.ggml.add_space_prefix": prefix,
+    }
+
+
+def _prefix(document: dict[str, Any]) -> bool:
+    """Whether a space is put before a text; a tokenizer that does anything else to it is refused."""
+    replace = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
+    prepend = {"type": "Prepend", "prepend": SPACE}
+    metaspace = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "never", "split": False}
+    normalizer, before = _cut(document)
+    # Gemma's file cuts at spaces, of which there are none left.
+    idle = before is None or (before["type"] == "Split" and before["pattern"] == {"String": " "})
+    if normalizer == {"type": "Sequence", "normalizers": [prepend, replace]} and idle:
+        return True
+    if (normalizer == replace and idle) or (normalizer is None and before == metaspace):
+        return False
+    return _cannot_write("what it does to spaces is not what SentencePiece does")
+
+
+def _filler(i: int) -> str:
+    """What an id is called that no text has."""
+    return f"[PAD{i}]"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _refuse(name: str, found: str) -> NoReturn:
+    raise UserError(
+        f"the GGUF file's tokenizer.ggml.{name} {found}; convert the model again, or take another"
+    )
+
+
+def _cannot_write(reason: str) -> NoReturn:
+    raise UserError(
+        f"this tokenizer cannot be written to a GGUF file: {reason}; use a byte or bpe tokenizer"
+    ) from None
