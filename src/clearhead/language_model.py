@@ -15,6 +15,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
+from clearhead.formats.saved import Saved
 from clearhead.generate.continuation import Reader, Reads, continuations
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.writing import write
@@ -81,7 +82,7 @@ class LanguageModel:
         """Into a folder that `load` and transformers open. Refuses one that holds a model, unless told."""
         if not overwrite:
             model_folder.check_free(Path(folder))
-        saved = model_folder.Saved(self.network, self.tokenizer, self.training)
+        saved = Saved(self.network, self.tokenizer, self.training)
         model_folder.save(Path(folder), saved)
 
     @torch.inference_mode()

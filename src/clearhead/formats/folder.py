@@ -21,6 +21,7 @@ from clearhead.files import disk_errors, read_json, write_json, write_whole
 from clearhead.formats import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
 from clearhead.formats.family import Family, Named
 from clearhead.formats.network import own_tensors, read_network
+from clearhead.formats.saved import Saved
 from clearhead.formats.shards import WEIGHTS, Shards, inside
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
@@ -41,15 +42,6 @@ FAMILIES = (
 CONFIG, OURS = "config.json", "clearhead.json"
 FILES = (CONFIG, WEIGHTS, OURS, "tokenizer.json", "tokenizer_config.json", "generation_config.json")
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What a folder holds."""
-
-    network: Transformer
-    tokenizer: Tokenizer
-    training: dict[str, Any] | None  # how it was trained, if we trained it
 
 
 def save(folder: Path, saved: Saved) -> None:

@@ -1,0 +1,239 @@
+"""Families as llama.cpp knows them: its names, and where it lays tensors out otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gguf
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.formats import gemma3, gpt2, gpt_neox, llama, qwen2, qwen3
+from clearhead.formats.family import Family
+from clearhead.model.config import Config, Stretch
+from clearhead.model.position import stretched
+
+FREQUENCIES = "rope_freqs.weight"
+GEMMA_PATTERN = 6  # every sixth block sees everything
+GEMMA_27B_BLOCKS = 62  # by which llama.cpp tells the one Gemma that divides its scores otherwise
+
+# GGUF's settings (after the architecture's name) and the folder's.
+LLAMA = {
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "rope.freq_base": "rope_theta",
+}
+NEOX = {
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.layer_norm_epsilon": "layer_norm_eps",
+    "rope.freq_base": "rope_theta",
+    "use_parallel_residual": "use_parallel_residual",
+}
+GPT2 = {
+    "context_length": "n_positions",
+    "embedding_length": "n_embd",
+    "block_count": "n_layer",
+    "feed_forward_length": "n_inner",
+    "attention.head_count": "n_head",
+    "attention.layer_norm_epsilon": "layer_norm_epsilon",
+}
+
+TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+
+Turn = Callable[[str, Tensor, Config], Tensor]
+
+
+def _same(name: str, tensor: Tensor, config: Config) -> Tensor:  # noqa: ARG001
+    return tensor
+
+
+def _transpose(name: str, tensor: Tensor, config: Config) -> Tensor:  # noqa: ARG001
+    """GPT-2's folders store matrices [in, out]."""
+    return tensor.T if name.endswith(TRANSPOSED) else tensor
+
+
+def _interleave(name: str, tensor: Tensor, config: Config, back: bool = False) -> Tensor:
+    """Llama files turn neighbouring features together; the folders feature i and i + D/2."""
+    part = name.split(".")[-2]
+    if part not in ("q_proj", "k_proj"):
+        return tensor
+    n, half = config.n_head if part == "q_proj" else config.n_kv_head, config.d_head // 2
+    shape = (n, half, 2) if back else (n, 2, half)
+    return tensor.reshape(*shape, *tensor.shape[1:]).transpose(1, 2).reshape(tensor.shape)
+
+
+def _by_role(name: str, tensor: Tensor, config: Config, back: bool = False) -> Tensor:
+    """GPT-NeoX's folders have q, k and v together for each head; the files all queries, all keys, …."""
+    if ".query_key_value." not in name:
+        return tensor
+    shape = (3, config.n_head) if back else (config.n_head, 3)
+    parted = tensor.reshape(*shape, config.d_head, *tensor.shape[1:])
+    return parted.transpose(0, 1).reshape(tensor.shape)
+
+
+def _plus_one(name: str, tensor: Tensor, config: Config, back: bool = False) -> Tensor:  # noqa: ARG001
+    """Gemma's folders keep gains less one."""
+    if not name.endswith("norm.weight"):
+        return tensor
+    return tensor - 1 if back else tensor + 1
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A family as llama.cpp knows it. `write` turns a folder's tensor into a file's, `read` back."""
+
+    family: Family
+    keys: dict[str, str]
+    write: Turn = _same
+    read: Turn = _same
+
+
+ARCHITECTURES = {
+    "gpt2": Architecture(gpt2.FAMILY, GPT2, _transpose, _transpose),
+    "llama": Architecture(llama.FAMILY, LLAMA, _interleave, partial(_interleave, back=True)),
+    "qwen2": Architecture(qwen2.FAMILY, LLAMA),
+    "qwen3": Architecture(qwen3.FAMILY, LLAMA),
+    "gptneox": Architecture(gpt_neox.FAMILY, NEOX, _by_role, partial(_by_role, back=True)),
+    "gemma3": Architecture(gemma3.FAMILY, LLAMA, _plus_one, partial(_plus_one, back=True)),
+}
+
+
+def file_names(kind: str, theirs: list[str], n_block: int) -> dict[str, str]:
+    """A folder's names of tensors and llama.cpp's."""
+    architecture = next(number for number, name in gguf.MODEL_ARCH_NAMES.items() if name == kind)
+    known = gguf.get_tensor_name_map(architecture, n_block)
+    names = {}
+    for name in theirs:
+        found = known.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert found is not None, f"llama.cpp has no name for {name}"
+        names[name] = found
+    return names
+
+
+def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """A file's settings as the family's config.json has them."""
+    settings = {theirs: values[ours] for ours, theirs in ARCHITECTURES[kind].keys.items() if ours in values}
+    for name, value in settings.items():
+        if not isinstance(value, int | float):
+            raise UserError(f"its setting {name} is a {type(value).__name__}, expected one number")
+    if "token_embd.weight" not in shapes:
+        raise UserError("it has no token_embd.weight; is it a language model?")
+    settings["vocab_size"] = shapes["token_embd.weight"][0]
+    settings["tie_word_embeddings"] = "output.weight" not in shapes
+    if kind == "gpt2":
+        return {**settings, "activation_function": "gelu_new"}
+    heads, width = settings.get("num_attention_heads"), settings.get("hidden_size")
+    if not isinstance(heads, int) or not isinstance(width, int) or heads < 1:
+        raise UserError(f"it has {heads!r} heads and a width of {width!r}, expected whole numbers")
+    if kind == "gptneox":
+        turned = values.get("rope.dimension_count", width // heads)
+        share = turned / (width // heads) if isinstance(turned, int) and width >= heads else turned
+        return {**settings, "hidden_act": "gelu", "rotary_pct": share}
+    settings["head_dim"] = settings.get("head_dim") or width // heads
+    scaling = values.get("rope.scaling.type", "none")
+    if scaling == "linear":
+        settings["rope_scaling"] = {"rope_type": scaling, "factor": values.get("rope.scaling.factor")}
+    elif scaling != "none":
+        raise UserError(f"its rope.scaling.type is {scaling!r}, expected none or linear")
+    if kind == "llama":
+        settings["attention_bias"] = "blk.0.attn_q.bias" in shapes
+        settings["mlp_bias"] = "blk.0.ffn_up.bias" in shapes
+    if kind == "gemma3":
+        by_head = settings.get("num_hidden_layers") == GEMMA_27B_BLOCKS
+        settings["query_pre_attn_scalar"] = width // heads if by_head else settings["head_dim"]
+        settings["sliding_window"] = values.get("attention.sliding_window")
+        settings["sliding_window_pattern"] = GEMMA_PATTERN
+        settings["rope_local_base_freq"] = values.get("rope.freq_base_swa", gemma3.LOCAL_BASE)
+    return settings
+
+
+def write_settings(kind: str, config: Config) -> dict[str, Any]:
+    """The same back: what a file must say of this model. What it cannot say is refused."""
+    architecture = ARCHITECTURES[kind]
+    theirs = architecture.family.write_config(config)
+    values = {ours: theirs[name] for ours, name in architecture.keys.items()}
+    if kind == "gpt2":
+        return values
+    values["rope.dimension_count"] = config.rotary_dim
+    if kind == "gptneox":
+        return values
+    values |= {"attention.value_length": config.d_head, "vocab_size": config.n_vocab}
+    stretch = config.rotary_stretch
+    if stretch is not None and stretch.kind == "linear":
+        values |= {"rope.scaling.type": "linear", "rope.scaling.factor": float(stretch.factor)}
+    elif stretch is not None:
+        values["rope.scaling.original_context_length"] = stretch.context
+    if kind == "gemma3":
+        values["attention.sliding_window"] = config.window or config.n_context
+        values["rope.freq_base_swa"] = float(config.local_rotary_base or config.rotary_base)
+    return values
+
+
+def find_architecture(config: Config) -> str:
+    """The architecture under which llama.cpp computes this model as we do; where none does, why not."""
+    for kind, architecture in ARCHITECTURES.items():
+        if architecture.family.holds(config):
+            if reason := _difference(kind, config):
+                raise UserError(f"llama.cpp would compute another model: {reason}; export to huggingface")
+            return kind
+    raise UserError(
+        "llama.cpp has no architecture that computes this model as it is here; export to huggingface"
+    )
+
+
+def _difference(kind: str, config: Config) -> str | None:
+    """What llama.cpp would do otherwise, whatever the file says."""
+    usual = {"gpt2": "gelu_tanh", "gptneox": "gelu"}.get(kind, config.feedforward)
+    if config.feedforward != usual:
+        return f"its {kind} has {usual} in the feed-forward, this model {config.feedforward}"
+    if kind == "gptneox" and config.rotary_stretch is not None:
+        return "its gptneox has no stretched positions"
+    stretch = config.rotary_stretch
+    if stretch is not None and stretch.kind == "llama3" and (stretch.slow, stretch.fast) != (1, 4):
+        return f"rotary_stretch is from {stretch.slow} to {stretch.fast}, its from 1 to 4"
+    if kind != "gemma3":
+        return "its blocks see everything, some of this model only so far" if config.local_blocks else None
+    local = tuple(i for i in range(config.n_block) if (i + 1) % GEMMA_PATTERN)
+    if config.local_blocks != local:
+        return f"its local blocks are {local}, this model's {config.local_blocks}"
+    divided = config.d_model // config.n_head if config.n_block == GEMMA_27B_BLOCKS else config.d_head
+    return f"it divides scores by √{divided}, this model by √{config.d_k}" if config.d_k != divided else None
+
+
+def write_frequencies(config: Config) -> Tensor | None:
+    """By how much Llama 3 slows each turn, which a file has as a tensor."""
+    if config.rotary_stretch is None or config.rotary_stretch.kind != "llama3":
+        return None
+    frequencies = _frequencies(config)
+    return frequencies / stretched(frequencies, config.rotary_stretch)
+
+
+def read_frequencies(factors: Tensor, config: Config, context: object) -> Stretch:
+    """Back from the tensor to the few numbers it was made of."""
+    if factors.shape != (config.rotary_dim // 2,) or type(context) is not int:
+        raise UserError(f"its {FREQUENCIES} does not fit its heads")
+    stretch = Stretch("llama3", float(factors.max()), context=context)
+    frequencies = _frequencies(config)
+    if not torch.allclose(frequencies / stretched(frequencies, stretch), factors, rtol=1e-3):
+        raise UserError(f"its {FREQUENCIES} stretches positions in a way that is not Llama 3's")
+    return stretch
+
+
+def _frequencies(config: Config) -> Tensor:
+    exponents = -torch.arange(0, config.rotary_dim, 2, dtype=torch.float) / config.rotary_dim
+    return torch.exp(exponents * math.log(config.rotary_base))

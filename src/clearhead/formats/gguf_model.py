@@ -1,0 +1,173 @@
+"""A whole model as one GGUF file, there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.files import disk_errors, write_whole
+from clearhead.formats.gguf_architectures import (
+    ARCHITECTURES,
+    FREQUENCIES,
+    TRANSPOSED,
+    file_names,
+    find_architecture,
+    read_frequencies,
+    read_settings,
+    write_frequencies,
+    write_settings,
+)
+from clearhead.formats.gguf_file import GGUFFile
+from clearhead.formats.gguf_tokenizer import read_tokenizer, write_tokenizer
+from clearhead.formats.network import own_tensors, read_network
+from clearhead.formats.saved import Saved
+from clearhead.model.config import Config
+from clearhead.model.transformer import Transformer
+
+KINDS = {
+    "F32": (gguf.GGMLQuantizationType.F32, gguf.LlamaFileType.ALL_F32),
+    "F16": (gguf.GGMLQuantizationType.F16, gguf.LlamaFileType.MOSTLY_F16),
+    "Q8_0": (gguf.GGMLQuantizationType.Q8_0, gguf.LlamaFileType.MOSTLY_Q8_0),
+}
+QUANTISED_BLOCK = 32  # numbers of a row that share a scale in Q8_0
+FIRST_CONTEXT = 8192  # of Llama 3, where a file does not say it
+
+
+class _Tensors:
+    """A file's tensors as the family's folders have them."""
+
+    def __init__(self, file: GGUFFile, kind: str, config: Config) -> None:
+        self.file, self.config, self.described = file, config, str(file.path)
+        self.turn = ARCHITECTURES[kind].read
+        self.names = file_names(kind, _folder_names(kind, config), config.n_block)
+
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        shapes = {}
+        for theirs, name in self.names.items():
+            if name in self.file.tensors:
+                shape = self.file.tensors[name].shape
+                shapes[theirs] = shape[::-1] if theirs.endswith(TRANSPOSED) else shape
+        return shapes
+
+    def read(self, name: str, dtype: torch.dtype) -> Tensor:
+        return self.turn(name, self.file.read(self.names[name], dtype), self.config)
+
+
+def _folder_names(kind: str, config: Config) -> list[str]:
+    with torch.device("meta"):
+        network = Transformer(config)
+    return list(ARCHITECTURES[kind].family.write_tensors(own_tensors(network), config))
+
+
+def read_config(file: GGUFFile) -> tuple[str, Config]:
+    """The architecture's name, and the shape of the model in it."""
+    kind = file.metadata.get("general.architecture")
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
+        raise UserError(f"{file.path} holds a {str(kind)[:40]!r}: expected one of {', '.join(ARCHITECTURES)}")
+    values = {
+        key.removeprefix(f"{kind}."): value
+        for key, value in file.metadata.items()
+        if key.startswith(f"{kind}.")
+    }
+    shapes = {name: info.shape for name, info in file.tensors.items()}
+    try:
+        config = ARCHITECTURES[kind].family.read_config(read_settings(kind, values, shapes))
+        if FREQUENCIES in file.tensors:
+            context = values.get("rope.scaling.original_context_length", FIRST_CONTEXT)
+            stretch = read_frequencies(file.read(FREQUENCIES), config, context)
+            config = replace(config, rotary_stretch=stretch)
+    except UserError as error:
+        raise UserError(f"{file.path}: {error}") from None
+    return kind, config
+
+
+def load(path: Path, dtype: torch.dtype = torch.float32) -> Saved:
+    """The model in a GGUF file, with its own tokenizer. Whatever is wrong with it is said in one line."""
+    with GGUFFile.open(path) as file:
+        kind, config = read_config(file)
+        numbers = sum(_count(info.shape) for info in file.tensors.values())
+        if numbers < config.n_parameter:
+            raise UserError(
+                f"{path} has {numbers} numbers, too few for the {config.n_parameter} "
+                "that its settings speak of; copy it again from where it came"
+            )
+        try:
+            tokenizer = read_tokenizer(file.metadata)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
+        if tokenizer.n_vocab > config.n_vocab:
+            raise UserError(f"{path} has {tokenizer.n_vocab} tokens, but its model only {config.n_vocab}")
+        network = read_network(_Tensors(file, kind, config), config, ARCHITECTURES[kind].family, dtype)
+    return Saved(network, tokenizer, None)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=object))
+
+
+def save(path: Path, saved: Saved, numbers: str = "F16", name: str = "") -> None:
+    """Write the model as one file that llama.cpp opens, its matrices as F32, F16 or Q8_0."""
+    if numbers not in KINDS:
+        raise UserError(f"{numbers!r} is not a kind of numbers; choose one of {', '.join(KINDS)}")
+    config = saved.network.config
+    kind = find_architecture(config)
+    metadata = write_tokenizer(saved.tokenizer, config.n_vocab)
+    with disk_errors(path.parent, "the model was not saved"):
+        write_whole(path, lambda temporary: _write(temporary, kind, saved, metadata, numbers, name))
+
+
+def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbers: str, name: str) -> None:
+    network, config = saved.network, saved.network.config
+    architecture = ARCHITECTURES[kind]
+    writer = gguf.GGUFWriter(path, kind, use_temp_file=False)
+    writer.add_name(name or kind)
+    writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    writer.add_file_type(KINDS[numbers][1])
+    settings = {f"{kind}.{key}": value for key, value in write_settings(kind, config).items()}
+    for key, value in (settings | tokenizer).items():
+        _add(writer, key, value)
+    theirs = architecture.family.write_tensors(own_tensors(network), config)
+    names = file_names(kind, list(theirs), config.n_block)
+    if (factors := write_frequencies(config)) is not None:
+        writer.add_tensor(FREQUENCIES, factors.numpy())
+    for their, tensor in theirs.items():
+        turned = architecture.write(their, tensor.detach().float().cpu(), config)
+        _add_tensor(writer, names[their], turned.contiguous().numpy(), numbers)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
+    if isinstance(value, bool):
+        writer.add_bool(key, value)
+    elif isinstance(value, int):
+        writer.add_uint32(key, value)
+    elif isinstance(value, float):
+        writer.add_float32(key, value)
+    elif isinstance(value, str):
+        writer.add_string(key, value)
+    else:
+        writer.add_array(key, list(value))
+
+
+def _add_tensor(writer: gguf.GGUFWriter, name: str, values: Any, numbers: str) -> None:
+    """Vectors and position tables stay F32; a matrix whose rows do not fill whole blocks becomes F16."""
+    if values.ndim == 1 or name == "position_embd.weight":
+        writer.add_tensor(name, values)
+        return
+    if numbers == "Q8_0" and values.shape[1] % QUANTISED_BLOCK:
+        numbers = "F16"
+    kind = KINDS[numbers][0]
+    if numbers == "F16" and np.abs(values).max() > np.finfo(np.float16).max:
+        raise UserError(f"{name} has numbers that F16 cannot hold; choose F32")
+    writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)

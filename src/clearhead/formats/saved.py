@@ -1,0 +1,16 @@
+"""What a model's files hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Saved:
+    network: Transformer
+    tokenizer: Tokenizer
+    training: dict[str, Any] | None  # how it was trained, if we trained it
