@@ -114,7 +114,7 @@ def test_a_text_is_inspected(model):
     [
         (lambda model: model.logits(""), "the text is empty"),
         (lambda model: model.inspect(""), "the text is empty"),
-        (lambda model: model.inspect([]), "no text was given"),
+        (lambda model: model.inspect([]), "expected a str, ids, or a list of texts"),
         (lambda model: model.inspect("a", padding="middle"), "expected left or right"),
         (lambda model: model.generate(""), "the prompt is empty"),
         (lambda model: model.stream(""), "the prompt is empty"),

@@ -122,13 +122,22 @@ class LanguageModel:
         edit: Mapping[str, Value | Edit] | None = None,
         **settings: Any,
     ) -> tuple[str, Trace]:
-        edits = Edits.parse(edit or {}, self.config)
+        edits = Edits.parse(edit or {}, self.config, grows=True)
         reader = EditedReader(self.network, edits) if edit else TracedReader(self.network)
         drawn = list[int]()
         text = "".join(piece for (piece,) in self._write(prompt, tokens, 1, reader, drawn, **settings))
         if drawn[-1] != self.tokenizer.end_id:
             reader.read(torch.tensor([drawn[-1:]]))  # the last word was drawn and not yet read
-        return text, reader.trace(self.tokenizer)
+        if self.tokenizer.decode(drawn) == text:
+            return text, reader.trace(self.tokenizer)
+        # A stop string cut the text off: the words drawn are more than it has.
+        return text, self._trace(self._start(prompt) + self.tokenizer.encode(text), edits)
+
+    def _trace(self, ids: list[int], edits: Edits) -> Trace:
+        window = torch.tensor([ids[-self.config.n_context :]], device=self.device)
+        pieces = [self.tokenizer.pieces(window[0].tolist())]
+        with torch.no_grad():
+            return Trace(self.network, window, pieces, edits=edits, tokenizer=self.tokenizer)
 
     def stream(
         self,
@@ -169,9 +178,9 @@ class LanguageModel:
             raise UserError(f"seed = {seed}: expected 0 to {2**32 - 1}")
         if not self.config.causal:
             raise UserError("this model sees both ways: it fills in blanks and cannot write on")
-        ids = [self.tokenizer.end_id] if prompt is None else self._ids(prompt, "prompt").tolist()
+        ids = self._start(prompt)
         if reader is None and edit:
-            reader = EditedReader(self.network, Edits.parse(edit, self.config), samples)
+            reader = EditedReader(self.network, Edits.parse(edit, self.config, grows=True), samples)
         elif reader is None:
             reader = Reader(self.network, samples, longest=len(ids) + tokens)
         steps = continuations(reader, ids, Sampling(**sampling), seed, samples)
@@ -194,21 +203,19 @@ class LanguageModel:
 
     def inspect(
         self,
-        text: str | Sequence[str],
+        text: str | Sequence[str] | Tensor,
         edit: Mapping[str, Value | Edit] | None = None,
         grad: bool = False,
         padding: str = "right",
     ) -> Trace:
         """Every step of what the model computes over a text, or over several as one padded batch.
 
-        With `edit`, with those values put in their places; with `grad`, so that gradients flow through it.
+        A text may also be given as its ids. With `edit`, with those values put in their places; with `grad`,
+        so that gradients flow through it.
         """
         if padding not in ("left", "right"):
             raise UserError(f"padding = {padding!r}: expected left or right")
-        single = isinstance(text, str)
-        texts = [text] if isinstance(text, str) else list(text)
-        if not texts:
-            raise UserError("no text was given: expected at least one")
+        texts, single = _texts(text)
         rows = [self._ids(each, "text") for each in texts]
         longest = max(map(len, rows))
         ids = torch.full((len(rows), longest), self.tokenizer.end_id)
@@ -226,7 +233,18 @@ class LanguageModel:
         """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""
         return weight(self.network, name)
 
-    def _ids(self, text: str, what: str) -> Tensor:
+    def _start(self, prompt: str | None) -> list[int]:
+        """The ids that writing goes on from."""
+        return [self.tokenizer.end_id] if prompt is None else self._ids(prompt, "prompt").tolist()
+
+    def _ids(self, text: str | list[int], what: str) -> Tensor:
+        if isinstance(text, list):
+            for i in text:
+                if not 0 <= i < self.config.n_vocab:
+                    raise UserError(f"id {i} does not exist: there are ids 0 to {self.config.n_vocab - 1}")
+            return torch.tensor(text)
+        if not isinstance(text, str):
+            raise UserError(f"the {what} is a {type(text).__name__}: expected a str")
         ids = self.tokenizer.encode(text)
         if not ids:
             raise UserError(f"the {what} is empty: expected at least one character")
@@ -239,6 +257,22 @@ def load(folder: str | Path, device: str | None = None, dtype: str = "float32") 
         raise UserError(f"dtype = {dtype!r}: expected one of {', '.join(DTYPES)}")
     saved = model_folder.load(Path(folder), DTYPES[dtype])
     return LanguageModel(saved.network.to(pick_device(device)), saved.tokenizer, saved.training)
+
+
+def _texts(given: Any) -> tuple[list[Any], bool]:
+    """The texts, each a str or a list of ids, and whether there is but one."""
+    if isinstance(given, str):
+        return [given], True
+    listed = given.tolist() if isinstance(given, Tensor) else given
+    if not isinstance(listed, list | tuple) or not listed:
+        raise UserError(f"the text is {str(given)[:60]!r}: expected a str, ids, or a list of texts")
+    if all(type(i) is int for i in listed):
+        return [list(listed)], True
+    for each in listed:
+        is_ids = isinstance(each, list) and each and all(type(i) is int for i in each)
+        if not isinstance(each, str) and not is_ids:
+            raise UserError(f"one of the texts is {str(each)[:60]!r}: expected a str, or ids")
+    return list(listed), False
 
 
 def _noting(steps: Iterator[list[int]], drawn: list[int]) -> Iterator[list[int]]:

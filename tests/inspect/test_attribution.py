@@ -62,7 +62,7 @@ def test_the_lens_is_what_silence_after_a_block_gives(inspect, added):
 
 def test_what_does_not_exist(inspect):
     trace = inspect()
-    with pytest.raises(UserError, match="token 11 does not exist: there are 0 to 10"):
+    with pytest.raises(UserError, match="token 11 does not exist: there are tokens 0 to 10"):
         trace.attribute(11)
     with pytest.raises(UserError, match="position 7 does not exist"):
         trace.attribute(0, 7)

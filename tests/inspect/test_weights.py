@@ -40,6 +40,9 @@ def test_all_names_give_a_tensor_and_the_products_are_products(network):
 
 
 def test_an_unknown_weight_is_answered_with_the_known(network):
-    for name in ("block.9.W_1", "block.0.head.0.W_X", "W", "block.0.head.7.W_Q"):
+    for name in ("block.0.head.0.W_X", "W"):
         with pytest.raises(UserError, match="there are embedding"):
+            weight(network, name)
+    for name, known in (("block.9.W_1", "blocks 0 to 2"), ("block.0.head.7.W_Q", "heads 0 to 3")):
+        with pytest.raises(UserError, match=known):
             weight(network, name)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from clearhead.errors import UserError
 from clearhead.inspect.block_steps import norm_scale
+from clearhead.inspect.sites import Site
 from clearhead.model.block import Block
 from clearhead.model.norm import Norm
 from clearhead.model.position import rotate
@@ -23,12 +25,16 @@ if TYPE_CHECKING:
     from clearhead.inspect.trace import Trace
 
 
+EDITS = "edits"  # the name of what edits wrote
+
+
 @dataclass(frozen=True)
 class Attribution:
     """How much each part adds to a logit; together they are the logit."""
 
     names: list[str]
     values: Tensor  # N
+    title: str = ""
 
     @property
     def total(self) -> float:
@@ -40,6 +46,8 @@ class Attribution:
         return [(self.names[i], self.values[i].item()) for i in order]
 
     def __getitem__(self, name: str) -> float:
+        if name not in self.names:
+            raise UserError(f"{name!r} is no part; there are {', '.join(self.names[:6])}, …")
         return self.values[self.names.index(name)].item()
 
 
@@ -49,6 +57,7 @@ class Why:
 
     names: list[str]
     values: Tensor  # N N: rows for the query's side, columns for the key's
+    title: str = ""
 
     @property
     def total(self) -> float:
@@ -67,7 +76,15 @@ def attribute(trace: Trace, token: int, position: int) -> Attribution:
     names, parts = _stack(written(trace, position, trace.config.n_block))
     scale = trace.read("final.scale").reshape(-1)[position]
     names, parts = through_norm(network.final_norm, names, parts, scale, "final.shift")
-    return Attribution(names, parts @ network.unembedding.weight[token])
+    if trace.edits.of(None).made:
+        names, parts = _with_edits(names, parts, trace.read("final", rows=position)[0])
+    values = parts @ network.unembedding.weight[token]
+    if trace.edits.touch(Site("logits")):
+        logit = trace.read("logits", rows=position, columns=token)[0]
+        names, values = _with_edits(names, values[:, None], logit)
+        values = values[:, 0]
+    word = trace.words([token])[0]
+    return Attribution(names, values, f"the logit of {word!r} after position {position}")
 
 
 def why(trace: Trace, block: int, head: int, looking: int, looked_at: int) -> Why:
@@ -76,23 +93,46 @@ def why(trace: Trace, block: int, head: int, looking: int, looked_at: int) -> Wh
     assert isinstance(module, Block)
     attention = module.attention
     shared = head // (trace.config.n_head // trace.config.n_kv_head)
-    sides = []
+    if trace.edits.touch(Site("scores", block, head=head)):
+        raise UserError(
+            f"block.{block}.head.{head}.scores is edited: its scores are no sums of parts any more"
+        )
+    edited, sides = bool(trace.edits.of(block).made), []
     for position, linear, norm, own, name in (
         (looking, attention.query, attention.query_norm, head, "query"),
         (looked_at, attention.key, attention.key_norm, shared, "key"),
     ):
         names, parts = _stack(written(trace, position, block))
+        if edited:  # each step is what was made of it; the edits' share of that is a part of its own
+            names, parts = _with_edits(names, parts, trace.read(f"block.{block}.input", rows=position)[0])
         scale = trace.read(f"block.{block}.normed.scale")[position]
         names, parts = through_norm(module.norm, names, parts, scale, "shift")
+        if edited:
+            names, parts = _with_edits(names, parts, trace.read(f"block.{block}.normed", rows=position)[0])
         names, parts = _through_linear(linear, own, trace.config.d_head, names, parts)
-        raw = trace.read(f"block.{block}.head.{head}.{name}_raw")[position]
+        raw = trace.read(f"block.{block}.head.{head}.{name}_raw", rows=position)[0]
+        if edited:
+            names, parts = _with_edits(names, parts, raw)
         if norm is not None:
             names, parts = through_norm(norm, names, parts, norm_scale(norm, raw), "head shift")
         if trace.sights[block].rotation is not None:
             cos, sin = (angles[:, position : position + 1] for angles in trace.sights[block].rotation or ())
             parts = rotate(parts[None, :, None], (cos, sin))[0, :, 0]
+        if edited:
+            actual = trace.read(f"block.{block}.head.{head}.{name}", rows=position)[0]
+            names, parts = _with_edits(names, parts, actual)
         sides.append(parts)
-    return Why(names, sides[0] @ sides[1].T)
+    title = f"the score of block {block}, head {head}, from position {looking} to {looked_at}"
+    return Why(names, sides[0] @ sides[1].T, title)
+
+
+def _with_edits(names: list[str], parts: Tensor, actual: Tensor) -> tuple[list[str], Tensor]:
+    """The parts and, as one more, what edits made of their sum."""
+    missing = actual - parts.sum(0)
+    if EDITS not in names:
+        return [*names, EDITS], torch.cat((parts, missing[None]))
+    at = names.index(EDITS)
+    return names, torch.cat((parts[:at], (parts[at] + missing)[None], parts[at + 1 :]))
 
 
 def written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Tensor]]:
@@ -103,7 +143,7 @@ def written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Tens
         yield name, part
     stream = trace.stream.inputs[until] if until < trace.config.n_block else trace.stream.last
     if trace.edits.made:
-        yield "edits", stream[0, position] - total
+        yield EDITS, stream[0, position] - total
 
 
 def _written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Tensor]]:

@@ -2,59 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import numbers
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.sites import Site, parse_site
+from clearhead.inspect.choice import Choice, check_index, choose
+from clearhead.inspect.sites import MATRICES, Site, parse_site
 from clearhead.model.config import Config
 
 if TYPE_CHECKING:
     from clearhead.inspect.trace import Trace
 
-Value = Union[int, float, Tensor, Callable[[Tensor], Tensor], "Trace"]
+Value = Union[int, float, Tensor, Callable[[Tensor], Any], "Trace"]
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Edit:
     """A value to put there: a number, a tensor, a function of what is there, or another trace (its value).
 
-    `at` are the positions to change, all unless said; `row` is one sequence of a batch, all unless said.
+    `at` are the positions to change, all unless said, counted in each text without its padding; `row` is one
+    sequence of a batch, all unless said.
     """
 
     value: Value
-    at: Sequence[int] | None = None
+    at: Choice = None
     row: int | None = None
 
 
 @dataclass(frozen=True)
 class Edits:
-    """Edits in force, in the order in which they were made."""
+    """Edits in force, in the order in which they were made.
+
+    `spans` says where each sequence of a padded batch begins and ends. While a text `grows`, positions that
+    are not there yet are left alone, and a tensor is for the positions it has.
+    """
 
     made: tuple[tuple[Site, Edit], ...] = ()
+    spans: tuple[Span, ...] | None = None
+    grows: bool = False
 
     @classmethod
-    def parse(cls, changes: Mapping[str, Value | Edit], config: Config) -> Edits:
+    def parse(cls, changes: Mapping[str, Value | Edit], config: Config, grows: bool = False) -> Edits:
+        if not isinstance(changes, Mapping):
+            raise UserError(f"edits are {changes!r}: expected sites and their values, such as {{'final': 0}}")
         made = []
         for name, value in changes.items():
-            made.append((parse_site(name, config), value if isinstance(value, Edit) else Edit(value)))
-        return cls(tuple(made))
+            site, edit = parse_site(name, config), value if isinstance(value, Edit) else Edit(value)
+            made.append((site, replace(edit, value=_checked(site, edit.value))))
+        return cls(tuple(made), grows=grows)
 
     def __add__(self, other: Edits) -> Edits:
-        return Edits(self.made + other.made)
+        return replace(self, made=self.made + other.made)
+
+    @property
+    def wants_grad(self) -> bool:
+        values = [edit.value for _, edit in self.made]
+        return any(isinstance(value, Tensor) and value.requires_grad for value in values)
 
     def of_row(self, number: int) -> Edits:
-        """Those that reach one sequence of a batch, as edits of that sequence alone."""
-        made = [(site, edit) for site, edit in self.made if edit.row in (None, number)]
-        return Edits(tuple((site, replace(edit, row=None)) for site, edit in made))
+        """Those that reach one sequence of a batch, as edits of that sequence alone, without its padding."""
+        made = []
+        for site, edit in self.made:
+            if edit.row is None or edit.row == number:
+                made.append((site, replace(edit, row=None, value=self._value_of_row(site, edit, number))))
+        return Edits(tuple(made))
+
+    def _value_of_row(self, site: Site, edit: Edit, number: int) -> Value:
+        value = edit.value
+        if not isinstance(value, Tensor):
+            return (
+                value
+                if isinstance(value, int | float) or callable(value) or value.single
+                else value.row(number)
+            )
+        n_dims = 1 if site.name.endswith((".mean", ".scale")) else 2
+        value = value[number if len(value) > 1 else 0] if value.dim() > n_dims else value
+        if self.spans is None or edit.at is not None:
+            return value
+        start, stop = self.spans[number]
+        return value[start:stop, start:stop] if site.name in MATRICES else value[start:stop]
 
     def of(self, block: int | None) -> Edits:
         """Those inside a block, or for None those at the ends."""
-        return Edits(tuple(each for each in self.made if each[0].block == block))
+        return replace(self, made=tuple(each for each in self.made if each[0].block == block))
+
+    def touch(self, *sites: Site) -> bool:
+        return any(site in sites for site, _ in self.made)
 
     def first_block(self, n_block: int) -> int:
         """The first block that must be run again."""
@@ -70,41 +109,112 @@ class Edits:
         """What stands at the site with these edits: B T …."""
         for where, edit in self.made:
             if where == site:
-                tensor = _put(edit, site, tensor)
+                tensor = self._put(edit, site, tensor)
         return tensor
 
+    def _put(self, edit: Edit, site: Site, tensor: Tensor) -> Tensor:
+        B, T = tensor.shape[:2]
+        rows = list(range(B)) if edit.row is None else [check_index(edit.row, B, "row")]
+        if edit.at is None and not self._has_positions(edit.value):
+            return _write(edit, site, tensor, rows, list(range(T)), 0)
+        if self.spans is None:
+            return _write(edit, site, tensor, rows, self._positions(edit, T), 0)
+        for row in rows:
+            start, stop = self.spans[row]
+            tensor = _write(edit, site, tensor, [row], self._positions(edit, stop - start), start)
+        return tensor
 
-def _put(edit: Edit, site: Site, tensor: Tensor) -> Tensor:
-    B, T = tensor.shape[:2]
-    for position in edit.at or ():
-        if not -T <= position < T:
-            raise UserError(f"position {position} does not exist: there are positions 0 to {T - 1}")
-    rows = list(range(B)) if edit.row is None else [edit.row]
-    positions = list(range(T)) if edit.at is None else [position % T for position in edit.at]
-    index = (torch.tensor(rows, device=tensor.device)[:, None], torch.tensor(positions, device=tensor.device))
-    there = tensor[index]
-    value = _value(edit, site, there, positions)
+    def _has_positions(self, value: Value) -> bool:
+        return self.grows and isinstance(value, Tensor) and value.dim() > 0
+
+    def _positions(self, edit: Edit, length: int) -> list[int]:
+        """The positions to change of a sequence of this length."""
+        at: Any = edit.at
+        if at is None:
+            assert isinstance(edit.value, Tensor)
+            return list(range(min(length, len(edit.value))))
+        if self.grows and not isinstance(at, slice):
+            # Those to come are not there yet; those from the end move with it.
+            listed = at.tolist() if hasattr(at, "tolist") else at
+            listed = [listed] if isinstance(listed, int) else list(listed)
+            at = [i for i in listed if not isinstance(i, int) or -length <= i < length]
+        return choose(at, length, "position") or []
+
+
+def _write(edit: Edit, site: Site, tensor: Tensor, rows: list[int], at: list[int], start: int) -> Tensor:
+    """The tensor with the value in these rows at these positions, counted from `start`."""
+    if not at:
+        return tensor
+    device = tensor.device
+    places = torch.tensor([start + i for i in at], device=device)
+    index = (torch.tensor(rows, device=device)[:, None], places)
+    value = _value(edit, site, tensor[index], rows, at)
     changed = tensor.clone()
-    changed[index] = value.to(tensor.dtype).to(tensor.device)
+    changed[index] = value.to(tensor.dtype).to(device)
     return changed
 
 
-def _value(edit: Edit, site: Site, there: Tensor, positions: list[int]) -> Tensor:
+def _checked(site: Site, value: Any) -> Any:
+    """The value as a number, a tensor, a function or a trace; anything else is refused."""
+    from clearhead.inspect.trace import Trace
+
+    if isinstance(value, Tensor | Trace):
+        pass
+    elif isinstance(value, numbers.Real):
+        return float(value)
+    elif hasattr(value, "__array__") or isinstance(value, list | tuple):
+        try:
+            value = torch.as_tensor(value)
+        except (TypeError, ValueError, RuntimeError):
+            raise _no_value(site, value) from None
+    elif not callable(value):
+        raise _no_value(site, value)
+    if isinstance(value, Tensor):
+        if value.is_complex():
+            raise UserError(f"{site}: the value is complex, expected real numbers")
+        return value.item() if value.dim() == 0 and not value.requires_grad else value
+    return value
+
+
+def _no_value(site: Site, value: object) -> UserError:
+    return UserError(
+        f"{site}: {str(value)[:60]!r} is no value: expected a number, a tensor, a function or another trace"
+    )
+
+
+def _value(edit: Edit, site: Site, there: Tensor, rows: list[int], at: list[int]) -> Tensor:
     """The new value for rows × positions × …, checked to fit what is there."""
-    value = edit.value
-    if isinstance(value, int | float):
-        return torch.full_like(there, value)
+    value: Any = edit.value
     if callable(value):
         value = value(there[0] if len(there) == 1 else there)
-    elif not isinstance(value, Tensor):
-        value = value.read(str(site))
-        whole = value if value.dim() == there.dim() else value[None]
-        if edit.at is not None and whole.shape[1] > max(positions):
-            value = whole[:, positions]
+    elif not isinstance(value, Tensor | int | float):
+        value = _from_trace(value, site, rows, None if edit.at is None else at)
+    elif isinstance(value, Tensor) and value.dim() == there.dim() and len(value) > len(rows) == 1:
+        value = value[rows]  # of a whole batch's value, this row's
+    if isinstance(value, int | float):
+        return torch.full_like(there, value)
     if not isinstance(value, Tensor):
         raise UserError(f"{site}: the function gave a {type(value).__name__}, expected a tensor")
+    if value.dim() == 0:
+        return value.expand_as(there)
     shaped = value if value.dim() == there.dim() else value[None]
     if shaped.shape not in (there.shape, there[:1].shape):
-        expected = "×".join(map(str, there.shape[1:]))
-        raise UserError(f"{site}: the value is {'×'.join(map(str, value.shape))}, expected {expected}")
+        given = value[0] if value.dim() == there.dim() and len(value) == 1 else value
+        found, expected = ("×".join(map(str, each.shape)) for each in (given, there[0]))
+        raise UserError(f"{site}: the value is {found}, expected {expected}")
     return shaped.expand_as(there)
+
+
+def _from_trace(other: Trace, site: Site, rows: list[int], at: list[int] | None) -> Tensor:
+    """The other trace's value; at chosen positions, its value there."""
+    value = other.read(str(site))
+    if at is None:
+        return value
+    whole, spans = (value[None] if other.single else value), other.edits.spans
+    parts = []
+    for row in rows if len(whole) > 1 else [0]:
+        start, stop = (0, whole.shape[1]) if spans is None else spans[row]
+        if max(at) >= stop - start:
+            raise UserError(f"{site}: the other trace has positions 0 to {stop - start - 1}, not {max(at)}")
+        parts.append(whole[row, [start + i for i in at]])
+    return torch.stack(parts)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from clearhead.errors import UserError
+from clearhead.inspect.choice import check_index
+
 if TYPE_CHECKING:
     from clearhead.inspect.trace import Trace
 
@@ -20,14 +23,21 @@ class Lens:
     def __len__(self) -> int:
         return self.trace.config.n_block
 
+    def __repr__(self) -> str:
+        said = ", ".join(repr(words[0][0]) for words in self.words(count=1))
+        return f"Lens({len(self)} blocks, which would say next: {said})"
+
     def __getitem__(self, block: int) -> Tensor:
-        network = self.trace.network
-        with torch.set_grad_enabled(self.trace.grad):
-            return network.unembedding(network.final_norm(self.trace.read(f"block.{block}.output")))
+        trace, number = self.trace, check_index(block, len(self), "block")
+        with torch.set_grad_enabled(trace.grad):
+            return trace.read_out(trace.read(f"block.{number}.output")[None])[0]
 
     def words(self, position: int = -1, count: int = 5) -> list[list[tuple[str, float]]]:
         """For each block the likeliest next words at a position, with their probability."""
-        answers = []
+        position, answers = self.trace.check_position(position), []
+        if not isinstance(count, int) or count < 1:
+            raise UserError(f"count = {count!r}: expected at least 1")
+        count = min(count, self.trace.config.n_vocab)
         for k in range(len(self)):
             best = self[k][position].softmax(-1).topk(count)
             words = self.trace.words(best.indices.tolist())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from clearhead.errors import UserError
 from clearhead.inspect.edits import Edits
 from clearhead.inspect.trace import Stream, Trace
 from clearhead.model.block import Block
@@ -28,7 +29,10 @@ class EditedReader:
         self.ids = torch.cat((self.ids, ids.to(self.ids.device)), dim=1)
         window = self.ids[:, -self.network.config.n_context :]
         trace = Trace(self.network, window, [[]] * len(window), single=False, edits=self.edits)
-        return trace.logits[:, -1]
+        logits = trace.logits[:, -1]
+        if not (logits < float("inf")).all():
+            raise UserError("with these edits a logit is infinite or not a number: no word can be drawn")
+        return logits
 
     @torch.no_grad()
     def trace(self, tokenizer: Tokenizer) -> Trace:

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from clearhead.errors import UserError
 from clearhead.model.config import Config
 
+
+class SiteError(UserError, AttributeError):
+    """A name that is no site; also what a missing attribute raises."""
+
+
 HEAD = (
     "query_raw",
     "key_raw",
@@ -79,11 +84,11 @@ def all_sites(config: Config) -> list[Site]:
 
 def parse_site(text: str, config: Config) -> Site:
     """A site by its name; where there is none, what there is."""
-    found = re.fullmatch(
-        r"(?:block\.(\d+)\.(?:head\.(\d+)\.|kv_head\.(\d+)\.)?)?([a-z_0-9]+(?:\.[a-z]+)?)", text
+    found = isinstance(text, str) and re.fullmatch(
+        r"(?:block\.(-?\d+)\.(?:head\.(-?\d+)\.|kv_head\.(-?\d+)\.)?)?([a-z_0-9]+(?:\.[a-z]+)?)", text
     )
     if not found:
-        raise UserError(
+        raise SiteError(
             f"site {text!r}: expected a name such as block.0.head.0.weights, block.0.input or logits"
         )
     block, head, kv_head = (None if part is None else int(part) for part in found.groups()[:3])
@@ -92,8 +97,8 @@ def parse_site(text: str, config: Config) -> Site:
         ("head", head, config.n_head),
         ("kv_head", kv_head, config.n_kv_head),
     ):
-        if number is not None and number >= count:
-            raise UserError(f"site {text!r}: this model has {kind}s 0 to {count - 1}")
+        if number is not None and not 0 <= number < count:
+            raise SiteError(f"site {text!r}: this model has {kind}s 0 to {count - 1}")
     if head is not None:
         names: tuple[str, ...] = HEAD
     elif kv_head is not None:
@@ -104,5 +109,5 @@ def parse_site(text: str, config: Config) -> Site:
     if name not in names:
         close = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise UserError(f"site {text!r}: {hint}there are {', '.join(names)}")
+        raise SiteError(f"site {text!r}: {hint}there are {', '.join(names)}")
     return Site(name, block, head, kv_head)

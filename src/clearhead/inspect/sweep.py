@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -26,6 +26,10 @@ def sweep(
     kind = over.replace("×", "x").replace(" ", "")
     if kind not in ("head", "blockxposition"):
         raise UserError(f"sweep over {over!r}: expected 'head' or 'block × position'")
+    if not callable(measure):
+        raise UserError(f"measure is {measure!r}: expected a function of a trace that gives a number")
+    if patch_from is not None and not hasattr(patch_from, "stream"):
+        raise UserError(f"patch_from is a {type(patch_from).__name__}: expected another trace")
     if patch_from is not None and patch_from.ids.shape != trace.ids.shape:
         raise UserError(f"the trace to patch from has {patch_from.ids.shape[1]} positions, this one {T}")
     count = config.n_head if kind == "head" else T
@@ -38,8 +42,16 @@ def sweep(
                 Edits(tuple(_variant(kind, block, n, row, patch_from) for row, n in enumerate(numbers)))
             )
             for row, number in enumerate(numbers):
-                table[block, number] = float(measure(variants.row(row)))
+                table[block, number] = _number(measure(variants.row(row)))
     return table
+
+
+def _number(measured: Any) -> float:
+    try:
+        return float(measured.item() if isinstance(measured, Tensor) else measured)
+    except (TypeError, ValueError, RuntimeError):
+        kind = f"a tensor of {tuple(measured.shape)}" if isinstance(measured, Tensor) else repr(measured)
+        raise UserError(f"the measure gave {kind[:80]}: expected one number") from None
 
 
 def _variant(kind: str, block: int, number: int, row: int, patch_from: Trace | None) -> tuple[Site, Edit]:

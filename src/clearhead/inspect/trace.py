@@ -6,9 +6,11 @@ Shapes, seen from one sequence: T positions, C features, V words; a batch has B 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -18,12 +20,13 @@ from torch.nn.functional import normalize
 from clearhead.errors import UserError
 from clearhead.inspect.attribution import Attribution, attribute
 from clearhead.inspect.block_steps import BlockSteps, apply_norm, norm_mean, norm_scale
+from clearhead.inspect.choice import Choice, as_index, check_index, choose
 from clearhead.inspect.comparison import Comparison, align
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.lens import Lens
-from clearhead.inspect.sites import MATRICES, Site, all_sites, parse_site
+from clearhead.inspect.sites import MATRICES, Site, SiteError, all_sites, end_names, parse_site
 from clearhead.inspect.sweep import sweep
-from clearhead.inspect.views import BlockView, Choice
+from clearhead.inspect.views import BlockView, Parts, dotted
 from clearhead.inspect.words import find_word
 from clearhead.model.block import Block
 from clearhead.model.position import sinusoids
@@ -31,6 +34,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
 MOST_NAMED = 20  # tokens that a message lists
+ROWS_AT_ONCE = 512  # of large matrices
 BY_ROW = (*MATRICES, "mixed")  # computed for the rows asked for alone
 
 
@@ -64,7 +68,8 @@ class Trace:
     ) -> None:
         """Run the model, from block `first` on where the `stream` before it is known already."""
         self.network, self.config, self.ids, self.real = network, network.config, ids, real
-        self.pieces, self.single, self.edits = tokens, single, edits or Edits()
+        self.pieces, self.single = tokens, single
+        self.edits = replace(edits or Edits(), spans=None if real is None else _spans(real))
         self.grad = torch.is_grad_enabled()
         self.tokenizer = tokenizer
         self.positions = network.positions(ids, real)
@@ -109,16 +114,38 @@ class Trace:
         """The pieces of text, one a position; of a batch, a list for each sequence."""
         return self.pieces[0] if self.single else self.pieces
 
+    def __len__(self) -> int:
+        """Positions, padding and all."""
+        return self.ids.shape[1]
+
+    def __repr__(self) -> str:
+        what = shorten("".join(self.pieces[0]), 60, placeholder=" …")
+        what = repr(what) if self.single else f"{len(self.ids)} texts"
+        edited = f", {len(self.edits.made)} edits" if self.edits.made else ""
+        return f"Trace({what}: {len(self)} positions, {len(self.sites())} sites{edited})"
+
     @property
-    def block(self) -> list[BlockView]:
-        return [BlockView(self, i) for i in range(self.config.n_block)]
+    def block(self) -> Parts[BlockView]:
+        return Parts("block", (BlockView(self, i) for i in range(self.config.n_block)))
 
     @property
     def logits(self) -> Tensor:
         return self.read("logits")
 
+    def __getattr__(self, name: str) -> Tensor:
+        """The sites at the ends, as attributes."""
+        if name.startswith("_") or "config" not in vars(self) or dotted(name) not in end_names(self.config):
+            raise AttributeError(f"a trace has no {name!r}")
+        return self.read(dotted(name))
+
     def __getitem__(self, name: str) -> Tensor:
         return self.read(name)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return bool(parse_site(name, self.config))  # type: ignore[arg-type]
+        except SiteError:
+            return False
 
     def sites(self) -> list[str]:
         """The names of all that can be read."""
@@ -130,11 +157,20 @@ class Trace:
             return self._pick(name, rows, columns)
 
     def _pick(self, name: str, rows: Choice, columns: Choice) -> Tensor:
-        tensor = self._read(
-            parse_site(name, self.config), _choose(rows, self.ids.shape[1], "row", self.ids.device)
-        )
-        across = _choose(columns, tensor.shape[-1], "column", self.ids.device)
-        tensor = tensor if across is None else tensor[..., across]
+        site, device = parse_site(name, self.config), self.ids.device
+        down = choose(rows, len(self), "row")
+        if columns is not None and site.name in MATRICES and site.head is not None:
+            # A few columns of a large matrix: some rows of it at a time, so that it is never there whole.
+            across = as_index(choose(columns, len(self), "column"), device)
+            parts = [
+                self._read(site, as_index(some, device))[..., across]
+                for some in _in_chunks(list(range(len(self))) if down is None else down)
+            ]
+            tensor = torch.cat(parts, dim=1)
+        else:
+            tensor = self._read(site, as_index(down, device))
+            across = as_index(choose(columns, tensor.shape[-1], "column"), device)
+            tensor = tensor if across is None else tensor[..., across]
         return tensor[0] if self.single else tensor
 
     def _read(self, site: Site, rows: Tensor | None) -> Tensor:
@@ -158,7 +194,7 @@ class Trace:
     def weights(self, block: int) -> Tensor:
         """Where all heads of a block look: H T T, and for a batch B H T T."""
         with torch.set_grad_enabled(self.grad):
-            weights = self.steps(block).weights
+            weights = self.steps(check_index(block, self.config.n_block, "block")).weights
         return weights[0] if self.single else weights
 
     def steps(self, block: int, heads: Sequence[int] | None = None, rows: Tensor | None = None) -> BlockSteps:
@@ -182,13 +218,22 @@ class Trace:
         if name == "final.scale":
             return self._edited(name, norm_scale(norm, last))
         if name == "final":
-            if not self.edits.of(None).made:
-                return norm(last)
-            mean = self._end("final.mean") if norm.shift is not None else 0.0
-            return self._edited(name, apply_norm(norm, last, mean, self._end("final.scale")))
+            return self._final(last)
         if name == "probabilities":
             return self._edited(name, self._logits.softmax(-1))
         return self._logits
+
+    def _final(self, last: Tensor) -> Tensor:
+        norm = self.network.final_norm
+        if not self.edits.of(None).made:
+            return norm(last)
+        mean = self._edited("final.mean", norm_mean(last)) if norm.shift is not None else 0.0
+        scale = self._edited("final.scale", norm_scale(norm, last))
+        return self._edited("final", apply_norm(norm, last, mean, scale))
+
+    def read_out(self, stream: Tensor) -> Tensor:
+        """The logits, if this were the stream after the last block: B T C → B T V."""
+        return self._edited("logits", self.network.unembedding(self._final(stream)))
 
     def _places(self) -> Tensor:
         if self.network.position is not None:
@@ -206,7 +251,8 @@ class Trace:
 
     def edit_more(self, more: Edits) -> Trace:
         first = more.first_block(self.config.n_block)
-        return self._again(edits=self.edits + more, stream=self.stream, first=first)
+        with torch.set_grad_enabled(self.grad or more.wants_grad):
+            return self._again(edits=self.edits + more, stream=self.stream, first=first)
 
     def _again(self, **changed: Any) -> Trace:
         """This trace made anew, but for what is changed."""
@@ -218,36 +264,37 @@ class Trace:
             "edits": self.edits,
             "tokenizer": self.tokenizer,
         }
-        with torch.set_grad_enabled(self.grad):
-            return Trace(self.network, **{**same, **changed})
+        return Trace(self.network, **{**same, **changed})
 
     def repeat(self, count: int) -> Trace:
         """The same text so many times, as a batch to be edited row by row. Nothing is run or copied."""
         self.check_single()
-        stream = self.stream.map(lambda x: x.expand(count, -1, -1))
-        real = None if self.real is None else self.real.expand(count, -1)
-        return self._again(
-            ids=self.ids.expand(count, -1),
-            real=real,
-            tokens=self.pieces * count,
-            single=False,
-            stream=stream,
-            first=self.config.n_block,
-        )
+        with torch.set_grad_enabled(self.grad):
+            return self._again(
+                ids=self.ids.expand(count, -1),
+                real=None if self.real is None else self.real.expand(count, -1),
+                tokens=self.pieces * count,
+                single=False,
+                stream=self.stream.map(lambda x: x.expand(count, -1, -1)),
+                first=self.config.n_block,
+            )
 
     def row(self, number: int) -> Trace:
-        """One sequence of a batch, padding and all."""
-        rows = slice(number, number + 1)
-        return self._again(
-            ids=self.ids[rows],
-            real=None if self.real is None else self.real[rows],
-            tokens=self.pieces[rows],
-            single=True,
-            edits=self.edits.of_row(number),
-            stream=self.stream.map(lambda x: x[rows]),
-            first=self.config.n_block,
-            logits=self._logits[rows] if "_logits" in vars(self) else None,
-        )
+        """One sequence of a batch, without its padding: as if it had been inspected alone."""
+        number = check_index(number, len(self.ids), "row")
+        start, stop = (0, len(self)) if self.edits.spans is None else self.edits.spans[number]
+        rows, places = slice(number, number + 1), slice(start, stop)
+        with torch.set_grad_enabled(self.grad):
+            return self._again(
+                ids=self.ids[rows, places],
+                real=None,
+                tokens=[self.pieces[number][places]],
+                single=True,
+                edits=self.edits.of_row(number),
+                stream=self.stream.map(lambda x: x[rows, places]),
+                first=self.config.n_block,
+                logits=self._logits[rows, places] if "_logits" in vars(self) else None,
+            )
 
     def sweep(self, over: str, measure: Callable[[Trace], float], patch_from: Trace | None = None) -> Tensor:
         """What `measure` gives for each variant of the trace, all variants run in batches.
@@ -262,22 +309,31 @@ class Trace:
         """How far the parts are from the whole: the largest ‖difference‖/‖value‖ of any token.
 
         Each block is put together again from its steps, and the logits from the last stream, and held
-        against what the model itself computed.
+        against what the model itself computed. Where there are numbers that are none, so is the answer.
         """
-        worst = _distance(self._start(), self.stream.inputs[0], self.real)
+        found = [_distance(self._start(), self.stream.inputs[0], self.real)]
         for i in range(self.config.n_block):
             ends = self.stream.inputs[i + 1] if i + 1 < self.config.n_block else self.stream.last
             module = self.network.blocks[i]
             assert isinstance(module, Block)
-            x, sight = self.stream.inputs[i], self.sights[i]
-            steps = BlockSteps(module, i, self.config, x, sight, self.edits.of(i))
-            worst = max(worst, _distance(steps.middle, self.stream.middles[i], self.real))
-            worst = max(worst, _distance(steps.output, ends, self.real))
+            x, sight, edits = self.stream.inputs[i], self.sights[i], self.edits.of(i)
+            steps = BlockSteps(module, i, self.config, x, sight, edits)
+            if not edits.made:
+                # The T×T matrices of all heads are never there whole.
+                parts = [
+                    BlockSteps(module, i, self.config, x, sight, rows=as_index(rows, x.device)).attention
+                    for rows in _in_chunks(list(range(len(self))))
+                ]
+                steps.attention = torch.cat(parts, dim=1)
+            found.append(_distance(steps.middle, self.stream.middles[i], self.real))
+            found.append(_distance(steps.output, ends, self.real))
         again = self._edited("logits", self._end("final") @ self.network.unembedding.weight.T)
-        return max(worst, _distance(again, self._logits, self.real))
+        found.append(_distance(again, self._logits, self.real))
+        return math.nan if any(map(math.isnan, found)) else max(found)
 
     def lens(self) -> Lens:
         """What each block would predict."""
+        self.check_single()
         return Lens(self)
 
     def attribute(self, token: str | int, position: int = -1) -> Attribution:
@@ -291,6 +347,8 @@ class Trace:
 
     def compare(self, other: Trace) -> Comparison:
         """This trace and another of the same shape of model, tokens aligned, every site's difference."""
+        if not isinstance(other, Trace):
+            raise UserError(f"compare with a {type(other).__name__}: expected another trace")
         for trace in (self, other):
             trace.check_single()
         if self.sites() != other.sites():
@@ -305,10 +363,11 @@ class Trace:
         return self.tokenizer.pieces(ids) if self.tokenizer is not None else [str(i) for i in ids]
 
     def _token_id(self, token: str | int) -> int:
-        if isinstance(token, int):
-            if not 0 <= token < self.config.n_vocab:
+        if not isinstance(token, str):
+            number = check_index(token, self.config.n_vocab, "token")
+            if number != int(token):
                 raise UserError(f"token {token} does not exist: there are 0 to {self.config.n_vocab - 1}")
-            return token
+            return number
         assert self.tokenizer is not None, "a token in words needs a tokenizer"
         ids = self.tokenizer.encode(token)
         if len(ids) != 1:
@@ -316,10 +375,7 @@ class Trace:
         return ids[0]
 
     def check_position(self, position: int) -> int:
-        T = self.ids.shape[1]
-        if not -T <= position < T:
-            raise UserError(f"position {position} does not exist: there are positions 0 to {T - 1}")
-        return position % T
+        return check_index(position, len(self), "position")
 
     def check_single(self) -> None:
         if not self.single:
@@ -339,6 +395,8 @@ class Trace:
     def positions_of(self, word: str) -> list[int]:
         """Every place where a word stands, each the position of the last of its tokens."""
         self.check_single()
+        if not isinstance(word, str):
+            raise UserError(f"word {word!r}: expected a word of the text, as a str")
         found = find_word(word, self.pieces[0])
         if not found:
             tokens = self.pieces[0][:MOST_NAMED]
@@ -360,7 +418,9 @@ class Trace:
         The stages S are the static vector (the embedding), the contextual one entering each block, and the
         one at the end. Static vectors of one word are all alike; contextual ones tell its senses apart.
         """
-        there = other or self
+        there = self if other is None else other
+        if not isinstance(there, Trace) or there.config.n_block != self.config.n_block:
+            raise UserError("the other is no trace of a model with as many blocks")
         here, others = self.positions_of(word), there.positions_of(word)
         stages = ["embedding", *(f"block.{i}.input" for i in range(self.config.n_block)), "final"]
         tables = []
@@ -370,16 +430,15 @@ class Trace:
         return torch.stack(tables)
 
 
-def _choose(choice: Choice, count: int, what: str, device: torch.device) -> Tensor | None:
-    if choice is None:
-        return None
-    if isinstance(choice, slice):
-        return torch.arange(count, device=device)[choice]
-    chosen = [choice] if isinstance(choice, int) else list(choice)
-    for i in chosen:
-        if not -count <= i < count:
-            raise UserError(f"{what} {i} does not exist: there are {what}s 0 to {count - 1}")
-    return torch.tensor([i % count for i in chosen], device=device)
+def _spans(real: Tensor) -> tuple[tuple[int, int], ...]:
+    """Where each sequence of a padded batch begins and ends."""
+    first, length = real.int().argmax(1).tolist(), real.sum(1).tolist()
+    return tuple((start, start + n) for start, n in zip(first, length, strict=True))
+
+
+def _in_chunks(rows: list[int]) -> list[list[int]]:
+    """So many rows at a time; where there are none, none once."""
+    return [rows[i : i + ROWS_AT_ONCE] for i in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
 
 
 def _distance(found: Tensor, expected: Tensor, real: Tensor | None) -> float:

@@ -2,44 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from clearhead.errors import UserError
 from clearhead.inspect.attribution import Why, why
-from clearhead.inspect.sites import block_names
+from clearhead.inspect.choice import Choice, check_index
+from clearhead.inspect.sites import HEAD, SHARED, block_names
 
 if TYPE_CHECKING:
     from clearhead.inspect.trace import Trace
 
-Choice = slice | Sequence[int] | int | None  # of rows or columns; none is all
+Part = TypeVar("Part")
+
+
+class Parts(list[Part]):
+    """Blocks or heads by number. One that does not exist is answered with those that do."""
+
+    def __init__(self, what: str, parts: Iterable[Part]) -> None:
+        super().__init__(parts)
+        self.what = what
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return super().__getitem__(number)
+        return super().__getitem__(check_index(number, len(self), self.what))
 
 
 class BlockView:
-    """A block of a trace: its sites as attributes, and its heads."""
+    """A block of a trace: its sites as attributes (a dot in a name written as _), and its heads."""
 
     def __init__(self, trace: Trace, block: int) -> None:
         self._trace, self._block = trace, block
 
     @property
-    def head(self) -> list[HeadView]:
-        return [HeadView(self._trace, self._block, j) for j in range(self._trace.config.n_head)]
+    def head(self) -> Parts[HeadView]:
+        return Parts(
+            "head", (HeadView(self._trace, self._block, j) for j in range(self._trace.config.n_head))
+        )
 
     @property
-    def kv_head(self) -> list[HeadView]:
-        return [HeadView(self._trace, self._block, k, "kv_head") for k in range(self._trace.config.n_kv_head)]
+    def kv_head(self) -> Parts[HeadView]:
+        count = self._trace.config.n_kv_head
+        return Parts("kv_head", (HeadView(self._trace, self._block, k, "kv_head") for k in range(count)))
+
+    def __repr__(self) -> str:
+        return f"block {self._block}: {', '.join(block_names(self._trace.config))}, and its heads"
 
     def __getattr__(self, name: str) -> Tensor:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._trace.read(
-            f"block.{self._block}.{name.replace('_mean', '.mean').replace('_scale', '.scale')}"
-        )
+        return self._trace.read(f"block.{self._block}.{dotted(name)}")
 
     def __dir__(self) -> list[str]:
         return ["head", "kv_head", *(name.replace(".", "_") for name in block_names(self._trace.config))]
+
+
+def dotted(name: str) -> str:
+    """An attribute's name as a site's: normed_scale is normed.scale."""
+    return re.sub(r"_(mean|scale)$", r".\1", name)
 
 
 class HeadView:
@@ -58,6 +83,8 @@ class HeadView:
         """
         trace = self._trace
         trace.check_single()
+        if self._kind != "head":
+            raise UserError("a shared head looks nowhere by itself: ask one of the heads that share it")
         places = trace.check_position(looking), trace.check_position(looked_at)
         with torch.set_grad_enabled(trace.grad):
             return why(trace, self._block, self._head, *places)
@@ -66,3 +93,10 @@ class HeadView:
         if name.startswith("__"):
             raise AttributeError(name)
         return self.read(name)
+
+    def __dir__(self) -> list[str]:
+        return ["read", "why", *(HEAD if self._kind == "head" else SHARED)]
+
+    def __repr__(self) -> str:
+        names = ", ".join(HEAD if self._kind == "head" else SHARED)
+        return f"block {self._block}, {self._kind} {self._head}: {names}"

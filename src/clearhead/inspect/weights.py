@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 from torch import Tensor
@@ -26,6 +27,7 @@ def weight_names(config: Config) -> list[str]:
     inside += ["W_gate"] if config.gated else []
     inside += ["b_O"] if config.output_bias else []
     inside += ["b_1", "b_2"] if config.feedforward_bias else []
+    inside += ["b_gate"] if config.feedforward_bias and config.gated else []
     inside += ["query_norm.gain", "key_norm.gain"] if config.qk_norm else []
     heads += list(_BIAS) if config.qkv_bias else []
     names = [f"block.{i}.{name}" for i in range(config.n_block) for name in inside]
@@ -37,17 +39,26 @@ def weight_names(config: Config) -> list[str]:
 def weight(network: Transformer, name: str) -> Tensor:
     """A matrix, bias, gain or shift; or one of the products QK = W_Q W_Kᵀ and OV = W_V W_O of a head."""
     config = network.config
-    found = re.fullmatch(r"(?:block\.(\d+)\.)?(?:head\.(\d+)\.)?(\w+(?:\.\w+)?)", name)
-    if name not in weight_names(config) or not found:
-        ends = [each for each in weight_names(config) if not re.search(r"\.[1-9]", each)]
-        raise UserError(f"no weight is called {name!r}; there are {', '.join(ends)}, and so on")
+    found = re.fullmatch(r"(?:block\.(-?\d+)\.)?(?:head\.(-?\d+)\.)?(\w+(?:\.\w+)?)", str(name))
+    for number, what, count in (
+        (found and found[1], "block", config.n_block),
+        (found and found[2], "head", config.n_head),
+    ):
+        if number and not 0 <= int(number) < count:
+            raise UserError(f"no weight is called {name!r}: this model has {what}s 0 to {count - 1}")
+    names = weight_names(config)
+    if not found or name not in names:
+        close = difflib.get_close_matches(str(name), names, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        ends = [each for each in names if not re.search(r"\.[1-9]", each)]
+        raise UserError(f"no weight is called {name!r}; {hint}there are {', '.join(ends)}, and so on")
     if found[1] is None:
-        return _end(network, name)
+        return _end(network, name).detach()
     block = network.blocks[int(found[1])]
     assert isinstance(block, Block)
-    return (
-        _of_block(block, found[3]) if found[2] is None else _of_head(block, config, int(found[2]), found[3])
-    )
+    if found[2] is None:
+        return _of_block(block, found[3]).detach()
+    return _of_head(block, config, int(found[2]), found[3]).detach()
 
 
 def _end(network: Transformer, name: str) -> Tensor:

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.inspect.choice import choose
+
+
+@pytest.mark.parametrize(
+    ("choice", "chosen"),
+    [
+        (None, None),
+        (2, [2]),
+        (-1, [4]),
+        (np.int64(3), [3]),
+        (torch.tensor(3), [3]),
+        ([0, -1], [0, 4]),
+        (np.array([1, 2]), [1, 2]),
+        (torch.tensor([1, 2]), [1, 2]),
+        (range(2), [0, 1]),
+        (slice(1, 3), [1, 2]),
+        (slice(None, None, -2), [4, 2, 0]),
+        (slice(7, 9), []),
+        ([], []),
+        ([True, False, True, False, False], [0, 2]),
+        (torch.tensor([False, True, False, False, False]), [1]),
+    ],
+)
+def test_all_ways_to_choose(choice, chosen):
+    assert choose(choice, 5, "row") == chosen
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (5, "row 5 does not exist: there are rows 0 to 4"),
+        ([0, -6], "row -6 does not exist"),
+        (1.0, "expected a whole number"),
+        ([1.5], "expected a whole number"),
+        ("a", "expected a whole number"),
+        (True, "expected a whole number"),
+        ([True, False], "the mask has 2 entries for 5 rows"),
+        (slice("a", None), "expected a whole number"),
+        (slice(0, 2, 0), "expected a whole number"),
+    ],
+)
+def test_what_is_no_choice(choice, message):
+    with pytest.raises(UserError, match=message):
+        choose(choice, 5, "row")
