@@ -340,7 +340,7 @@ def test_a_list_of_models_leaves_out_the_broken_and_says_so(copied_model, clearh
     (tmp_path / "broken" / "config.json").write_text("{")
     result = clearhead("models", ".", "--json")
     assert result.code == 0
-    assert [row["model"] for row in json.loads(result.out)] == ["model"]
+    assert [row["model"] for row in json.loads(result.out)["models"]] == ["model"]
     assert result.err.startswith("left out: broken/config.json is not JSON")
     change_json(copied_model / "clearhead.json", training={"validation_loss": "low"})
     assert clearhead("models", ".").code == 0

@@ -141,11 +141,12 @@ def test_a_text_may_come_from_standard_input(clearhead, model_folder, story_file
     assert re.fullmatch(r"\w+", folder.name), folder.name
 
 
-def test_models_lists_what_train_saved(clearhead, story_file):
+def test_models_lists_what_train_saved(clearhead, story_file, tmp_path):
     assert "no models in runs" in clearhead("models").out
-    assert json.loads(clearhead("models", "--json").out) == []
+    assert json.loads(clearhead("models", "--json").out)["models"] == []
     trained = json.loads(clearhead("train", story_file, "--json", *SMALL).out)
-    [row] = json.loads(clearhead("models", "--json").out)
+    [row] = json.loads(clearhead("models", "--json").out)["models"]
+    size = (tmp_path / "runs/stories/model.safetensors").stat().st_size
     assert row == {
         "model": "runs/stories",
         "family": "qwen3",
@@ -155,12 +156,14 @@ def test_models_lists_what_train_saved(clearhead, story_file):
         "width": 32,
         "context": 32,
         "validation_loss": trained["validation_loss"],
+        "bytes": size,
+        "licence": None,
     }
     table = clearhead("models").out
     assert "\x1b" not in table
     line = next(line for line in table.splitlines() if "runs/stories" in line)
     cells = ["qwen3", f"{row['parameters']:,}", "1", "1", "32", "32", f"{row['validation_loss']:.4f}"]
-    assert line.split() == ["runs/stories", *cells]
+    assert line.split() == ["runs/stories", *cells, f"{size / 1e6:.1f}"]
 
 
 def test_models_shows_long_names_whole(clearhead, model_folder, tmp_path):
@@ -194,7 +197,7 @@ def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhea
         assert cells[4 * (i + 1) :].split() == ["·"] * (len(tokens) - i - 1)
 
 
-@pytest.mark.parametrize("command", [None, "demo", "train", "generate", "eval", "models"])
+@pytest.mark.parametrize("command", [None, "demo", "train", "generate", "eval", "pull", "models"])
 def test_help_is_readable(command, clearhead):
     result = clearhead(*([command] if command else []), "--help")
     assert (result.code, result.err) == (0, "")
@@ -205,7 +208,7 @@ def test_help_is_readable(command, clearhead):
         for option in ("--minutes", "--steps", "--preset", "--blocks", "--out", "--seed", "--json"):
             assert option in result.out
     if command is None:
-        for name in ("demo", "train", "generate", "eval", "models", "--version"):
+        for name in ("demo", "train", "generate", "eval", "pull", "models", "--version"):
             assert name in result.out
 
 

@@ -10,7 +10,20 @@ import typer
 from clearhead.cli.console import err, out, print_json
 from clearhead.errors import UserError
 
-HEADINGS = ["model", "family", "parameters", "blocks", "heads", "width", "context", "validation loss"]
+HEADINGS = {
+    "model": "model",
+    "family": "family",
+    "parameters": "parameters",
+    "blocks": "blocks",
+    "heads": "heads",
+    "width": "width",
+    "context": "context",
+    "validation_loss": "validation loss",
+    "bytes": "MB",
+    "licence": "licence",
+}
+CAN_BE_PULLED = {"name": "can be pulled", "title": "title", "bytes": "MB", "licence": "licence"}
+TO_THE_LEFT = ("model", "family", "licence", "name", "title")
 
 
 def models(
@@ -19,37 +32,53 @@ def models(
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
-    """List the models in runs/ and at home, with their size and how well they learned."""
+    """List the models in runs/ and at home, their size and how well they learned, and what can be pulled."""
     from clearhead.files import home
+    from clearhead.formats.pulled import CATALOGUE, find
 
     places = folders or [Path("runs"), home() / "models"]
     for place in folders or []:
         if not place.is_dir():
             raise UserError(f"no such folder: {place}; name a folder that holds models")
-    rows = [row for place in places for row in _rows(place)]
+    rows = [row for place in places for row in [*_folders(place), *_ggufs(place)]]
+    others = [
+        {"name": model.name, "title": model.title, "bytes": model.size, "licence": model.licence}
+        for model in CATALOGUE.values()
+        if find(model.name) is None
+    ]
     if json:
-        print_json(rows)
+        print_json({"models": rows, "can_be_pulled": others})
         return
-    if not rows:
+    if rows:
+        _print_table(HEADINGS, rows)
+    else:
         out.print(f"no models in {' or '.join(map(str, places))}; make one: clearhead train my.txt")
-        return
-    lines = [HEADINGS, *([_cell(row[name]) for name in row] for row in rows)]
+    if others:
+        out.print()
+        _print_table(CAN_BE_PULLED, others)
+        out.print(f"\nto pull one: clearhead pull {others[0]['name']}")
+
+
+def _print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
+    lines = [list(headings.values()), *([_cell(name, row[name]) for name in headings] for row in rows)]
+    sides = ["<" if name in TO_THE_LEFT else ">" for name in headings]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        sides = "<<" + ">" * (len(line) - 2)
         cells = zip(line, sides, widths, strict=True)
-        out.print("  ".join(f"{cell:{side}{width}}" for cell, side, width in cells))
+        out.print("  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip())
 
 
-def _cell(value: object) -> str:
+def _cell(name: str, value: object) -> str:
+    if name == "bytes" and isinstance(value, int):
+        return f"{value / 1e6:,.1f}"
     if isinstance(value, float):
         return f"{value:.4f}"
     return f"{value:,}" if isinstance(value, int) else str(value or "")
 
 
-def _rows(place: Path) -> list[dict[str, Any]]:
+def _folders(place: Path) -> list[dict[str, Any]]:
     """The place itself, if it is a model, and the models in it."""
-    from clearhead.formats.folder import CONFIG, read_label
+    from clearhead.formats.folder import CONFIG, WEIGHTS, read_label
 
     rows = []
     for folder in [place, *sorted(place.glob("*"))]:
@@ -70,6 +99,34 @@ def _rows(place: Path) -> list[dict[str, Any]]:
                 "width": label.config.d_model,
                 "context": label.config.n_context,
                 "validation_loss": (label.training or {}).get("validation_loss"),
+                "bytes": _size(folder / WEIGHTS),
+                "licence": None,  # a folder does not say
             }
         )
     return rows
+
+
+def _ggufs(place: Path) -> list[dict[str, Any]]:
+    """The GGUF files in the place and in the folders in it, a pulled one by its name."""
+    from clearhead.formats.pulled import CATALOGUE, find
+
+    pulled = {find(name): model for name, model in CATALOGUE.items()}
+    rows = []
+    for path in sorted([*place.glob("*.gguf"), *place.glob("*/*.gguf")]):
+        model = pulled.get(path)
+        rows.append(
+            {
+                **dict.fromkeys(HEADINGS),
+                "model": model.name if model else str(path),
+                "bytes": _size(path),
+                "licence": model.licence if model else None,
+            }
+        )
+    return rows
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

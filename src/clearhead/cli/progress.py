@@ -47,7 +47,7 @@ def show_plan(run: Run) -> None:
 def follow(run: Run, interrupted: list[int]) -> bool:
     """Train to the end, showing how it goes. False if `interrupted` filled first."""
     validation: float | None = None
-    with _line() as show:
+    with live_line() as show:
         for progress in run:
             if progress.validation is not None:
                 validation = progress.validation
@@ -83,7 +83,8 @@ def _show_sample(run: Run) -> None:
 
 
 @contextmanager
-def _line() -> Iterator[Show]:
+def live_line() -> Iterator[Show]:
+    """One line that changes in place; off a terminal, those that are worth it one below the other."""
     if not err.is_terminal:
         yield lambda text, plain: err.print(text) if plain else None
         return

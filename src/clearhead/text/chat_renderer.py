@@ -1,0 +1,155 @@
+"""A chat template filled in: run as a process of its own, with bounds that a hostile template cannot pass.
+
+Reads a JSON request on standard input and answers in JSON on standard output: {"text": …}, or {"refused": …}
+when the template does not want these messages, or {"wrong": …} when something is wrong with the template.
+
+A template is a small program by whoever made the model. Jinja's sandbox keeps it from the machine, but not
+from endless loops and huge strings, for which there are more ways than can be listed: the system stops those.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+
+LONGEST_OUTPUT = 2**23  # characters
+MOST_MEMORY = 160 * 2**20  # bytes, of which Python and jinja need some 25 million
+MOST_SECONDS = 0.7  # of the processor's time, once everything is imported
+
+TOO_BIG = {"wrong": "needs too much memory"}
+
+
+class Generation(Extension):
+    """`{% generation %}` marks what the model is to learn; here its inside is shown as it is."""
+
+    tags = {"generation"}  # noqa: RUF012 (as jinja declares it)
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body, lineno=line)
+
+
+class PlainNamespace(Namespace):
+    """A namespace without names like `__html__`, which Python would call on its own."""
+
+    def __init__(*args: Any, **values: Any) -> None:  # so that a value may be called self
+        self, *pairs = args
+        given = dict(*pairs, **values)
+        for name in given:
+            _refuse_hidden(name)
+        Namespace.__init__(self, given)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _refuse_hidden(name)
+        super().__setitem__(name, value)
+
+
+def _refuse_hidden(name: Any) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise SecurityError(f"{name!r} cannot be kept in a namespace")
+
+
+class RefusalError(Exception):
+    """What a template says with `raise_exception`."""
+
+
+def _raise_exception(message: object) -> None:
+    raise RefusalError(str(message))
+
+
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Jinja's own makes HTML escapes of < and >."""
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+
+
+def _strftime_now(form: str) -> str:
+    return datetime.now().strftime(form)
+
+
+def environment() -> ImmutableSandboxedEnvironment:
+    """What templates are written for: the settings, filters and names that transformers gives them."""
+    made = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"]
+    )
+    made.filters["tojson"] = _tojson
+    made.globals |= {
+        "raise_exception": _raise_exception,
+        "strftime_now": _strftime_now,
+        "namespace": PlainNamespace,
+    }
+    return made
+
+
+def fill(template: str, values: Mapping[str, Any]) -> dict[str, str]:
+    """The text, or why there is none."""
+    try:
+        pieces, length = [], 0
+        for piece in environment().from_string(template).generate(values):
+            pieces.append(piece)
+            length += len(piece)
+            if length > LONGEST_OUTPUT:
+                return {"wrong": f"writes more than {LONGEST_OUTPUT} characters"}
+        return {"text": "".join(pieces)}
+    except RefusalError as refusal:
+        return {"refused": str(refusal)}
+    except jinja2.TemplateSyntaxError as error:
+        return {"wrong": f"is not valid, line {error.lineno}: {error.message}"}
+    except SecurityError as error:
+        return {"wrong": f"does what no template may: {error}"}
+    except MemoryError:
+        return TOO_BIG
+    except RecursionError:
+        return {"wrong": "calls itself too deeply"}
+    except Exception as error:  # it is a program, and can fail in any way a program can
+        return {"wrong": f"fails: {type(error).__name__}: {error}"}
+
+
+def _bound() -> None:
+    """Let the system end this process when it takes too much. Windows cannot: only the caller waits there."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which ends the process, in the midst of anything
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+        try:
+            resource.setrlimit(kind, (MOST_MEMORY, MOST_MEMORY))
+        except (ValueError, OSError):  # macOS refuses to bound memory
+            continue
+
+
+def main() -> None:
+    request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogatepass"))
+    _bound()
+    answer = fill(request["template"], request["values"])
+    try:
+        written = json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except MemoryError:
+        written = json.dumps(TOO_BIG).encode()
+    sys.stdout.buffer.write(written)
+
+
+if __name__ == "__main__":
+    main()

