@@ -200,7 +200,8 @@ def _build_pieces(
     if "tokenizer.ggml.merges" in metadata:
         merges = _read_merges(metadata, "merges")
     else:
-        scores = _read_numbers(metadata, "scores", len(tokens), np.float64, None)
+        n = len(metadata["tokenizer.ggml.tokens"])  # the unused ones too
+        scores = _read_numbers(metadata, "scores", n, np.float64, None)
         merges = derive_merges(tokens, types.tolist(), scores.tolist())
     added = _added(tokens, types, (UNKNOWN, CONTROL, USER_DEFINED))
     model = models.BPE(
@@ -227,11 +228,12 @@ def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[
     """Every way to put a piece together from two: the best-scored piece first, then the longest left part.
 
     SentencePiece merges whichever neighbours make the best-scored piece; a list in this order does the same.
+    User-defined tokens are taken out of a text before, and merge with nothing.
     """
     pieces = {
         token: i
         for i, token in enumerate(tokens)
-        if types[i] in (NORMAL, USER_DEFINED) and len(token) <= LONGEST_PIECE
+        if types[i] == NORMAL and len(token) <= LONGEST_PIECE
     }
     if (total := sum(map(len, pieces))) > MOST_CHARACTERS:
         _refuse("tokens", f"has {total} characters, expected at most {MOST_CHARACTERS}")
@@ -325,7 +327,7 @@ def _write_pieces(
             types[i] = UNKNOWN
         elif types[i] == NORMAL and re.fullmatch(r"<0x[0-9A-F]{2}>", token):
             types[i] = BYTE
-    pieces = {token for token, kind in zip(tokens, types, strict=True) if kind in (NORMAL, USER_DEFINED)}
+    pieces = {token for token, kind in zip(tokens, types, strict=True) if kind == NORMAL}
     merges = [way for way in merges if pieces.issuperset((*way, "".join(way)))]
     groups = [piece for piece, _ in groupby(left + right for left, right in merges)]
     ranks = {piece: rank for rank, piece in enumerate(groups)}
