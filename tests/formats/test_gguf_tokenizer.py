@@ -227,7 +227,9 @@ def plain_sentencepiece(text, tokens, types, scores, prefix=True):
         best = None
         for i in range(len(parts) - 1):
             whole = parts[i] + parts[i + 1]
-            if whole in pieces and (best is None or scores[ids[whole]] > scores[ids[parts[best] + parts[best + 1]]]):
+            if whole in pieces and (
+                best is None or scores[ids[whole]] > scores[ids[parts[best] + parts[best + 1]]]
+            ):
                 best = i
         if best is None:
             break
@@ -335,7 +337,10 @@ def test_runs_of_spaces_as_gemma_has_them_are_tokens_of_their_own():
     [
         ({"model": "t5"}, "tokenizer.ggml.model is 't5', expected one of gpt2, llama"),
         ({"model": None}, "model is None"),
-        ({"pre": "martian"}, "pre is 'martian', a split that is not known; expected one of gpt-2, .*llama-bpe"),
+        (
+            {"pre": "martian"},
+            "pre is 'martian', a split that is not known; expected one of gpt-2, .*llama-bpe",
+        ),
         ({"pre": 7}, "pre is 7"),
         ({"tokens": None}, "tokens is missing"),
         ({"tokens": ["a", "a"]}, "tokens has 'a' twice, as 0 and as 1"),
@@ -361,7 +366,9 @@ def test_what_is_wrong_is_said_by_name(change, reason):
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("scores", [None, [0.0], [float("nan")] * len(PIECES["tokenizer.ggml.tokens"]), "abc"])
+@pytest.mark.parametrize(
+    "scores", [None, [0.0], [float("nan")] * len(PIECES["tokenizer.ggml.tokens"]), "abc"]
+)
 def test_pieces_need_a_score_each(scores):
     with pytest.raises(UserError, match="scores is missing or not one number for each"):
         read_tokenizer({**PIECES, "tokenizer.ggml.scores": scores})

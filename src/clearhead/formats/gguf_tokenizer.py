@@ -231,9 +231,7 @@ def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[
     User-defined tokens are taken out of a text before, and merge with nothing.
     """
     pieces = {
-        token: i
-        for i, token in enumerate(tokens)
-        if types[i] == NORMAL and len(token) <= LONGEST_PIECE
+        token: i for i, token in enumerate(tokens) if types[i] == NORMAL and len(token) <= LONGEST_PIECE
     }
     if (total := sum(map(len, pieces))) > MOST_CHARACTERS:
         _refuse("tokens", f"has {total} characters, expected at most {MOST_CHARACTERS}")
