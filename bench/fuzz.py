@@ -1,8 +1,8 @@
 """Damaged files, many of them: each must be read or refused in one line, quickly and in little memory.
 
-Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--short]. Of the files eight in ten are GGUF; one in ten
-is a model's folder with a changed safetensors header, one in ten with a changed config.json. Prints one JSON
-line; `crashed` lists whatever was neither read nor refused, and must be empty.
+Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--short]. Of the files eight in ten are GGUF; one in
+ten is a model's folder with a changed safetensors header, one in ten with a changed config.json. Prints one
+JSON line; `crashed` lists whatever was neither read nor refused, and must be empty.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import random
 import resource
 import struct
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -50,7 +51,7 @@ WORDS = (
 
 
 def mutate(data: bytes, choose: random.Random, begin: int, end: int) -> bytes:
-    """A few changes from `begin` to `end`: bits, numbers, words; bytes put in, taken out, said twice; a cut."""
+    """A few changes from `begin` to `end`: bits, numbers, words; bytes put in, taken out, doubled; a cut."""
     changed = bytearray(data)
     for _ in range(choose.choice((1, 1, 2, 4))):
         at = choose.randrange(begin, end)
@@ -181,8 +182,9 @@ def measure(n_file: int, seed: int, place: Path) -> dict[str, Any]:
 
 
 def _peak() -> float:
-    """The most memory this process ever had, in MB (Linux counts in kB)."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """The most memory this process ever had, in MB. Linux counts in kB, macOS in bytes."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 if __name__ == "__main__":

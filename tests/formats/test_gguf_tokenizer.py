@@ -383,6 +383,9 @@ def test_pieces_made_to_keep_us_busy_are_refused_or_passed_over():
         "tokenizer.ggml.scores": [0.0] * n,
     }
     assert read_tokenizer(metadata).n_vocab == n
+    crowd = [str(i) for i in range(2**19)]
+    with pytest.raises(UserError, match="has 524288 tokens, expected at most 327680"):
+        read_tokenizer(PIECES | {"tokenizer.ggml.tokens": crowd})
     many = [f"{i:0200}" for i in range(2**15)]
     with pytest.raises(UserError, match="has 6553600 characters, expected at most 4194304"):
         derive_merges(many, [NORMAL] * len(many), [0.0] * len(many))

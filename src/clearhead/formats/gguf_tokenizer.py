@@ -18,7 +18,7 @@ from tokenizers import AddedToken, decoders, models, normalizers
 
 from clearhead.errors import UserError
 from clearhead.formats.gguf_splits import SPLITS
-from clearhead.text.tokenizer import MOST_VOCAB, Tokenizer
+from clearhead.text.tokenizer import Tokenizer
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 KINDS = ("gpt2", "llama")
@@ -34,7 +34,9 @@ ROLES = {
 LLAMA_ROLES = {"unknown_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
 SPACE = "▁"
-# Bounds, so that a file cannot keep us busy: 256,000 published pieces have some 1.7 million characters.
+# Bounds, so that a file cannot keep us busy. The largest vocabulary published has 262,208 tokens of some 1.7
+# million characters.
+MOST_TOKENS = 2**18 + 2**16
 MOST_ADDED = 2**15
 LONGEST_PIECE = 256
 MOST_CHARACTERS = 2**22
@@ -136,8 +138,8 @@ def _read_tokens(metadata: dict[str, Any]) -> list[str]:
     tokens = metadata.get("tokenizer.ggml.tokens")
     if not isinstance(tokens, list) or not tokens or not all(isinstance(token, str) for token in tokens):
         _refuse("tokens", "is missing or no array of strings")
-    if len(tokens) > MOST_VOCAB:
-        _refuse("tokens", f"has {len(tokens)} tokens, expected at most {MOST_VOCAB}")
+    if len(tokens) > MOST_TOKENS:
+        _refuse("tokens", f"has {len(tokens)} tokens, expected at most {MOST_TOKENS}")
     places: dict[str, int] = {}
     for i, token in enumerate(tokens):
         if (first := places.setdefault(token, i)) != i:
@@ -181,7 +183,7 @@ def _build_bytes(
     if not isinstance(name, str) or name not in SPLITS:
         _refuse("pre", f"is {_shown(name)}, a split that is not known; expected one of {', '.join(SPLITS)}")
     split = SPLITS[name]
-    merges = _read_merges(metadata, "merges")
+    merges = _read_merges(metadata)
     added = _added(tokens, types, (CONTROL, USER_DEFINED))
     model = models.BPE(vocab=_model_vocabulary(tokens, types), merges=merges, ignore_merges=split.whole_words)
     inner = tokenizers.Tokenizer(model)
@@ -198,7 +200,7 @@ def _build_pieces(
 ) -> tuple[tokenizers.Tokenizer, bool]:
     prefix = metadata.get("tokenizer.ggml.add_space_prefix", True)
     if "tokenizer.ggml.merges" in metadata:
-        merges = _read_merges(metadata, "merges")
+        merges = _read_merges(metadata)
     else:
         n = len(metadata["tokenizer.ggml.tokens"])  # the unused ones too
         scores = _read_numbers(metadata, "scores", n, np.float64, None)
@@ -244,17 +246,19 @@ def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[
     return [way for _, way in found]
 
 
-def _read_merges(metadata: dict[str, Any], name: str) -> Merges:
-    merges = metadata.get(f"tokenizer.ggml.{name}", [])
+def _read_merges(metadata: dict[str, Any]) -> Merges:
+    merges = metadata.get("tokenizer.ggml.merges", [])
     if isinstance(merges, np.ndarray) and not len(merges):
         return []  # an empty array of no kind in particular
     if not isinstance(merges, list) or not all(isinstance(merge, str) for merge in merges):
-        _refuse(name, "is no array of strings")
-    pairs = [merge.split(" ") for merge in merges]
-    for i, pair in enumerate(pairs):
-        if len(pair) != 2 or not pair[0] or not pair[1]:
-            _refuse(name, f"has {_shown(merges[i])} at {i}, expected two tokens with a space between")
-    return [(left, right) for left, right in pairs]
+        _refuse("merges", "is no array of strings")
+    pairs = []
+    for i, merge in enumerate(merges):
+        left, _, right = merge.partition(" ")
+        if not left or not right or " " in right:
+            _refuse("merges", f"has {_shown(merge)} at {i}, expected two tokens with a space between")
+        pairs.append((left, right))
+    return pairs
 
 
 def _model_vocabulary(tokens: Sequence[str], types: np.ndarray[Any, Any]) -> dict[str, int]:
