@@ -18,7 +18,7 @@ DRAWN = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ1_S", "IQ2_XXS", "IQ3_S", "I
 
 
 def write(path, tensors=(), metadata=(), alignment=None):
-    """`tensors` are (name, kind, bytes or numbers as rows); `metadata` (name of the writer's verb, key, value)."""
+    """`tensors` are (name, kind, rows of bytes or numbers), `metadata` (the writer's verb, key, value)."""
     writer = gguf.GGUFWriter(path, "llama")
     if alignment:
         writer.add_custom_alignment(alignment)
@@ -206,7 +206,7 @@ def test_a_number_too_large_for_the_result_is_refused(path):
     write(path, [("w", "F32", np.array([1.0, 1e6], np.float32))])
     file = GGUFFile.open(path)
     assert file.read("w", torch.bfloat16)[0] == 1
-    with pytest.raises(UserError, match="'w' has numbers from 1 to 1e\\+06, expected .* float16"):
+    with pytest.raises(UserError, match=r"'w' has numbers from 1 to 1e\+06, expected .* float16"):
         file.read("w", torch.float16)
 
 

@@ -18,7 +18,7 @@ from tokenizers import AddedToken, decoders, models, normalizers
 
 from clearhead.errors import UserError
 from clearhead.formats.gguf_splits import SPLITS
-from clearhead.text.tokenizer import MOST_VOCAB, Tokenizer
+from clearhead.text.tokenizer import Tokenizer
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 KINDS = ("gpt2", "llama")
@@ -34,7 +34,9 @@ ROLES = {
 LLAMA_ROLES = {"unknown_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
 SPACE = "▁"
-# Bounds, so that a file cannot keep us busy: 256,000 published pieces have some 1.7 million characters.
+# Bounds, so that a file cannot keep us busy. The largest vocabulary published has 262,208 tokens of some 1.7
+# million characters.
+MOST_TOKENS = 2**18 + 2**16
 MOST_ADDED = 2**15
 LONGEST_PIECE = 256
 MOST_CHARACTERS = 2**22
@@ -136,8 +138,8 @@ def _read_tokens(metadata: dict[str, Any]) -> list[str]:
     tokens = metadata.get("tokenizer.ggml.tokens")
     if not isinstance(tokens, list) or not tokens or not all(isinstance(token, str) for token in tokens):
         _refuse("tokens", "is missing or no array of strings")
-    if len(tokens) > MOST_VOCAB:
-        _refuse("tokens", f"has {len(tokens)} tokens, expected at most {MOST_VOCAB}")
+    if len(tokens) > MOST_TOKENS:
+        _refuse("tokens", f"has {len(tokens)} tokens, expected at most {MOST_TOKENS}")
     places: dict[str, int] = {}
     for i, token in enumerate(tokens):
         if (first := places.setdefault(token, i)) != i:
@@ -181,7 +183,7 @@ def _build_bytes(
     if not isinstance(name, str) or name not in SPLITS:
         _refuse("pre", f"is {_shown(name)}, a split that is not known; expected one of {', '.join(SPLITS)}")
     split = SPLITS[name]
-    merges = _read_merges(metadata, "merges")
+    merges = _read_merges(metadata)
     added = _added(tokens, types, (CONTROL, USER_DEFINED))
     model = models.BPE(vocab=_model_vocabulary(tokens, types), merges=merges, ignore_merges=split.whole_words)
     inner = tokenizers.Tokenizer(model)
@@ -198,9 +200,10 @@ def _build_pieces(
 ) -> tuple[tokenizers.Tokenizer, bool]:
     prefix = metadata.get("tokenizer.ggml.add_space_prefix", True)
     if "tokenizer.ggml.merges" in metadata:
-        merges = _read_merges(metadata, "merges")
+        merges = _read_merges(metadata)
     else:
-        scores = _read_numbers(metadata, "scores", len(tokens), np.float64, None)
+        n = len(metadata["tokenizer.ggml.tokens"])  # the unused ones too
+        scores = _read_numbers(metadata, "scores", n, np.float64, None)
         merges = derive_merges(tokens, types.tolist(), scores.tolist())
     added = _added(tokens, types, (UNKNOWN, CONTROL, USER_DEFINED))
     model = models.BPE(
@@ -227,11 +230,10 @@ def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[
     """Every way to put a piece together from two: the best-scored piece first, then the longest left part.
 
     SentencePiece merges whichever neighbours make the best-scored piece; a list in this order does the same.
+    User-defined tokens are taken out of a text before, and merge with nothing.
     """
     pieces = {
-        token: i
-        for i, token in enumerate(tokens)
-        if types[i] in (NORMAL, USER_DEFINED) and len(token) <= LONGEST_PIECE
+        token: i for i, token in enumerate(tokens) if types[i] == NORMAL and len(token) <= LONGEST_PIECE
     }
     if (total := sum(map(len, pieces))) > MOST_CHARACTERS:
         _refuse("tokens", f"has {total} characters, expected at most {MOST_CHARACTERS}")
@@ -244,17 +246,19 @@ def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[
     return [way for _, way in found]
 
 
-def _read_merges(metadata: dict[str, Any], name: str) -> Merges:
-    merges = metadata.get(f"tokenizer.ggml.{name}", [])
+def _read_merges(metadata: dict[str, Any]) -> Merges:
+    merges = metadata.get("tokenizer.ggml.merges", [])
     if isinstance(merges, np.ndarray) and not len(merges):
         return []  # an empty array of no kind in particular
     if not isinstance(merges, list) or not all(isinstance(merge, str) for merge in merges):
-        _refuse(name, "is no array of strings")
-    pairs = [merge.split(" ") for merge in merges]
-    for i, pair in enumerate(pairs):
-        if len(pair) != 2 or not pair[0] or not pair[1]:
-            _refuse(name, f"has {_shown(merges[i])} at {i}, expected two tokens with a space between")
-    return [(left, right) for left, right in pairs]
+        _refuse("merges", "is no array of strings")
+    pairs = []
+    for i, merge in enumerate(merges):
+        left, _, right = merge.partition(" ")
+        if not left or not right or " " in right:
+            _refuse("merges", f"has {_shown(merge)} at {i}, expected two tokens with a space between")
+        pairs.append((left, right))
+    return pairs
 
 
 def _model_vocabulary(tokens: Sequence[str], types: np.ndarray[Any, Any]) -> dict[str, int]:
@@ -325,7 +329,7 @@ def _write_pieces(
             types[i] = UNKNOWN
         elif types[i] == NORMAL and re.fullmatch(r"<0x[0-9A-F]{2}>", token):
             types[i] = BYTE
-    pieces = {token for token, kind in zip(tokens, types, strict=True) if kind in (NORMAL, USER_DEFINED)}
+    pieces = {token for token, kind in zip(tokens, types, strict=True) if kind == NORMAL}
     merges = [way for way in merges if pieces.issuperset((*way, "".join(way)))]
     groups = [piece for piece, _ in groupby(left + right for left, right in merges)]
     ranks = {piece: rank for rank, piece in enumerate(groups)}
