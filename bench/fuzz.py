@@ -26,6 +26,8 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.formats import folder
+from clearhead.formats.saved import Saved
+from clearhead.formats.shards import WEIGHTS
 from clearhead.formats.gguf_file import GGUFFile
 from clearhead.formats.gguf_tokenizer import read_tokenizer, write_tokenizer
 from clearhead.model.config import preset
@@ -101,7 +103,7 @@ def make_gguf(path: Path) -> None:
 def make_folder(path: Path) -> None:
     """A small model, without our own file, whose hash would refuse every change at once."""
     config = preset("modern", n_vocab=257, n_context=16, n_block=1, n_head=2, d_model=16)
-    folder.save(path, folder.Saved(Transformer(config), Tokenizer.train("byte", []), None))
+    folder.save(path, Saved(Transformer(config), Tokenizer.train("byte", []), None))
     (path / folder.OURS).unlink()
 
 
@@ -142,7 +144,7 @@ def measure(n_file: int, seed: int, place: Path) -> dict[str, Any]:
     header = GGUFFile.open(place / "model.gguf")
     header_end = min(info.offset for info in header.tensors.values())
     header.close()
-    weights, config = place / "weights" / folder.WEIGHTS, place / "config" / folder.CONFIG
+    weights, config = place / "weights" / WEIGHTS, place / "config" / folder.CONFIG
     safetensors_end = 8 + struct.unpack("<Q", weights.read_bytes()[:8])[0]
     gguf_file = place / "model.gguf"
     targets = {

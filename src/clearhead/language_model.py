@@ -15,6 +15,8 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
+from clearhead.formats import gguf_model
+from clearhead.formats.opening import open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate.continuation import Reader, Reads, continuations
 from clearhead.generate.sampling import Sampling
@@ -27,6 +29,7 @@ from clearhead.model.config import Config
 from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import windows_for_evaluation
+from clearhead.text.chat import render
 from clearhead.text.corpus import Document
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import tokenize
@@ -84,6 +87,29 @@ class LanguageModel:
             model_folder.check_free(Path(folder))
         saved = Saved(self.network, self.tokenizer, self.training)
         model_folder.save(Path(folder), saved)
+
+    def export(self, path: str | Path, to: str = "huggingface", numbers: str = "F16") -> None:
+        """For other programs: a folder that transformers opens, or one GGUF file that llama.cpp opens.
+
+        `numbers` is how a GGUF file stores matrices: F32, F16 or Q8_0.
+        """
+        if to == "huggingface":
+            self.save(path)
+        elif to == "gguf":
+            if Path(path).exists():
+                raise UserError(f"{path} is there already; choose another name, or move it away")
+            gguf_model.save(Path(path), Saved(self.network, self.tokenizer, self.training), numbers)
+        else:
+            raise UserError(f"export to {to!r}: expected huggingface or gguf")
+
+    def chat_text(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
+        """Messages (each a role and a content) as the text that this model's own chat template makes of them."""
+        config = self.tokenizer.config
+        template = config.get("chat_template")
+        if not isinstance(template, str):
+            raise UserError("this model has no chat template: it was not trained on conversations")
+        bos, eos = (self.tokenizer.special(role) or "" for role in ("bos_token", "eos_token"))
+        return render(template, messages, bos=bos, eos=eos, add_generation_prompt=add_generation_prompt)
 
     @torch.inference_mode()
     def logits(self, text: str) -> Tensor:
@@ -197,7 +223,7 @@ class LanguageModel:
             assert tokens.n_bytes is not None
             targets = tokens.part(1)  # the end token before the first document is where reading starts
             windows = windows_for_evaluation(
-                targets, self.config.n_context, batch_size, before=self.tokenizer.end_id
+                targets, self.config.n_context, batch_size, before=self._start(None)[-1]
             )
             return Evaluation(evaluate(self.network, windows), len(targets), tokens.n_bytes)
 
@@ -235,7 +261,9 @@ class LanguageModel:
 
     def _start(self, prompt: str | None) -> list[int]:
         """The ids that writing goes on from."""
-        return [self.tokenizer.end_id] if prompt is None else self._ids(prompt, "prompt").tolist()
+        if prompt is None:
+            return self.tokenizer.start_ids or [self.tokenizer.end_id]
+        return self._ids(prompt, "prompt").tolist()
 
     def _ids(self, text: str | list[int], what: str) -> Tensor:
         if isinstance(text, list):
@@ -245,17 +273,20 @@ class LanguageModel:
             return torch.tensor(text)
         if not isinstance(text, str):
             raise UserError(f"the {what} is a {type(text).__name__}: expected a str")
-        ids = self.tokenizer.encode(text)
-        if not ids:
+        ids = self.tokenizer.start_ids + self.tokenizer.encode(text)
+        if not text:
             raise UserError(f"the {what} is empty: expected at least one character")
         return torch.tensor(ids)
 
 
-def load(folder: str | Path, device: str | None = None, dtype: str = "float32") -> LanguageModel:
-    """A model from its folder, on the best device here unless told; `dtype` is how its numbers are held."""
+def load(name: str | Path, device: str | None = None, dtype: str = "float32") -> LanguageModel:
+    """A model by its folder, its GGUF file, or its name (a pulled one, or one of the hub).
+
+    On the best device here unless told; `dtype` is how its numbers are held.
+    """
     if dtype not in DTYPES:
         raise UserError(f"dtype = {dtype!r}: expected one of {', '.join(DTYPES)}")
-    saved = model_folder.load(Path(folder), DTYPES[dtype])
+    saved = open_model(name, DTYPES[dtype])
     return LanguageModel(saved.network.to(pick_device(device)), saved.tokenizer, saved.training)
 
 

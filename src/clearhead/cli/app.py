@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from clearhead import __version__
-from clearhead.cli import demo, evaluate, generate, inspect, models, pull, train
+from clearhead.cli import demo, evaluate, export, generate, inspect, models, pull, train
 
 app = typer.Typer(
     name="clearhead",
@@ -21,6 +21,7 @@ app.command("generate")(generate.generate)
 app.command("inspect")(inspect.inspect)
 app.command("eval")(evaluate.evaluate)
 app.command("pull")(pull.pull)
+app.command("export")(export.export)
 app.command("models")(models.models)
 
 

@@ -78,7 +78,8 @@ def _cell(name: str, value: object) -> str:
 
 def _folders(place: Path) -> list[dict[str, Any]]:
     """The place itself, if it is a model, and the models in it."""
-    from clearhead.formats.folder import CONFIG, WEIGHTS, read_label
+    from clearhead.formats.folder import CONFIG, read_label
+    from clearhead.formats.shards import WEIGHTS
 
     rows = []
     for folder in [place, *sorted(place.glob("*"))]:

@@ -62,7 +62,8 @@ def save(folder: Path, saved: Saved) -> None:
             "training": saved.training,
         }
         write_json(folder / OURS, ours)
-        ids = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
+        start = saved.tokenizer.start_ids[0] if saved.tokenizer.start_ids else end
+        ids = {"bos_token_id": start, "eos_token_id": end, "pad_token_id": end}
         write_json(folder / "generation_config.json", {**ids, "do_sample": True})
         dtype = str(next(network.parameters()).dtype).removeprefix("torch.")
         written = {"model_type": family.model_type, **family.write_config(config), **ids, "dtype": dtype}

@@ -381,6 +381,15 @@ class Trace:
         if not self.single:
             raise UserError("this is asked of one text: the trace is of several, inspect one alone")
 
+    def _said(self) -> list[str]:
+        """What is said at each position; special tokens say nothing."""
+        if self.tokenizer is None:
+            return self.pieces[0]
+        ids = self.ids[0].tolist()
+        return [
+            piece if self.tokenizer.has_text(i) else "" for i, piece in zip(ids, self.pieces[0], strict=True)
+        ]
+
     def position_of(self, word: str, occurrence: int | None = None) -> int:
         """Where a word stands: the position of the last of its tokens."""
         found = self.positions_of(word)
@@ -397,7 +406,7 @@ class Trace:
         self.check_single()
         if not isinstance(word, str):
             raise UserError(f"word {word!r}: expected a word of the text, as a str")
-        found = find_word(word, self.pieces[0])
+        found = find_word(word, self._said())
         if not found:
             tokens = self.pieces[0][:MOST_NAMED]
             more = ", …" if len(self.pieces[0]) > MOST_NAMED else ""

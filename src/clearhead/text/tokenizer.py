@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
 from clearhead.errors import UserError
 from clearhead.files import read_json, read_text, write_json, write_text
@@ -38,6 +38,7 @@ class Tokenizer:
         vocabulary = inner.get_vocab(with_added_tokens=True)
         self.n_vocab = max(vocabulary.values(), default=-1) + 1
         self.end_id = _find_end(vocabulary, config)
+        self.start_ids = self._find_start(vocabulary)  # what the model is used to before a text
         self.kind = _kind_of(inner)
         self._characters = (
             frozenset(inner.get_vocab(with_added_tokens=False)) if self.kind == "char" else None
@@ -79,7 +80,13 @@ class Tokenizer:
             raise UserError(
                 f"{path} is not a tokenizer ({reason}); copy it again from where it came"
             ) from None
-        return cls(inner, read_json(Path(folder) / "tokenizer_config.json"))
+        config = read_json(Path(folder) / "tokenizer_config.json")
+        template = Path(folder) / "chat_template.jinja"
+        if template.exists():
+            config["chat_template"] = read_text(template)
+        elif isinstance(config.get("chat_template"), list):
+            config["chat_template"] = _default_template(config["chat_template"])
+        return cls(inner, config)
 
     def save(self, folder: Path | str, model_max_length: int) -> None:
         """Write tokenizer.json and tokenizer_config.json, each whole or not at all."""
@@ -96,6 +103,24 @@ class Tokenizer:
     def to_json(self) -> str:
         """What tokenizer.json holds, on one line."""
         return str(self._inner.to_str())
+
+    def special(self, role: str) -> str | None:
+        """A token by its role, such as bos_token, if there is one."""
+        token = self._config.get(role)
+        token = token.get("content") if isinstance(token, dict) else token
+        return token if isinstance(token, str) else None
+
+    def _find_start(self, vocabulary: dict[str, int]) -> list[int]:
+        """The token that begins a text, where the tokenizer's own rules put one there."""
+        start = vocabulary.get(self.special("bos_token") or "")
+        if start is None:
+            return []
+        if self._inner.post_processor is None and self._config.get("add_bos_token") is True:
+            token = self.special("bos_token")
+            self._inner.post_processor = processors.TemplateProcessing(
+                single=[token, "$A"], special_tokens=[(token, start)]
+            )
+        return [start] if self._inner.encode("", add_special_tokens=True).ids[:1] == [start] else []
 
     def check(self, text: str, name: str = "", start: int = 0) -> None:
         """Raise if this text, which begins at character `start` of the file `name`, cannot be encoded."""
@@ -262,6 +287,12 @@ def _kind_of(inner: tokenizers.Tokenizer) -> str:
     if before.use_regex:
         return "bpe"
     return "byte" if inner.get_vocab(with_added_tokens=False) == _BYTE else "other"
+
+
+def _default_template(named: list[object]) -> object:
+    """Of several templates with names, the one that is used unless told."""
+    by_name = {each.get("name"): each.get("template") for each in named if isinstance(each, dict)}
+    return by_name.get("default")
 
 
 def _find_end(vocabulary: dict[str, int], config: dict[str, object]) -> int:

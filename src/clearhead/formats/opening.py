@@ -1,0 +1,62 @@
+"""A model by whatever name a person gives it: a folder, a GGUF file, a pulled model, a model of the hub."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+
+from clearhead.errors import UserError
+from clearhead.formats import folder, gguf_model, hub, pulled
+from clearhead.formats.saved import Saved
+
+MAGIC = b"GGUF"
+
+
+def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
+    """The model of this name. Whatever is wrong with it is said in one line."""
+    path = find_model(name)
+    return folder.load(path, dtype) if path.is_dir() else gguf_model.load(path, dtype)
+
+
+def find_model(name: str | Path) -> Path:
+    """Where it lies, a folder or a GGUF file; a model of the hub is fetched."""
+    path, text = Path(name), str(name)
+    if os.path.isdir(path):  # noqa: PTH112 (Path.is_dir raises for a name that is too long)
+        return _in_folder(path)
+    if os.path.exists(path):  # noqa: PTH110
+        if not _is_gguf(path):
+            raise UserError(f"{path} is no GGUF file: name one, or a model's folder")
+        return path
+    if text in pulled.CATALOGUE:
+        found = pulled.find(text)
+        if found is None:
+            raise UserError(f"{text} is not on this disk yet: clearhead pull {text}")
+        return found
+    # A name such as runs/my is a folder that is missing, not a model of the hub, where there is a runs/.
+    if hub.is_name(text) and not path.parent.exists():
+        return hub.fetch(text)
+    known = ", ".join(pulled.CATALOGUE)
+    raise UserError(
+        f"no such folder or file: {path}; name a folder that `clearhead train` or transformers saved, "
+        f"a GGUF file, or a model that can be pulled ({known})"
+    )
+
+
+def _in_folder(path: Path) -> Path:
+    """The folder itself; where it is none of a model's but holds one GGUF file, that file."""
+    files = [] if (path / folder.CONFIG).exists() else sorted(path.glob("*.gguf"))
+    if len(files) > 1:
+        raise UserError(f"{path} holds {len(files)} GGUF files: name one, such as {files[0]}")
+    return files[0] if files else path
+
+
+def _is_gguf(path: Path) -> bool:
+    if path.suffix == ".gguf" or not path.is_file():
+        return True  # whatever is wrong with it, the reader says
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
