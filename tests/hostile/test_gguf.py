@@ -55,7 +55,7 @@ VALID = gguf(
 
 
 def refuse(path, match):
-    """Refused for the reason given, in one line that names the file and says what to do, within 2 s of work."""
+    """Refused for the reason given, within 2 s of work, in a line that names the file and says what to do."""
     start = time.process_time()
     with pytest.raises(UserError, match=match) as refusal:
         GGUFFile.open(path)
