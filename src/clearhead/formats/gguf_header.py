@@ -7,6 +7,7 @@ dimensions are written innermost first (https://github.com/ggml-org/ggml/blob/ma
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 from dataclasses import dataclass
@@ -150,16 +151,17 @@ class Header:
 
     def _read_strings(self, key: str, n: int) -> list[str]:
         """As `_read_string`, written out: a vocabulary has some 100,000."""
-        data, at, end, length_at = self.data, self.at, len(self.data), struct.Struct("<Q").unpack_from
-        strings = []
-        for _ in range(n):
-            if at + 8 > end or (length := length_at(data, at)[0]) > min(LONGEST_STRING, end - at - 8):
-                break  # the slow way says what is wrong
-            try:
-                strings.append(data[at + 8 : at + 8 + length].decode())
-            except UnicodeDecodeError:
-                break
-            at += 8 + length
+        data, at, size, length_at = self.data, self.at, len(self.data), struct.Struct("<Q").unpack_from
+        strings: list[str] = []
+        # Whatever ends this early is said by the slow way, below.
+        with contextlib.suppress(struct.error, UnicodeDecodeError):
+            for _ in range(n):
+                (length,) = length_at(data, at)
+                end = at + 8 + length
+                if length > LONGEST_STRING or end > size:
+                    break
+                strings.append(str(data[at + 8 : end], "utf-8"))
+                at = end
         self.at = at
         if len(strings) < n:
             self._read_string(f"string {len(strings)} of {shown(key)}", LONGEST_STRING)
