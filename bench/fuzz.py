@@ -26,10 +26,10 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.formats import folder
-from clearhead.formats.saved import Saved
-from clearhead.formats.shards import WEIGHTS
 from clearhead.formats.gguf_file import GGUFFile
 from clearhead.formats.gguf_tokenizer import read_tokenizer, write_tokenizer
+from clearhead.formats.saved import Saved
+from clearhead.formats.shards import WEIGHTS
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer

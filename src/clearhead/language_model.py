@@ -103,7 +103,7 @@ class LanguageModel:
             raise UserError(f"export to {to!r}: expected huggingface or gguf")
 
     def chat_text(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
-        """Messages (each a role and a content) as the text that this model's own chat template makes of them."""
+        """Messages, each a role and a content, as the text that this model's chat template makes of them."""
         config = self.tokenizer.config
         template = config.get("chat_template")
         if not isinstance(template, str):

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import gguf
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -131,6 +132,8 @@ def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[
     for name, value in settings.items():
         if not isinstance(value, int | float):
             raise UserError(f"its setting {name} is a {type(value).__name__}, expected one number")
+        if isinstance(value, float):
+            settings[name] = float(str(np.float32(value)))  # 1e-6, which a file has as 9.99999997e-07
     if "token_embd.weight" not in shapes:
         raise UserError("it has no token_embd.weight; is it a language model?")
     settings["vocab_size"] = shapes["token_embd.weight"][0]

@@ -127,7 +127,7 @@ def save(path: Path, saved: Saved, numbers: str = "F16", name: str = "") -> None
 def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbers: str, name: str) -> None:
     network, config = saved.network, saved.network.config
     architecture = ARCHITECTURES[kind]
-    writer = gguf.GGUFWriter(path, kind, use_temp_file=False)
+    writer = _Writer(path, kind)
     writer.add_name(name or kind)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     writer.add_file_type(KINDS[numbers][1])
@@ -147,6 +147,22 @@ def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbe
     writer.close()
 
 
+class _Writer(gguf.GGUFWriter):
+    """Writes an empty array too, which llama.cpp asks of a tokenizer without merges."""
+
+    def _pack_val(
+        self,
+        val: Any,
+        vtype: gguf.GGUFValueType,
+        add_vtype: bool,
+        sub_type: gguf.GGUFValueType | None = None,
+    ) -> bytes:
+        if vtype is gguf.GGUFValueType.ARRAY and not val:
+            kinds = [vtype, gguf.GGUFValueType.STRING] if add_vtype else [gguf.GGUFValueType.STRING]
+            return b"".join(self._pack("I", each) for each in kinds) + self._pack("Q", 0)
+        return super()._pack_val(val, vtype, add_vtype, sub_type)
+
+
 def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
     if isinstance(value, bool):
         writer.add_bool(key, value)
@@ -157,7 +173,7 @@ def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
     elif isinstance(value, str):
         writer.add_string(key, value)
     else:
-        writer.add_array(key, list(value))
+        writer.add_key_value(key, list(value), gguf.GGUFValueType.ARRAY)
 
 
 def _add_tensor(writer: gguf.GGUFWriter, name: str, values: Any, numbers: str) -> None:

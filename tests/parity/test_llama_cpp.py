@@ -1,0 +1,200 @@
+"""GGUF files we write: read back by gguf's own reader, opened here again, and run by llama.cpp itself."""
+
+import json
+
+import gguf
+import numpy as np
+import pytest
+import torch
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import Config, preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp's wheel is not there for this machine")
+
+SIZES = {"n_vocab": 257, "n_context": 128, "n_block": 2, "n_head": 2, "d_model": 64}
+LLAMA = {"qk_norm": False, "n_kv_head": 1}
+GEMMA = {
+    "n_block": 7,
+    "feedforward": "geglu",
+    "n_kv_head": 1,
+    "after_norm": True,
+    "embedding_scale": 8.0,
+    "window": 8,
+    "local_blocks": [0, 1, 2, 3, 4, 6],
+    "local_rotary_base": 10_000.0,
+    "rotary_base": 1_000_000.0,
+}
+LLAMA3 = {"kind": "llama3", "factor": 8.0, "slow": 1.0, "fast": 4.0, "context": 64}
+CASES = {
+    "gpt2": ("gpt2", preset("gpt2", **SIZES)),
+    "gpt2, untied": ("gpt2", preset("gpt2", **SIZES, tied=False)),
+    "modern": ("qwen3", preset("modern", **SIZES)),
+    "modern, wide heads": (
+        "qwen3",
+        preset("modern", **{**SIZES, "n_kv_head": 1, "d_head": 64, "tied": False}),
+    ),
+    "llama": ("llama", preset("modern", **{**SIZES, **LLAMA})),
+    "llama 3": ("llama", preset("modern", **{**SIZES, **LLAMA, "rotary_stretch": LLAMA3})),
+    "llama, linear": (
+        "llama",
+        preset("modern", **{**SIZES, **LLAMA, "rotary_stretch": {"kind": "linear", "factor": 4.0}}),
+    ),
+    "qwen2": ("qwen2", preset("modern", **{**SIZES, **LLAMA, "qkv_bias": True, "rotary_base": 500_000.0})),
+    "neox": (
+        "gptneox",
+        preset(
+            "gpt2",
+            **SIZES,
+            feedforward="gelu",
+            position="rotary",
+            rotary_dim=8,
+            parallel=True,
+            tied=False,
+        ),
+    ),
+    "gemma 3": ("gemma3", preset("modern", **{**SIZES, **GEMMA})),
+}
+PROMPT = "The chicken didn't cross the road because it was"
+
+
+def make(config: Config, tokenizer: Tokenizer | None = None) -> LanguageModel:
+    torch.manual_seed(0)
+    network = Transformer(config)
+    for parameter in network.parameters():  # a bias or gain that is mixed up must show
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    return LanguageModel(network, tokenizer or Tokenizer.train("byte", []))
+
+
+def unwanted(tokenizer: Tokenizer) -> list[int]:
+    """Tokens that are parts of characters, which llama.cpp does not report one by one; and the end."""
+    pieces = tokenizer.pieces(range(tokenizer.n_vocab))
+    return [
+        i for i, piece in enumerate(pieces) if not piece.isascii() or "\\x" in piece or i == tokenizer.end_id
+    ]
+
+
+def ask_llama_cpp(
+    path, prompt: str | list[int], tokenizer: Tokenizer, count: int
+) -> tuple[list[int], list[float]]:
+    """The likeliest continuation, and the log-probability of each of its words."""
+    settings = xllamacpp.CommonParams()
+    settings.model.path = str(path)
+    settings.n_ctx, settings.n_parallel, settings.warmup = 128, 1, False
+    settings.cpuparams.n_threads = 1
+    answers = []
+    request = {"prompt": prompt, "n_predict": count, "temperature": 0, "n_probs": 1}
+    request["logit_bias"] = [[i, False] for i in unwanted(tokenizer)]
+    xllamacpp.Server(settings).handle_completions(request, answers.append)
+    said = answers[0]["choices"][0]["logprobs"]["content"]
+    return [each["id"] for each in said], [each["logprob"] for each in said]
+
+
+@torch.no_grad()
+def continue_greedily(model: LanguageModel, ids: list[int], count: int) -> tuple[list[int], list[float]]:
+    written, certain = list(ids), []
+    for _ in range(count):
+        logits = model.network(torch.tensor([written]))[0, -1]
+        certainty = logits.log_softmax(-1)  # of all, as llama.cpp reports it
+        logits[unwanted(model.tokenizer)] = -torch.inf
+        written.append(int(logits.argmax()))
+        certain.append(certainty[written[-1]].item())
+    return written[len(ids) :], certain
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_llama_cpp_writes_what_we_write(case, tmp_path):
+    kind, config = CASES[case]
+    model, path = make(config), tmp_path / "model.gguf"
+    model.export(path, "gguf", "F32")
+    again = clearhead.load(path, "cpu")
+    assert again.config == config
+    for (name, one), other in zip(model.network.named_parameters(), again.network.parameters(), strict=True):
+        assert torch.allclose(one, other, rtol=0, atol=1e-7), name
+
+    reader = gguf.GGUFReader(path)
+    assert reader.fields["general.architecture"].contents() == kind
+    vectors = next(tensor for tensor in reader.tensors if tensor.name == "token_embd.weight")
+    assert np.array_equal(vectors.data, model.network.embedding.weight.detach().numpy())
+
+    ids = model.tokenizer.encode(PROMPT)
+    words, certain = continue_greedily(again, ids, 16)
+    theirs, their_certain = ask_llama_cpp(path, ids, model.tokenizer, 16)
+    assert theirs == words
+    # llama.cpp takes its GELU from a table of half-precision numbers, and keeps keys and values as such.
+    assert their_certain == pytest.approx(certain, abs=2e-2)
+
+
+@pytest.mark.parametrize("numbers", ["F16", "Q8_0"])
+def test_fewer_bits(numbers, tmp_path):
+    model, path = make(CASES["modern"][1]), tmp_path / "model.gguf"
+    model.export(path, "gguf", numbers)
+    again = clearhead.load(path, "cpu")
+    kinds = {tensor.name: tensor.tensor_type.name for tensor in gguf.GGUFReader(path).tensors}
+    assert kinds["blk.0.ffn_up.weight"] == numbers
+    assert kinds["blk.0.attn_norm.weight"] == "F32"
+    exact = model.network.blocks[0].feedforward.first.weight
+    error = (again.network.blocks[0].feedforward.first.weight - exact).abs().max() / exact.abs().max()
+    assert 0 < error < 0.01
+    ids = model.tokenizer.encode(PROMPT)
+    assert ask_llama_cpp(path, ids, model.tokenizer, 3)[0] == continue_greedily(again, ids, 3)[0]
+
+
+def test_a_bpe_tokenizer_goes_along(tmp_path):
+    pieces = ["The chicken didn't cross the road because it was too tired. 1 23 456\n\n  ok 漢字 🙂"] * 4
+    tokenizer = Tokenizer.train("bpe", pieces, 300)
+    config = preset("modern", **{**SIZES, "n_vocab": tokenizer.n_vocab})
+    model, path = make(config, tokenizer), tmp_path / "model.gguf"
+    model.export(path, "gguf", "F32")
+    again = clearhead.load(path, "cpu")
+    text = "The road's tired 1234 chickens\n\n  漢字🙂 were"
+    assert again.tokenizer.encode(text) == tokenizer.encode(text)
+    assert again.tokenizer.end_id == tokenizer.end_id
+    assert (
+        ask_llama_cpp(path, text, tokenizer, 4)[0] == continue_greedily(again, tokenizer.encode(text), 4)[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "message"),
+    [
+        (preset("lecture", **SIZES), "byte", "gelu_tanh in the feed-forward, this model relu"),
+        (preset("modern", **SIZES, causal=False), "byte", "no architecture that computes this model"),
+        (preset("modern", **SIZES, window=4, local_blocks=[0]), "byte", "some of this model only so far"),
+        (preset("modern", **{**SIZES, "n_vocab": 4}), "char", "char"),
+        (
+            preset("modern", **{**SIZES, **GEMMA, "d_k": 5}),
+            "byte",
+            "it divides scores by √32",
+        ),
+        (preset("modern", **{**SIZES, **GEMMA, "local_blocks": [1]}), "byte", "its local blocks are"),
+    ],
+)
+def test_what_a_file_cannot_hold_is_refused_with_the_reason(config, kind, message, tmp_path):
+    model = make(config, Tokenizer.train(kind, ["abc"]))
+    with pytest.raises(UserError, match=message):
+        model.export(tmp_path / "model.gguf", "gguf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_odd_requests(tmp_path):
+    model = make(CASES["gpt2"][1])
+    with pytest.raises(UserError, match="expected huggingface or gguf"):
+        model.export(tmp_path / "x", "onnx")
+    with pytest.raises(UserError, match="choose one of F32, F16, Q8_0"):
+        model.export(tmp_path / "x.gguf", "gguf", "Q2_K")
+    (tmp_path / "x.gguf").write_text("mine")
+    with pytest.raises(UserError, match="is there already"):
+        model.export(tmp_path / "x.gguf", "gguf")
+    with pytest.raises(UserError, match="no chat template"):
+        model.chat_text([{"role": "user", "content": "hi"}])
+    large = make(CASES["gpt2"][1])
+    large.network.embedding.weight.data[0, 0] = 1e6
+    with pytest.raises(UserError, match="F16 cannot hold"):
+        large.export(tmp_path / "y.gguf", "gguf")
+    assert not (tmp_path / "y.gguf").exists()
+    json.dumps(model.config.to_json())
