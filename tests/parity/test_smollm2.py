@@ -1,0 +1,98 @@
+"""A real model: SmolLM2-135M-Instruct from its GGUF file, against transformers and known numbers."""
+
+import pytest
+import torch
+import transformers
+from tokenizers import pre_tokenizers
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.formats.pulled import pull
+
+PAGE = """def area(r):\n\treturn 3.14159 * r ** 2  # it's π·r²\n\n
+The naïve café — “so it’s 12,345.67 €!” — wasn't open; we'll go at 08:30 o'clock...
+Привет, мир! 你好，世界。こんにちは。안녕하세요. שלום עולם مرحبا بالعالم नमस्ते สวัสดี
+👩‍👩‍👧‍👦 🙂🚀 e\u0301 ﬁ ½   three spaces\r\nCRLF <|im_start|> </s> [INST] {"json": [1, -2.5e10, null]}
+if (x != NULL && y->z[0] == '\\0') { return ~x & 0xFF; }   \t  end"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    try:
+        return pull("smollm2", tmp_path_factory.mktemp("pulled"))
+    except UserError as error:
+        pytest.skip(f"SmolLM2 is not to be had: {error}")
+
+
+@pytest.fixture(scope="module")
+def model(path):
+    return clearhead.load(path, "cpu")
+
+
+def test_it_knows_the_capital_of_france(model):
+    assert model.generate("The capital of France is", tokens=1, temperature=0) == " Paris"
+    assert repr(model).startswith("LanguageModel(134,515,008 parameters: 30 blocks of 9 heads")
+
+
+@torch.no_grad()
+def test_logits_and_ids_are_those_of_transformers_reading_the_same_file(path, model):
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(
+        path.parent, gguf_file=path.name, dtype=torch.float32
+    )
+    text = "The chicken didn't cross the road because it was too tired."
+    ids = torch.tensor([model.tokenizer.encode(text)])
+    assert torch.allclose(model.logits(text), theirs(ids).logits[0], rtol=0, atol=2e-4)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    # Reading the file it forgets that this tokenizer takes digits one by one.
+    backend = tokenizer.backend_tokenizer
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    backend.encode_special_tokens = True  # a page that speaks of <|im_start|> is text
+    assert model.tokenizer.encode(PAGE) == backend.encode(PAGE, add_special_tokens=False).ids
+    assert model.tokenizer.decode(model.tokenizer.encode(PAGE)) == PAGE
+    assert model.chat_text([{"role": "user", "content": "Hi"}]) == tokenizer.apply_chat_template(
+        [{"role": "user", "content": "Hi"}], tokenize=False, add_generation_prompt=True
+    )
+
+
+def test_the_parts_give_back_the_whole(model):
+    trace = model.inspect("The chicken didn't cross the road because it was too tired.")
+    assert trace.verify() <= 1e-5
+    found = trace.attribute(int(trace.logits[-1].argmax()))
+    assert found.total == pytest.approx(trace.logits[-1].max().item(), abs=1e-4)
+    assert trace.edit({"block.12.head.3.output": 0}).logits.isfinite().all()
+
+
+@pytest.mark.parametrize(("adjective", "difference"), [("tired", 1.28), ("wide", -0.73)])
+def test_the_adjective_says_what_it_is(model, adjective, difference):
+    """Over all heads, from the adjective: attention to the chicken less attention to the road."""
+    trace = model.inspect(f"The chicken didn't cross the road because it was too {adjective}.")
+    looking, chicken, road = (trace.position_of(word) for word in (adjective, "chicken", "road"))
+    found = sum(
+        (weights[:, looking, chicken] - weights[:, looking, road]).sum().item()
+        for weights in map(trace.weights, range(30))
+    )
+    assert round(found, 2) == difference
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "word", "cosines"),
+    [
+        ("I'm scared of bats", "I swing bats", "bats", (1.0, 0.90, 0.87)),
+        ("He sat by the river bank", "She put money in the bank", "bank", (1.0, 0.74, 0.62)),
+    ],
+)
+def test_static_and_contextual_vectors(model, one, other, word, cosines):
+    """At the embedding, entering block 27, and at the end."""
+    found = model.inspect(one).cosines(word, model.inspect(other))[[0, 1 + 27, -1], 0, 0]
+    assert tuple(round(cosine, 2) for cosine in found.tolist()) == cosines
+
+
+def test_out_and_in_again(model, tmp_path):
+    model.export(tmp_path / "folder")
+    again = clearhead.load(tmp_path / "folder", "cpu")
+    text = "The capital of France is"
+    assert torch.equal(again.logits(text), model.logits(text))
+    assert again.tokenizer.encode(PAGE) == model.tokenizer.encode(PAGE)
+    assert again.tokenizer.config["chat_template"] == model.tokenizer.config["chat_template"]
