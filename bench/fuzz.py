@@ -26,8 +26,8 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.formats import folder
-from clearhead.formats.gguf_file import GGUFFile
-from clearhead.formats.gguf_tokenizer import read_tokenizer, write_tokenizer
+from clearhead.formats.gguf.file import GGUFFile
+from clearhead.formats.gguf.tokenizer import read_tokenizer, write_tokenizer
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import WEIGHTS
 from clearhead.model.config import preset

@@ -1,8 +1,8 @@
 """Opening a GGUF file: ours and transformers, each in a fresh process, taking turns.
 
-Transformers and accelerate are no dependencies of ours. Usage: python -m bench.load FILE [--short], with a GGUF
-file that both read, such as SmolLM2's (`clearhead pull smollm2` says where it lies). Prints one JSON line; the
-ratios asked for are load_speedup ≥ 1 and memory_of_transformers < 1.
+Transformers and accelerate are no dependencies of ours. Usage: python -m bench.load FILE [--short], with a
+GGUF file that both read, such as SmolLM2's (`clearhead pull smollm2` says where it lies). Prints one JSON
+line; the ratios asked for are load_speedup ≥ 1 and memory_of_transformers < 1.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
-from clearhead.formats import gguf_model
+from clearhead.formats.gguf import model as gguf_model
 from clearhead.formats.opening import open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate.continuation import Reader, Reads, continuations

@@ -6,7 +6,7 @@ import torch
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize
 
-from clearhead.formats.gguf_blocks import UNPACKERS, unpack
+from clearhead.formats.gguf.blocks import UNPACKERS, unpack
 
 UNREADABLE = {"Q8_1", "Q8_K", "I8", "I16", "I32", "I64", "F64", "Q1_0"}
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
-from clearhead.formats.gguf_file import GGUFFile
-from clearhead.formats.gguf_tokenizer import read_tokenizer
+from clearhead.formats.gguf.file import GGUFFile
+from clearhead.formats.gguf.tokenizer import read_tokenizer
 
 U32, STRING, ARRAY = 4, 8, 9
 F32, Q8_0 = 0, 8

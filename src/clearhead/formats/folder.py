@@ -18,8 +18,8 @@ from safetensors.torch import save_file
 
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, read_json, write_json, write_whole
-from clearhead.formats import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
-from clearhead.formats.family import Family, Named
+from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
+from clearhead.formats.families.family import Family, Named
 from clearhead.formats.network import own_tensors, read_network
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import WEIGHTS, Shards, inside

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.formats.family import Family, Named
+from clearhead.formats.families.family import Family, Named
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 
 from clearhead.errors import UserError
-from clearhead.formats import folder, gguf_model, hub, pulled
+from clearhead.formats import folder, hub, pulled
+from clearhead.formats.gguf import model as gguf_model
 from clearhead.formats.saved import Saved
 
 MAGIC = b"GGUF"

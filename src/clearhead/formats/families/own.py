@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clearhead.errors import UserError
-from clearhead.formats.family import Family, Named, Tensors, need
+from clearhead.formats.families.family import Family, Named, Tensors, need
 from clearhead.model.config import Config
 
 

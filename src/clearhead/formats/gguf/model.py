@@ -14,7 +14,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, write_whole
-from clearhead.formats.gguf_architectures import (
+from clearhead.formats.gguf.architectures import (
     ARCHITECTURES,
     FREQUENCIES,
     TRANSPOSED,
@@ -25,8 +25,8 @@ from clearhead.formats.gguf_architectures import (
     write_frequencies,
     write_settings,
 )
-from clearhead.formats.gguf_file import GGUFFile
-from clearhead.formats.gguf_tokenizer import read_tokenizer, write_tokenizer
+from clearhead.formats.gguf.file import GGUFFile
+from clearhead.formats.gguf.tokenizer import read_tokenizer, write_tokenizer
 from clearhead.formats.network import own_tensors, read_network
 from clearhead.formats.saved import Saved
 from clearhead.model.config import Config

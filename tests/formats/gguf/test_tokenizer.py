@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from clearhead.errors import UserError
-from clearhead.formats.gguf_file import GGUFFile
-from clearhead.formats.gguf_splits import SPLITS
-from clearhead.formats.gguf_tokenizer import (
+from clearhead.formats.gguf.file import GGUFFile
+from clearhead.formats.gguf.splits import SPLITS
+from clearhead.formats.gguf.tokenizer import (
     BYTE,
     CONTROL,
     NORMAL,

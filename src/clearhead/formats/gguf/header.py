@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from clearhead.errors import UserError
-from clearhead.formats.gguf_blocks import KINDS
+from clearhead.formats.gguf.blocks import KINDS
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from clearhead.formats.family import Family, refuse_unless
-from clearhead.formats.llama import is_plain, read_shared, read_tensors, write_shared, write_tensors
-from clearhead.formats.qwen2 import read_windows, write_windows
+from clearhead.formats.families.family import Family, refuse_unless
+from clearhead.formats.families.llama import is_plain, read_shared, read_tensors, write_shared, write_tensors
+from clearhead.formats.families.qwen2 import read_windows, write_windows
 from clearhead.model.config import Config
 
 

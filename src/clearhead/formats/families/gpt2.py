@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from clearhead.errors import UserError
-from clearhead.formats.family import Family, Named, Tensors, need, refuse_unless
+from clearhead.formats.families.family import Family, Named, Tensors, need, refuse_unless
 from clearhead.model.config import Config
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clearhead.formats.family import Family, need, read_rotary, refuse_unless, renaming, write_rotary
+from clearhead.formats.families.family import Family, need, read_rotary, refuse_unless, renaming, write_rotary
 from clearhead.model.config import Config
 
 ENDS = {

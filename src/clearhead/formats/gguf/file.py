@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.formats.gguf_blocks import KINDS, PLAIN, unpack
-from clearhead.formats.gguf_header import LARGEST_HEADER, Header, TensorInfo, shown
+from clearhead.formats.gguf.blocks import KINDS, PLAIN, unpack
+from clearhead.formats.gguf.header import LARGEST_HEADER, Header, TensorInfo, shown
 
 __all__ = ["GGUFFile", "TensorInfo"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clearhead.formats.family import Family, read_local, refuse_unless, write_local
-from clearhead.formats.llama import is_plain, read_shared, read_tensors, write_shared, write_tensors
+from clearhead.formats.families.family import Family, read_local, refuse_unless, write_local
+from clearhead.formats.families.llama import is_plain, read_shared, read_tensors, write_shared, write_tensors
 from clearhead.model.config import Config
 
 

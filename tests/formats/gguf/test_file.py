@@ -10,8 +10,8 @@ import torch
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
 from clearhead.errors import UserError
-from clearhead.formats import gguf_file
-from clearhead.formats.gguf_file import GGUFFile, TensorInfo
+from clearhead.formats.gguf import file as gguf_file
+from clearhead.formats.gguf.file import GGUFFile, TensorInfo
 
 KINDS = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0")
 DRAWN = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ1_S", "IQ2_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS", "MXFP4")

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.formats import gemma3, gpt2, gpt_neox, llama, qwen2, qwen3
-from clearhead.formats.family import Family
+from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, qwen2, qwen3
+from clearhead.formats.families.family import Family
 from clearhead.model.config import Config, Stretch
 from clearhead.model.position import stretched
 

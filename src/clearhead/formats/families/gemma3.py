@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from clearhead.errors import UserError
-from clearhead.formats import llama
-from clearhead.formats.family import (
+from clearhead.formats.families import llama
+from clearhead.formats.families.family import (
     Family,
     Named,
     Tensors,

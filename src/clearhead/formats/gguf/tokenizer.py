@@ -17,7 +17,7 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers
 
 from clearhead.errors import UserError
-from clearhead.formats.gguf_splits import SPLITS
+from clearhead.formats.gguf.splits import SPLITS
 from clearhead.text.tokenizer import Tokenizer
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
