@@ -11,7 +11,7 @@ from clearhead.cli.console import out, print_json
 
 
 def evaluate(
-    model: Path = typer.Argument(..., help="A model's folder."),
+    model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
     text: list[str] = typer.Argument(
         ..., metavar="TEXT", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
     ),

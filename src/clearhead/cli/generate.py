@@ -11,7 +11,7 @@ from clearhead.cli.console import print_json, print_text
 
 
 def generate(
-    model: Path = typer.Argument(..., help="A model's folder."),
+    model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
     prompt: str = typer.Argument(None, help="The text to go on from. [default: the start of a document]"),
     tokens: int = typer.Option(200, help="How many tokens at most."),
     temperature: float = typer.Option(0.8, help="0 always takes the likeliest; above 1 is wild."),

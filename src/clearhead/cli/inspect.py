@@ -21,7 +21,7 @@ MOST_COLUMNS = 12
 
 
 def inspect(
-    model: Path = typer.Argument(..., help="A model's folder."),
+    model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
     text: str = typer.Argument(..., help="The text to look at."),
     block: int | None = typer.Option(None, help="Show a head of this block."),
     head: int | None = typer.Option(None, help="Which of its heads."),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from clearhead.cli.console import err, out, print_json
 from clearhead.errors import UserError
+
+if TYPE_CHECKING:
+    from clearhead.model.config import Config
 
 HEADINGS = {
     "model": "model",
@@ -93,12 +96,7 @@ def _folders(place: Path) -> list[dict[str, Any]]:
         rows.append(
             {
                 "model": str(folder),
-                "family": label.family.model_type,
-                "parameters": label.config.n_parameter,
-                "blocks": label.config.n_block,
-                "heads": label.config.n_head,
-                "width": label.config.d_model,
-                "context": label.config.n_context,
+                **_described(label.family.model_type, label.config),
                 "validation_loss": (label.training or {}).get("validation_loss"),
                 "bytes": _size(folder / WEIGHTS),
                 "licence": None,  # a folder does not say
@@ -109,21 +107,42 @@ def _folders(place: Path) -> list[dict[str, Any]]:
 
 def _ggufs(place: Path) -> list[dict[str, Any]]:
     """The GGUF files in the place and in the folders in it, a pulled one by its name."""
+    from clearhead.formats.gguf.file import GGUFFile
+    from clearhead.formats.gguf.model import read_config
     from clearhead.formats.pulled import CATALOGUE, find
 
     pulled = {find(name): model for name, model in CATALOGUE.items()}
     rows = []
     for path in sorted([*place.glob("*.gguf"), *place.glob("*/*.gguf")]):
         model = pulled.get(path)
+        try:
+            with GGUFFile.open(path) as file:
+                family, config = read_config(file)
+        except UserError as error:
+            err.print(f"left out: {error}")
+            continue
+        licence = file.metadata.get("general.license")
         rows.append(
             {
-                **dict.fromkeys(HEADINGS),
                 "model": model.name if model else str(path),
+                **_described(family, config),
+                "validation_loss": None,
                 "bytes": _size(path),
-                "licence": model.licence if model else None,
+                "licence": model.licence if model else licence if isinstance(licence, str) else None,
             }
         )
     return rows
+
+
+def _described(family: str, config: Config) -> dict[str, Any]:
+    return {
+        "family": family,
+        "parameters": config.n_parameter,
+        "blocks": config.n_block,
+        "heads": config.n_head,
+        "width": config.d_model,
+        "context": config.n_context,
+    }
 
 
 def _size(path: Path) -> int | None:
