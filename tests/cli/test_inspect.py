@@ -1,9 +1,12 @@
 """`clearhead inspect`: the numbers shown are the trace's."""
 
+import io
 import json
 import re
+from pathlib import Path
 
 import pytest
+import torch
 
 
 def test_without_more_it_shows_what_each_block_would_say(clearhead, model_folder, model):
@@ -30,7 +33,7 @@ def test_a_head_is_drawn_in_hundredths(clearhead, model_folder, model):
 
 def test_a_long_text_shows_its_end(clearhead, model_folder):
     result = clearhead("inspect", model_folder, "The cat sat near the old bench.", "--head", 0)
-    assert "Only the last 16 of 31 tokens" in result.out
+    assert "Shown: positions 15 to 30 of 31, columns 1" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
 
 
@@ -49,7 +52,7 @@ def test_json_gives_every_number_of_a_site(clearhead, model_folder, model, site)
 def test_numbers_are_cut_to_what_can_be_read(clearhead, model_folder):
     result = clearhead("inspect", model_folder, "The cat", "--site", "block.0.input")
     assert "block.0.input, 7×32" in result.out
-    assert "…" in result.out
+    assert "Shown: features 0 to 7 of 32." in result.out
 
 
 def test_all_names_are_listed(clearhead, model_folder, model):
@@ -63,7 +66,15 @@ def test_all_names_are_listed(clearhead, model_folder, model):
         (("--block", 9), "blocks 0 to"),
         (("--head", 9), "heads 0 to"),
         (("--site", "weights"), "there are embedding"),
-        (("--block", -1), "site"),
+        (("--block", -1), "--block -1: this model has blocks 0 to"),
+        (("--head", -1), "--head -1: this model has heads 0 to"),
+        (("--site", "logits", "--block", 0), "leave --block and --head out"),
+        (("--site", "logits", "--sites"), "--sites lists"),
+        (("--svg", "a.svg", "--json"), "give one of them"),
+        (("--rows", "x"), "expected positions such as 10:20"),
+        (("--rows", "9:12"), "none of the positions 0 to 6"),
+        (("--rows", "5:2"), "none of the positions 0 to 6"),
+        (("--svg", "nowhere/a.svg"), "the folder nowhere does not exist"),
     ],
 )
 def test_what_does_not_exist(clearhead, model_folder, options, words):
@@ -71,3 +82,61 @@ def test_what_does_not_exist(clearhead, model_folder, options, words):
     assert (result.code, result.out) == (2, "")
     assert words in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("columns", [60, 80, 132])
+@pytest.mark.parametrize("site", ["block.0.hidden", "block.0.head.0.masked", "block.0.head.0.weights"])
+def test_lines_fit_the_terminal_and_use_it(clearhead, model_folder, monkeypatch, site, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = "The cat sat near the old bench and the dog ran far away"
+    result = clearhead("inspect", model_folder, text, "--site", site)
+    longest = max(map(len, result.out.splitlines()))
+    assert columns - 9 <= longest <= columns
+
+
+@pytest.mark.parametrize("name", ["scores", "scaled", "masked", "weights"])
+def test_columns_are_numbered_and_rows_chosen(clearhead, model_folder, model, name):
+    site = f"block.0.head.0.{name}"
+    result = clearhead("inspect", model_folder, "The cat", "--site", site, "--rows", "2:5")
+    header, *lines = result.out.splitlines()[2:6]
+    assert header.split() == ["0", "1", "2", "3", "4"]
+    assert [line.split()[0] for line in lines] == ["2", "3", "4"]
+    last = model.inspect("The cat")[site][4, :5].tolist()
+    shown = [f"{100 * x:.0f}" if name == "weights" else f"{x:.3f}" for x in last]
+    assert lines[-1].split()[2:] == shown
+    assert "Shown: positions 2 to 4 of 7" in result.out
+
+
+def test_large_numbers_stay_in_their_columns():
+    from clearhead.cli.attention import number_table
+
+    table = number_table(["a"], torch.tensor([[-123456.0, 1e9, float("-inf"), 0.5]]), range(1), range(4))
+    assert table.plain.splitlines()[1].split()[2:] == ["-1.2e+05", "1.0e+09", "-inf", "0.500"]
+    assert len({len(line) for line in table.plain.splitlines()}) == 1
+
+
+def test_rows_of_json_of_a_figure_and_of_the_lens(clearhead, model_folder, model):
+    trace = model.inspect("The cat")
+    result = clearhead("inspect", model_folder, "The cat", "--site", "embedding", "--rows", "-2:", "--json")
+    document = json.loads(result.out)
+    assert (document["rows"], document["shape"][0]) == ([5, 7], 2)
+    assert document["value"] == trace["embedding"][5:].tolist()
+    clearhead("inspect", model_folder, "The cat", "--site", "lens", "--rows", "1:3", "--svg", "a.svg")
+    assert "positions 1 to 2 of 7" in Path("a.svg").read_text(encoding="utf-8")
+    result = clearhead("inspect", model_folder, "The cat", "--rows", "3", "--json")
+    (found,) = json.loads(result.out)["lens"]
+    assert found["position"] == 3
+    expected = trace.lens().words(position=3)
+    assert [word for word, _ in found["words"][-1]] == [word for word, _ in expected[-1]]
+    assert "after 3 ␣" in clearhead("inspect", model_folder, "The cat", "--rows", "3").out
+
+
+def test_text_from_standard_input(clearhead, model_folder, monkeypatch):
+    def given(text):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+        return clearhead("inspect", model_folder, "-", "--json")
+
+    assert json.loads(given(b"The cat").out)["tokens"] == list("The cat")
+    assert given(b"").err == (
+        "clearhead: standard input is empty, expected text; leave it out or give another\n"
+    )

@@ -82,3 +82,14 @@ def test_it_is_public_and_says_what_it_cannot(model):
     assert clearhead.heads is heads
     with pytest.raises(UserError, match="previous, first, repeated, induction, antecedent"):
         heads(model).best("copying")
+
+
+def test_chance_is_what_a_head_that_looks_everywhere_alike_scores(model):
+    attention = model.network.blocks[0].attention
+    for linear in (attention.query, attention.key):
+        linear.weight.data *= 0
+        linear.bias.data *= 0
+    scores = heads(model)
+    assert set(scores.chance) == set(scores.kinds)
+    for kind, table in scores.kinds.items():
+        assert table.flatten().tolist() == pytest.approx([scores.chance[kind]] * 2, rel=1e-4)

@@ -2,7 +2,9 @@
 
 import random
 
+import numpy as np
 import pytest
+import threadpoolctl
 import torch
 
 import clearhead
@@ -86,7 +88,55 @@ def test_words_as_places_and_numbers_as_sites(model):
     assert probe(model, texts, [text[:3] for text in texts], "block.1.normed.scale", at="sat").count == 12
 
 
+def test_arrays_and_tensors_are_lists_too(model, texts):
+    letters = [text[0] for text in texts]
+    plain = probe(model, texts, letters, "block.1.input")
+    numbers = [int(letter == "b") for letter in letters]
+    assert (
+        probe(model, np.array(texts), np.array(letters), "block.1.input", at=np.int64(-1)).folds
+        == plain.folds
+    )
+    for labels in (
+        torch.tensor(numbers),
+        np.array(numbers),
+        list(np.array(numbers)),
+        list(torch.tensor(numbers)),
+    ):
+        found = probe(model, texts, labels, "block.1.input", at=np.full(len(texts), -1), folds=np.int64(5))
+        assert found.labels == [0, 1]
+        assert type(found.labels[0]) is int
+        assert found.folds == plain.folds
+    tokens = [torch.tensor([ord(letter) for letter in text]) for text in texts]
+    assert probe(model, texts, tokens, "embedding", folds=2).count == 5 * len(texts)
+
+
+def test_no_label_for_a_whole_text(model, texts):
+    labels = [text[0] for text in texts]
+    found = probe(model, [*texts, "not this"], [*labels, None], "block.1.input")
+    assert found.folds == probe(model, texts, labels, "block.1.input").folds
+    assert found.count == len(texts)
+
+
+def test_a_small_fit_takes_one_thread(model, texts, monkeypatch):
+    """More of them wait for each other: on a busy machine for most of the time."""
+    threads = []
+
+    def fit(vectors, numbers):
+        pools = threadpoolctl.threadpool_info()
+        threads.append(max(each["num_threads"] for each in pools if each["user_api"] == "blas"))
+        return torch.zeros(1, 16), torch.zeros(1)
+
+    monkeypatch.setattr("clearhead.labs.probe._fit", fit)
+    with threadpoolctl.threadpool_limits(2):
+        probe(model, texts, [text[0] for text in texts], "embedding")
+        monkeypatch.setattr("clearhead.labs.probe.SMALL", 0)
+        probe(model, texts, [text[0] for text in texts], "embedding")
+    assert threads == [1, 2]
+
+
 def test_it_is_public():
+    with pytest.raises(UserError, match="a str cannot be probed"):
+        probe("runs/my", ["a"], [1], "embedding")
     assert clearhead.probe is probe
 
 
@@ -102,14 +152,28 @@ def test_it_is_public():
         ({"at": [1, 2]}, "2 places for"),
         ({"labels": "same"}, "at least two kinds"),
         ({"labels": "rare"}, "too few for 5 folds"),
+        ({"labels": "none"}, "all are None"),
+        ({"texts": [], "labels": []}, "no texts were given"),
+        ({"texts": 3}, "texts is a int: expected a list"),
+        ({"texts": "numbers"}, r"texts\[0\] is a int"),
+        ({"labels": None}, "labels is a NoneType"),
+        ({"labels": "sets"}, "a label is a set"),
+        ({"at": 1.5}, "expected a position, a word"),
+        ({"site": 3}, "site = 3: expected a name"),
         ({"folds": 1}, "expected at least 2"),
+        ({"folds": "a"}, "folds = 'a': expected at least 2"),
+        ({"seed": -1}, "seed = -1: expected 0 to"),
+        ({"seed": 0.5}, "seed = 0.5: expected 0 to"),
         ({"labels": "short"}, "1 labels and 5 tokens"),
     ],
 )
 def test_what_cannot_be_probed(model, texts, changed, message):
     n = len(texts)
     odd = {"same": ["y"] * n, "rare": ["y", *["z"] * (n - 1)], "short": [["y"]] * n}
+    odd |= {"none": [None] * n, "sets": [{text[0]} for text in texts]}
     asked = {"texts": texts, "labels": [text[0] for text in texts], "site": "embedding", **changed}
+    if asked["texts"] == "numbers":
+        asked["texts"] = [1] * n
     if isinstance(asked["labels"], str):
         asked["labels"] = odd[asked["labels"]]
     with pytest.raises(UserError, match=message.replace("80", str(n))):

@@ -1,4 +1,4 @@
-"""A head's attention over a sentence, drawn in the terminal."""
+"""Numbers over a sentence, in the terminal: a head's attention in shades, any others in columns."""
 
 from __future__ import annotations
 
@@ -10,28 +10,61 @@ from rich.text import Text
 if TYPE_CHECKING:
     from torch import Tensor
 
+SHARE = 4  # characters of a weight in hundredths
+NUMBER = 9  # characters of any other number
 
-def attention_table(tokens: Sequence[str], weights: Tensor, first: int = 0) -> Text:
+
+def attention_table(
+    tokens: Sequence[str], weights: Tensor, rows: range | None = None, columns: range | None = None
+) -> Text:
     """A row for each token that looks, a column for each it can look at: hundredths, the darker the more.
 
-    `first` is the number of the first token shown."""
-    shown = [show_token(token) for token in tokens]
-    width = max(map(len, shown))
-    text = Text(" " * (width + 3))
-    for column in range(len(tokens)):
-        text.append(f"{first + column:>4}", style="dim")
-    for row, (name, line) in enumerate(zip(shown, weights.tolist(), strict=True)):
-        text.append(f"\n{first + row:>2} {name:<{width}}")
-        for column, weight in enumerate(line):
-            text.append(
-                f"{100 * weight:4.0f}" if weight > 0 or column <= row else "   ·", style=_shade(weight)
-            )
+    `rows` and `columns` are the positions that the weights are of; all of the tokens, unless said."""
+    rows, columns = rows or range(len(tokens)), columns or range(len(tokens))
+    text = _header(tokens, rows, columns, SHARE)
+    for row, line in zip(rows, weights.tolist(), strict=True):
+        text.append(_name(tokens, rows, row))
+        for column, weight in zip(columns, line, strict=True):
+            seen = weight > 0 or column <= row
+            text.append(f"{100 * weight:{SHARE}.0f}" if seen else "·".rjust(SHARE), style=_shade(weight))
     return text
+
+
+def number_table(tokens: Sequence[str], values: Tensor, rows: range, columns: range) -> Text:
+    """A row for each of these positions, a column for each feature or position that the values are of."""
+    text = _header(tokens, rows, columns, NUMBER) if len(columns) > 1 else Text()
+    for row, line in zip(rows, values.tolist(), strict=True):
+        text.append(_name(tokens, rows, row))
+        text.append("".join(_number(number) for number in line))
+    return text
+
+
+def columns_that_fit(tokens: Sequence[str], rows: range, width: int, cell: int) -> int:
+    """How many columns stand beside the rows' names in a terminal of this width."""
+    return max(1, (width - len(_name(tokens, rows, rows.start)) + 1) // cell)
 
 
 def show_token(token: str) -> str:
     """Spaces and line breaks made visible, so that a token can be told from its neighbours."""
     return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
+
+
+def _header(tokens: Sequence[str], rows: range, columns: range, cell: int) -> Text:
+    text = Text(" " * (len(_name(tokens, rows, rows.start)) - 1))
+    text.append("".join(f"{column:>{cell}}" for column in columns), style="dim")
+    return text
+
+
+def _name(tokens: Sequence[str], rows: range, row: int) -> str:
+    """A row's number and token, on a line of its own, as wide as the widest of them."""
+    digits = max(2, len(str(rows.stop - 1)))
+    width = max(len(show_token(tokens[each])) for each in rows)
+    return f"\n{row:>{digits}} {show_token(tokens[row]):<{width}}"
+
+
+def _number(number: float) -> str:
+    plain = f"{number:{NUMBER}.3f}"
+    return plain if len(plain) <= NUMBER and plain[0] == " " else f"{number:{NUMBER}.1e}"
 
 
 def _shade(weight: float) -> str:

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from clearhead.cli.attention import attention_table, show_token
+from clearhead.cli.attention import (
+    NUMBER,
+    SHARE,
+    attention_table,
+    columns_that_fit,
+    number_table,
+    show_token,
+)
 from clearhead.cli.console import out, print_json
+from clearhead.errors import UserError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from clearhead.inspect.trace import Trace
 
-MOST_TOKENS = 16  # of an attention table, which must fit across a terminal
-MOST_ROWS = 24  # of a matrix, before it is cut
-MOST_COLUMNS = 12
+MOST_TOKENS = 16  # rows, unless others are asked for
+MOST_WORDS = 5  # that a block would say
 
 
 def inspect(
     model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
-    text: str = typer.Argument(..., help="The text to look at."),
+    text: str = typer.Argument(..., help="The text to look at, or - for standard input."),
     block: int | None = typer.Option(None, help="Show a head of this block."),
     head: int | None = typer.Option(None, help="Which of its heads."),
     site: str | None = typer.Option(None, help="Show a site by name, such as block.0.head.0.scores."),
+    rows: str | None = typer.Option(
+        None, metavar="A:B", help="Show the positions from A up to B, which may be left out or negative."
+    ),
     svg: Path | None = typer.Option(None, help="Draw it into this file instead: .svg, .png or .pdf."),
     sites: bool = typer.Option(False, "--sites", help="List the names of all sites."),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
@@ -34,60 +45,143 @@ def inspect(
     """Show what each block would say next, where a head looks, or the numbers at any site."""
     from clearhead.language_model import load
 
-    trace = load(model, device).inspect(text)
+    if sites and any(given is not None for given in (block, head, site, rows, svg)):
+        raise UserError(
+            "--sites lists the names of all sites: leave --block, --head, --site, --rows, --svg out"
+        )
+    if site is not None and (block is not None or head is not None):
+        raise UserError(f"--site {site} says itself which block and head: leave --block and --head out")
+    if svg is not None and json:
+        raise UserError("--svg draws and --json prints the numbers: give one of them")
+    chosen = None if rows is None else _parse_rows(rows)
+    trace = load(model, device).inspect(_read(text))
     if sites:
         print_json(trace.sites()) if json else out.print("\n".join(trace.sites()))
         return
+    positions = None if chosen is None else _positions(trace, rows or "", chosen)
     if block is not None or head is not None:
-        site = site or f"block.{block or 0}.head.{head or 0}.weights"
+        site = _weights_of(trace, block or 0, head or 0)
     if svg is not None:
         from clearhead.views.figures import figure
 
-        figure(trace, site).save(svg)
+        figure(trace, site, rows=positions).save(svg)
         out.print(f"drawn into {svg}")
-    elif site is not None:
-        _show_site(trace, site, json)
+    elif site is not None and site != "lens":
+        _show_site(trace, site, positions, json)
     elif json:
-        print_json({"tokens": trace.tokens, "lens": trace.lens().words(), "verify": trace.verify()})
+        print_json(_lens_document(trace, positions))
     else:
-        _show_lens(trace)
+        _show_lens(trace, positions)
 
 
-def _show_site(trace: Trace, site: str, json: bool) -> None:
-    value = trace[site]
+def _read(text: str) -> str:
+    """The text itself, or all of standard input."""
+    if text != "-":
+        return text
+    from clearhead.text.corpus import documents
+
+    (document,) = documents(["-"], sys.stdin.buffer)
+    return "".join(document.pieces())
+
+
+def _parse_rows(rows: str) -> slice:
+    found = re.fullmatch(r"(-?\d+)?:(-?\d+)?|(-?\d+)", rows.strip())
+    if not found:
+        raise UserError(f"--rows {rows}: expected positions such as 10:20, :20, -5: or 7")
+    start, stop, alone = (None if part is None else int(part) for part in found.groups())
+    if alone is not None:
+        return slice(alone, alone + 1 or None)
+    return slice(start, stop)
+
+
+def _positions(trace: Trace, rows: str, chosen: slice) -> range:
+    T = len(trace.tokens)
+    positions = range(*chosen.indices(T))
+    if not positions:
+        raise UserError(f"--rows {rows}: none of the positions 0 to {T - 1}, which the text has")
+    return positions
+
+
+def _weights_of(trace: Trace, block: int, head: int) -> str:
+    for kind, number, count in (("block", block, trace.config.n_block), ("head", head, trace.config.n_head)):
+        if not 0 <= number < count:
+            raise UserError(f"--{kind} {number}: this model has {kind}s 0 to {count - 1}")
+    return f"block.{block}.head.{head}.weights"
+
+
+def _show_site(trace: Trace, site: str, positions: range | None, json: bool) -> None:
+    T = len(trace.tokens)
+    rows = positions or (range(T) if json else range(max(0, T - MOST_TOKENS), T))
+    value = trace.read(site, rows=slice(rows.start, rows.stop))
     if json:
-        shape = list(value.shape)
-        print_json({"site": site, "shape": shape, "tokens": trace.tokens, "value": value.tolist()})
-    elif site.endswith(".weights"):
-        out.print(f"{site}, in hundredths:\n", style="bold")
-        first = max(0, len(trace.tokens) - MOST_TOKENS)
-        out.print(attention_table(trace.tokens[first:], value[first:, first:], first))
-        if first:
-            out.print(f"\nOnly the last {MOST_TOKENS} of {len(trace.tokens)} tokens; --json gives all.")
+        document = {"site": site, "shape": list(value.shape), "rows": [rows.start, rows.stop]}
+        print_json({**document, "tokens": trace.tokens, "value": value.tolist()})
+        return
+    shape = "in hundredths" if site.endswith(".weights") else "×".join(map(str, (T, *value.shape[1:])))
+    value = value[:, None] if value.dim() == 1 else value
+    draw, cell = (attention_table, SHARE) if site.endswith(".weights") else (number_table, NUMBER)
+    fit = columns_that_fit(trace.tokens, rows, shutil.get_terminal_size().columns, cell)
+    is_matrix = site.endswith((".scores", ".scaled", ".masked", ".weights"))
+    if is_matrix:
+        # The last that can be seen, and no more rows of our own choice than there are columns to see.
+        last = rows.stop if trace.config.causal else T
+        columns = range(max(0, last - fit), last)
+        rows = rows if positions else rows[-fit:]
     else:
-        _show_numbers(trace, site, value)
-
-
-def _show_numbers(trace: Trace, site: str, value: Tensor) -> None:
-    """A row for each token, as many rows and columns as are readable."""
-    shape = "×".join(map(str, value.shape))
+        last = value.shape[1]
+        columns = range(min(fit, last))
     out.print(f"{site}, {shape}:\n", style="bold")
-    rows = value[:, None] if value.dim() == 1 else value
-    width = max(len(show_token(token)) for token in trace.tokens)
-    for i, (token, row) in enumerate(zip(trace.tokens[:MOST_ROWS], rows.tolist(), strict=False)):
-        numbers = "".join(f"{number:9.3f}" for number in row[:MOST_COLUMNS])
-        out.print(f"{i:>3} {show_token(token):<{width}}{numbers}{' …' if len(row) > MOST_COLUMNS else ''}")
-    if len(rows) > MOST_ROWS:
-        out.print(f"… and {len(rows) - MOST_ROWS} more; --json gives all")
+    out.print(draw(trace.tokens, value[-len(rows) :, columns.start : columns.stop], rows, columns))
+    _say_what_is_shown(rows, T, columns, last, "columns" if is_matrix else "features")
 
 
-def _show_lens(trace: Trace) -> None:
+def _say_what_is_shown(rows: range, T: int, columns: range, last: int, what: str) -> None:
+    shown = []
+    if len(rows) < T:
+        to = f"s {rows.start} to {rows.stop - 1}" if len(rows) > 1 else f" {rows.start}"
+        shown.append(f"position{to} of {T}")
+    if len(columns) < last:
+        shown.append(f"{what} {columns.start} to {columns.stop - 1} of {last}")
+    if shown:
+        out.print(f"\nShown: {', '.join(shown)}.\n--rows A:B chooses positions, --json gives all.")
+
+
+def _lens_document(trace: Trace, positions: range | None) -> dict[str, Any]:
+    """What each block would say after the last token, or after each of the positions asked for."""
+    if positions is None:
+        lens: Any = trace.lens().words()
+    else:
+        lens = [
+            {"position": t, "words": words}
+            for t, words in zip(positions, _said(trace, positions), strict=True)
+        ]
+    return {"tokens": trace.tokens, "lens": lens, "verify": trace.verify()}
+
+
+def _said(trace: Trace, positions: range) -> list[list[list[tuple[str, float]]]]:
+    """For each position, for each block, the likeliest next words with their probabilities."""
+    said: list[list[list[tuple[str, float]]]] = [[] for _ in positions]
+    lens = trace.lens()
+    for k in range(len(lens)):
+        shares = lens[k][positions.start : positions.stop].softmax(-1)
+        best = shares.topk(min(MOST_WORDS, shares.shape[-1]))
+        for at, ids, values in zip(said, best.indices.tolist(), best.values.tolist(), strict=True):
+            at.append(list(zip(trace.words(ids), values, strict=True)))
+    return said
+
+
+def _show_lens(trace: Trace, positions: range | None) -> None:
+    T = len(trace.tokens)
+    shown = positions or range(T - 1, T)
     out.print("What each block would say next, and the last, which is what the model says:\n", style="bold")
-    for k, words in enumerate(trace.lens().words()):
-        said = "  ".join(f"{show_token(word)} {probability:.2f}" for word, probability in words)
-        out.print(f"block {k:>2}   {said}")
+    for t, blocks in zip(shown, _said(trace, shown), strict=True):
+        if positions is not None:
+            out.print(f"after {t} {show_token(trace.tokens[t])}")
+        for k, words in enumerate(blocks):
+            said = "  ".join(f"{show_token(word)} {probability:.2f}" for word, probability in words)
+            out.print(f"block {k:>2}   {said}")
     config = trace.config
-    out.print(f"\n{len(trace.tokens)} tokens, {config.n_block} blocks of {config.n_head} heads.")
+    out.print(f"\n{T} tokens, {config.n_block} blocks of {config.n_head} heads.")
     out.print(f"The parts give back the whole to {trace.verify():.1e}.")
     out.print(
         "See where a head looks with --block 0 --head 0, any numbers with --site NAME (--sites lists them)."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 import torch
 from torch import Tensor
@@ -26,12 +27,19 @@ class HeadScores:
     repeated: Tensor  # to where the same token stood before
     induction: Tensor  # to what came after the same token then
     antecedent: Tensor  # from a pronoun to what it stands for, in stories
+    # What a head that looks at all it can see alike would score, by kind.
+    chance: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> dict[str, Tensor]:
+        """The scores by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "chance"}
 
     def best(self, kind: str) -> tuple[int, int, float]:
         """The head that does this most: its block, its number, its score."""
-        if kind not in vars(self):
-            raise UserError(f"{kind!r} is not scored; there are {', '.join(vars(self))}")
-        scores: Tensor = getattr(self, kind)
+        if kind not in self.kinds:
+            raise UserError(f"{kind!r} is not scored; there are {', '.join(self.kinds)}")
+        scores = self.kinds[kind]
         block, head = divmod(int(scores.argmax()), scores.shape[1])
         return block, head, scores.max().item()
 
@@ -42,6 +50,7 @@ def heads(model: LanguageModel) -> HeadScores:
     if n < 3:
         raise UserError(f"a context of {model.config.n_context} is too short to say anything twice")
     generator = torch.Generator().manual_seed(0)
+    second = torch.arange(n, 2 * n)  # the positions at which all is said again
     kinds = torch.zeros(4, model.config.n_block, model.config.n_head)
     for _ in range(REPEATED):
         once = torch.randint(model.config.n_vocab, (1, n), generator=generator)
@@ -50,13 +59,15 @@ def heads(model: LanguageModel) -> HeadScores:
             trace = Trace(model.network, ids, [[]])
             for i in range(model.config.n_block):
                 weights = trace.weights(i).cpu()
-                second = torch.arange(n, 2 * n)
                 for kind, place in enumerate(
                     (second - 1, torch.zeros_like(second), second - n, second - n + 1)
                 ):
                     kinds[kind, i] += weights[:, second, place].mean(-1) / REPEATED
+    antecedent, alike, _ = find_antecedents(model, STORIES)
+    seen = second + 1 if model.config.causal else torch.full_like(second, 2 * n)
+    chance = dict.fromkeys(("previous", "first", "repeated", "induction"), (1 / seen).mean().item())
     previous, first, repeated, induction = kinds
-    return HeadScores(previous, first, repeated, induction, find_antecedents(model, STORIES)[0])
+    return HeadScores(previous, first, repeated, induction, antecedent, {**chance, "antecedent": alike})
 
 
 def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, float, int]:
@@ -74,7 +85,8 @@ def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, float, i
             weights = trace.weights(i).cpu()
             for pronoun, antecedent in pairs:
                 total[i] += weights[:, pronoun, antecedent]
-        alike += sum(1 / (pronoun + 1) for pronoun, _ in pairs)
+        T = trace.ids.shape[1]
+        alike += sum(1 / (pronoun + 1 if model.config.causal else T) for pronoun, _ in pairs)
         pronouns += len(pairs)
     return total / pronouns, alike / pronouns, pronouns
 

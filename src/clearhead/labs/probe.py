@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from clearhead.errors import UserError
@@ -21,6 +24,9 @@ from clearhead.language_model import LanguageModel
 
 SHUFFLES = 5  # of the labels, for the control
 MOST_ITERATIONS = 5000
+# Numbers in all vectors below which a fit is a string of tiny products: shared out among threads, they mostly
+# wait for each other, and on a busy machine for long.
+SMALL = 2**20
 Place = int | str  # a position, or a word
 
 
@@ -67,24 +73,28 @@ def probe(
     """Read labels off a site by logistic regression, cross-validated, with a shuffled-label control.
 
     A label belongs to a text, and is read at one position of it (`at`: a position, a word, or one for each
-    text), or is a list with a label for each token, None where there is none. A text is never on both sides
-    of a fold.
+    text), or is a list with a label for each token; None is no label. A text is never on both sides of a
+    fold.
     """
-    if parse_site(site, model.config).name in MATRICES:
-        raise UserError(f"{site} has a column for each position: probe a site that has features")
+    _check_settings(model, site, folds, seed)
     texts, labels = _checked(texts, labels)
     found = list(_vectors(model, texts, labels, site, at))
+    if not found:
+        raise UserError("no text has a label, all are None: expected at least two kinds")
     vectors = np.stack([vector for vector, _, _ in found])
     groups = np.array([group for _, _, group in found])
-    kinds = sorted({label for _, label, _ in found}, key=lambda label: (str(type(label)), label))
-    numbers = np.array([kinds.index(label) for _, label, _ in found])
+    kinds = _kinds([label for _, label, _ in found])
+    places = {kind: i for i, kind in enumerate(kinds)}
+    numbers = np.array([places[label] for _, label, _ in found])
     _check_folds(kinds, numbers, groups, folds)
-    accuracies = _cross_validate(vectors, numbers, groups, folds, seed)
     shuffled = np.random.default_rng(seed)
-    controls = [
-        _cross_validate(vectors, shuffled.permutation(numbers), groups, folds, seed) for _ in range(SHUFFLES)
-    ]
-    direction, bias = _fit(vectors, numbers)
+    with threadpool_limits(1) if vectors.size < SMALL else nullcontext():
+        accuracies = _cross_validate(vectors, numbers, groups, folds, seed)
+        controls = [
+            _cross_validate(vectors, shuffled.permutation(numbers), groups, folds, seed)
+            for _ in range(SHUFFLES)
+        ]
+        direction, bias = _fit(vectors, numbers)
     return Probe(
         site=site,
         accuracy=float(np.mean(accuracies)),
@@ -98,24 +108,68 @@ def probe(
     )
 
 
+def _check_settings(model: Any, site: Any, folds: Any, seed: Any) -> None:
+    if not isinstance(model, LanguageModel):
+        raise UserError(
+            f"a {type(model).__name__} cannot be probed: expected a model, as train and load give"
+        )
+    if not isinstance(site, str):
+        raise UserError(f"site = {site!r}: expected a name such as block.0.input")
+    if parse_site(site, model.config).name in MATRICES:
+        raise UserError(f"{site} has a column for each position: probe a site that has features")
+    if not isinstance(folds, Integral) or int(folds) < 2:
+        raise UserError(f"folds = {folds!r}: expected at least 2")
+    if not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32:
+        raise UserError(f"seed = {seed!r}: expected 0 to {2**32 - 1}")
+
+
 def _checked(texts: Sequence[str], labels: Sequence[Any]) -> tuple[list[str], list[Any]]:
-    if isinstance(texts, str):
-        raise UserError("texts is one text: expected a list of them, each with its label")
-    texts, labels = list(texts), list(labels)
+    texts, labels = _plain(texts), _plain(labels)
+    for name, given in (("texts", texts), ("labels", labels)):
+        if isinstance(given, str):
+            raise UserError(f"{name} is one text: expected a list, as many texts as labels")
+        if not hasattr(given, "__iter__"):
+            raise UserError(f"{name} is a {type(given).__name__}: expected a list, as many texts as labels")
+    texts, labels = list(texts), [_plain(label) for label in labels]
+    if not texts:
+        raise UserError("no texts were given: expected some of each label")
     if len(texts) != len(labels):
         raise UserError(f"there are {len(texts)} texts and {len(labels)} labels: expected as many of both")
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise UserError(f"texts[{i}] is a {type(text).__name__}: expected a text")
     return texts, labels
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and tensors as lists, and what is in them as Python's own."""
+    return value.tolist() if isinstance(value, Tensor | np.ndarray | np.generic) else value
+
+
+def _kinds(labels: list[Any]) -> list[Any]:
+    """Each label once, in order where they have one."""
+    try:
+        kinds = set(labels)
+    except TypeError:
+        odd = next(label for label in labels if not isinstance(label, Hashable))
+        raise UserError(f"a label is a {type(odd).__name__}: expected a word, a number or the like") from None
+    try:
+        return sorted(kinds, key=lambda label: (str(type(label)), label))
+    except TypeError:
+        return sorted(kinds, key=lambda label: (str(type(label)), str(label)))
 
 
 def _vectors(
     model: LanguageModel, texts: list[str], labels: list[Any], site: str, at: Place | Sequence[Place]
 ) -> Iterator[tuple[Any, Hashable, int]]:
     """Each labelled vector, its label, and the number of its text (the same text has the same number)."""
-    places = [at] * len(texts) if isinstance(at, int | str) else list(at)
+    places = _places(at, len(texts))
     if len(places) != len(texts):
         raise UserError(f"at has {len(places)} places for {len(texts)} texts: expected one for each")
     numbers: dict[str, int] = {}
     for text, label, place in zip(texts, labels, places, strict=True):
+        if label is None:
+            continue
         trace = model.inspect(text)
         number = numbers.setdefault(text, len(numbers))
         labelled = _by_token(trace, label) if isinstance(label, list) else {_find(trace, place): label}
@@ -125,13 +179,22 @@ def _vectors(
                 yield row, each, number
 
 
+def _places(at: Any, count: int) -> list[Place]:
+    at = _plain(at)
+    places = [at] * count if isinstance(at, int | str) else list(at) if hasattr(at, "__iter__") else [None]
+    for place in map(_plain, places):
+        if not isinstance(place, int | str):
+            raise UserError(f"at = {at!r}: expected a position, a word, or a list of one for each text")
+    return [_plain(place) for place in places]
+
+
 def _by_token(trace: Trace, labels: list[Any]) -> dict[int, Any]:
     if len(labels) != len(trace.tokens):
         raise UserError(
             f"a text has {len(labels)} labels and {len(trace.tokens)} tokens ({trace.tokens[:10]}…): "
             "expected one for each, None where there is none"
         )
-    return {position: label for position, label in enumerate(labels) if label is not None}
+    return {position: _plain(label) for position, label in enumerate(labels) if label is not None}
 
 
 def _find(trace: Trace, place: Place) -> int:
@@ -141,8 +204,6 @@ def _find(trace: Trace, place: Place) -> int:
 def _check_folds(kinds: list[Any], numbers: Any, groups: Any, folds: int) -> None:
     if len(kinds) < 2:
         raise UserError(f"all labels are {kinds}: expected at least two kinds")
-    if folds < 2:
-        raise UserError(f"folds = {folds}: expected at least 2")
     for number, kind in enumerate(kinds):
         texts = len(set(groups[numbers == number]))
         if texts < folds:

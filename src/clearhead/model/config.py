@@ -155,7 +155,7 @@ class Config:
         return (4 if self.after_norm else 2) * norm + attention + feedforward
 
     def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return {**dataclasses.asdict(self), "local_blocks": list(self.local_blocks)}
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Config:

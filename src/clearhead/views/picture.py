@@ -1,0 +1,126 @@
+"""A picture that can be saved, and what every kind of picture shares: its canvas, its title, its labels."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
+
+from clearhead.errors import UserError
+from clearhead.files import disk_errors
+
+FORMATS = ("svg", "png", "pdf")
+MOST_LABELS = 48  # along one side; of a longer text every second, third, … token is named
+ATTENTION = "Purples"  # the colour of attention and of probability
+SIGNED = "RdBu_r"  # what has a sign goes from blue to red
+# The same figure is the same file: no date, no random names, and text that can be searched and edited.
+STABLE: dict[Any, Any] = {"svg.hashsalt": "clearhead", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
+
+
+class Figure:
+    """A picture that can be saved, and that a notebook shows by itself."""
+
+    def __init__(self, canvas: Canvas) -> None:
+        self.canvas = canvas
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As SVG, PNG or PDF, by the name's ending."""
+        wanted = f"expected a file's name that ends in {', '.join('.' + kind for kind in FORMATS)}"
+        if not isinstance(path, str | os.PathLike):
+            raise UserError(f"a figure cannot be saved to a {type(path).__name__}: {wanted}")
+        if not str(path):
+            raise UserError(f"the figure's name is missing: {wanted}")
+        kind, folder = Path(path).suffix.removeprefix(".").lower(), Path(path).parent
+        if kind not in FORMATS:
+            ending = f"ends in .{kind}" if kind else "has no ending"
+            raise UserError(f"{path} {ending}: {wanted}")
+        if not folder.exists():
+            raise UserError(
+                f"the folder {folder} does not exist: the figure was not saved; make the folder first, "
+                "or choose another"
+            )
+        with disk_errors(folder, "the figure was not saved"):
+            Path(path).write_bytes(self._draw(kind))
+
+    def _repr_svg_(self) -> str:
+        return self._draw("svg").decode()
+
+    def _draw(self, kind: str) -> bytes:
+        out = io.BytesIO()
+        dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+        with rc_context(STABLE), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            self.canvas.savefig(out, format=kind, metadata=dates[kind], bbox_inches="tight", dpi=160)
+        return out.getvalue()
+
+
+def make_canvas(width: float, height: float) -> Canvas:
+    """So many inches."""
+    canvas = Canvas(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(canvas)
+    return canvas
+
+
+def name(axes: Axes, title: str, note: str = "") -> None:
+    """What is drawn and, below it, how: which part of it, on what scale."""
+    axes.set_title(literal(f"{title}\n{note}" if note else title), loc="left", fontsize=9)
+
+
+def name_all(canvas: Canvas, title: str, note: str = "") -> None:
+    """The same for a picture of several panels."""
+    canvas.suptitle(literal(f"{title}\n{note}" if note else title), fontsize=9)
+
+
+def label(
+    axes: Axes,
+    side: str,
+    tokens: Sequence[str],
+    first: int = 0,
+    size: int = 1,
+    most: int = MOST_LABELS,
+    upright: bool = False,
+    font: float = 7,
+) -> None:
+    """Name the cells along a side: tokens, each `size` of them a cell, numbered where not all are named.
+
+    `first` is the position of the first of them.
+    """
+    cells = -(-len(tokens) // size)
+    step = -(-cells // most)
+    places = list(range(0, cells, step))
+    starts = [place * size for place in places]
+    if step * size == 1:
+        names = [plain(token) for token in tokens]
+    else:
+        names = [f"{first + start} {plain(tokens[start])}" for start in starts]
+    if side == "x":
+        axes.set_xticks(places, names, rotation=0 if upright else 90, fontsize=font)
+    else:
+        axes.set_yticks(places, names, fontsize=font)
+
+
+def plain(token: str) -> str:
+    """A token as it can stand in a picture: spaces seen, nothing read as a formula."""
+    return literal(token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥"))
+
+
+def literal(text: str) -> str:
+    """A text in which no dollar begins a formula."""
+    return text.replace("$", r"\$")
+
+
+def part_of(rows: range, T: int) -> str:
+    """Which positions are drawn, where it is not all of them."""
+    if len(rows) == T:
+        return ""
+    if rows.stop == T:
+        return f"the last {len(rows)} of {T} positions"
+    return f"positions {rows.start} to {rows.stop - 1} of {T}"

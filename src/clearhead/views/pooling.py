@@ -1,0 +1,61 @@
+"""Pooling: a matrix too large to be seen, or held at once, made small, some of its rows at a time.
+
+Shapes: T positions, N cells a side, F features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clearhead.inspect.sites import MATRICES
+from clearhead.inspect.trace import Trace
+
+MOST_NUMBERS = 2**22  # of a matrix, read at once
+
+
+def is_matrix(site: str) -> bool:
+    return site.split(".")[-1] in MATRICES
+
+
+def read_pooled(trace: Trace, site: str, rows: range, columns: range | None, size: int, across: int) -> Any:
+    """A site, `size` rows and `across` columns a cell, as an array; only some rows are computed at a time.
+
+    A cell of attention weights is how much of its weight each of its rows gives to its columns together, on
+    average: a row of cells still sums to one. Of anything else it is the mean of what is finite, or nan.
+    """
+    wide = trace.ids.shape[1] if is_matrix(site) else 1
+    at_once = max(1, MOST_NUMBERS // wide // size) * size
+    chosen = None if columns is None or len(columns) == wide else slice(columns.start, columns.stop)
+    parts = []
+    for start in range(rows.start, rows.stop, at_once):
+        some = slice(start, min(start + at_once, rows.stop))
+        value = trace.read(site, rows=some, columns=chosen).detach().float().cpu().numpy()
+        parts.append(
+            pool_weights(value, size, across) if site.endswith(".weights") else pool(value, size, across)
+        )
+    return np.concatenate(parts)
+
+
+def pool(value: Any, size: int, across: int) -> Any:
+    """The mean of the finite numbers in each cell of size × across; nan where there are none."""
+    if size == across == 1:
+        return value
+    finite = np.isfinite(value)
+    total = _sums(np.where(finite, value, 0), size, across)
+    count = _sums(finite.astype(np.float32), size, across)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def pool_weights(value: Any, size: int, across: int) -> Any:
+    """The weight that a row of each cell gives to its columns together, the mean over its rows."""
+    if size == across == 1:
+        return value
+    rows = np.diff([*range(0, len(value), size), len(value)])
+    return _sums(value, size, across) / rows[:, None]
+
+
+def _sums(value: Any, size: int, across: int) -> Any:
+    down = np.add.reduceat(value, range(0, value.shape[0], size), axis=0)
+    return np.add.reduceat(down, range(0, value.shape[1], across), axis=1)

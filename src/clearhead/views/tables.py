@@ -1,0 +1,141 @@
+"""Tables with words in or above them: what each block would say, the likeliest next words, a sweep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.colors import Normalize
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.inspect.lens import Lens
+from clearhead.inspect.trace import Trace
+from clearhead.views.picture import (
+    ATTENTION,
+    MOST_LABELS,
+    SIGNED,
+    Figure,
+    label,
+    make_canvas,
+    name,
+    part_of,
+    plain,
+)
+
+MOST_POSITIONS = 16  # of a table of words, unless others are asked for
+LONGEST_WORD = 12  # characters in a cell
+MOST_WORDS = 36  # columns of next words
+WORDS_EACH = 12  # of the likeliest at one position
+
+
+def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
+    """For each block and position the likeliest next word, shaded by its probability."""
+    trace, n_block = lens.trace, len(lens)
+    rows = _readable(trace, rows)
+    probabilities = np.zeros((n_block, len(rows)))
+    canvas = make_canvas(2.2 + 0.8 * len(rows), 1.6 + (0.75 if n_block <= 8 else 0.45) * n_block)
+    axes = canvas.add_subplot()
+    for k in range(n_block):
+        best = lens[k][rows.start : rows.stop].softmax(-1).max(-1)
+        probabilities[k] = best.values.detach().float().cpu().numpy()
+        for t, word in enumerate(trace.words(best.indices.tolist())):
+            ink = "white" if probabilities[k, t] > 0.6 else "black"
+            said = f"{_short(word)}\n{probabilities[k, t]:.2f}"
+            axes.text(t, k, said, ha="center", va="center", fontsize=8, color=ink)
+    drawn = axes.imshow(probabilities, cmap=ATTENTION, vmin=0, vmax=1, aspect="auto")
+    label(axes, "x", trace.tokens[rows.start : rows.stop], font=9)
+    axes.set_xlabel("after this token", fontsize=8)
+    axes.set_yticks(range(n_block), [f"block {k}" for k in range(n_block)], fontsize=9)
+    name(axes, title or "what each block would say next", part_of(rows, trace.ids.shape[1]))
+    bar = canvas.colorbar(drawn, ax=axes, fraction=0.03, pad=0.01)
+    bar.set_label("probability", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    return Figure(canvas)
+
+
+def word_table(trace: Trace, site: str, rows: range | None, title: str | None) -> Figure:
+    """Logits or probabilities of the likeliest next words: a row a position, a column a word."""
+    rows = _readable(trace, rows)
+    all_words = trace.read(site, rows=slice(rows.start, rows.stop)).detach().float().cpu()
+    ids = likeliest(all_words)
+    value = all_words[:, ids].numpy()
+    canvas = make_canvas(2.8 + 0.3 * len(ids), 1.9 + 0.26 * len(rows))
+    axes = canvas.add_subplot()
+    largest = max(float(np.abs(value).max()), 1e-12)
+    lowest, colours = (0.0, ATTENTION) if site == "probabilities" else (-largest, SIGNED)
+    drawn = axes.imshow(value, aspect="auto", cmap=colours, vmin=lowest, vmax=largest)
+    label(axes, "y", trace.tokens[rows.start : rows.stop])
+    axes.set_ylabel("after this token", fontsize=8)
+    axes.set_xticks(range(len(ids)), [_short(word) for word in trace.words(ids)], rotation=90, fontsize=7)
+    axes.set_xlabel("next word", fontsize=8)
+    notes = (part_of(rows, trace.ids.shape[1]), f"the {len(ids)} likeliest of {trace.config.n_vocab} words")
+    name(axes, title or site, "; ".join(filter(None, notes)))
+    canvas.colorbar(drawn, ax=axes, fraction=0.03, pad=0.02).ax.tick_params(labelsize=7)
+    return Figure(canvas)
+
+
+def likeliest(values: Tensor) -> list[int]:
+    """The words that are likeliest somewhere, then those second to them, …, by where each is likeliest."""
+    order = values.topk(min(WORDS_EACH, values.shape[-1]), dim=-1)
+    chosen: dict[int, None] = {}
+    for rank in range(order.indices.shape[1]):
+        by_value = order.values[:, rank].argsort(descending=True)
+        for word in order.indices[by_value, rank].tolist():
+            if len(chosen) < MOST_WORDS:
+                chosen[word] = None
+    ids = list(chosen)
+    places = values[:, ids].argmax(0)
+    return [ids[i] for i in torch.argsort(places, stable=True).tolist()]
+
+
+def sweep_table(trace: Trace, table: Any, around: float | None, title: str | None) -> Figure:
+    """A sweep's blocks × heads or blocks × positions, in colours that say above and below."""
+    value = _numbers(table)
+    n_block, n_head, T = trace.config.n_block, trace.config.n_head, trace.ids.shape[1]
+    if value.shape not in ((n_block, n_head), (n_block, T)):
+        shape = "×".join(map(str, value.shape))
+        raise UserError(
+            f"the table is {shape}, expected {n_block}×{n_head} (heads) or {n_block}×{T} (positions)"
+        )
+    by_head = value.shape[1] == n_head
+    finite = value[np.isfinite(value)]
+    if not finite.size:
+        raise UserError("the table has no finite number: nothing can be drawn")
+    centre = float(np.median(finite)) if around is None else float(around)
+    reach = max(float(np.abs(finite - centre).max()), 1e-12)
+    canvas = make_canvas(2.8 + 0.42 * min(value.shape[1], MOST_LABELS), 1.8 + 0.4 * n_block)
+    axes = canvas.add_subplot()
+    norm = Normalize(centre - reach, centre + reach)
+    drawn = axes.imshow(np.ma.masked_invalid(value), aspect="auto", cmap=SIGNED, norm=norm)
+    axes.set_yticks(range(n_block), [str(i) for i in range(n_block)], fontsize=7)
+    axes.set_ylabel("block", fontsize=8)
+    label(axes, "x", [str(j) for j in range(n_head)] if by_head else trace.tokens, upright=by_head)
+    axes.set_xlabel("head" if by_head else "position", fontsize=8)
+    white = f"the median, {centre:.3g}" if around is None else f"unedited, {centre:.3g}"
+    changed = "head's output" if by_head else "block's input at each position"
+    name(axes, title or f"what was measured, each {changed} changed in turn", f"white: {white}")
+    canvas.colorbar(drawn, ax=axes, fraction=0.04, pad=0.02).ax.tick_params(labelsize=7)
+    return Figure(canvas)
+
+
+def _numbers(table: Any) -> Any:
+    if isinstance(table, Tensor):
+        table = table.detach().float().cpu().numpy()
+    try:
+        return np.asarray(table, dtype=float)
+    except (TypeError, ValueError):
+        raise UserError("the table is not one of numbers: expected what sweep gives") from None
+
+
+def _readable(trace: Trace, rows: range | None) -> range:
+    """The positions asked for, or the last of them, as many as there is room for."""
+    T = trace.ids.shape[1]
+    if rows is None:
+        return range(max(0, T - MOST_POSITIONS), T)
+    return range(max(rows.start, rows.stop - MOST_LABELS), rows.stop)
+
+
+def _short(word: str) -> str:
+    return plain(word if len(word) <= LONGEST_WORD else word[: LONGEST_WORD - 1] + "…")
