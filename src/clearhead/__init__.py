@@ -12,17 +12,33 @@ if TYPE_CHECKING:
     from clearhead.labs.probe import probe
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
+    from clearhead.model.transformer import Transformer
     from clearhead.runs.run import train
+    from clearhead.text.tokenizer import Tokenizer
     from clearhead.views.figures import figure
 
 __version__ = "0.1.0"
-__all__ = ["Config", "Edit", "LanguageModel", "UserError", "figure", "heads", "load", "probe", "train"]
+__all__ = [
+    "Config",
+    "Edit",
+    "LanguageModel",
+    "Tokenizer",
+    "Transformer",
+    "UserError",
+    "figure",
+    "heads",
+    "load",
+    "probe",
+    "train",
+]
 
 # Where each public name lives. It is imported when first asked for: torch takes a second or two.
 _HOMES = {
     "Config": "clearhead.model.config",
     "Edit": "clearhead.inspect.edits",
     "LanguageModel": "clearhead.language_model",
+    "Tokenizer": "clearhead.text.tokenizer",
+    "Transformer": "clearhead.model.transformer",
     "UserError": "clearhead.errors",
     "figure": "clearhead.views.figures",
     "heads": "clearhead.labs.heads",

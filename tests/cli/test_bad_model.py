@@ -20,12 +20,12 @@ def read(refused, folder, *words):
 
 
 def test_a_folder_that_is_not_there_or_is_no_model(refused, story_file, tmp_path):
-    read(refused, tmp_path / "nowhere", "no such folder", "clearhead train")
+    read(refused, tmp_path / "nowhere", "no such folder or file", "clearhead train")
     (tmp_path / "empty").mkdir()
     read(refused, tmp_path / "empty", "is no model", "config.json")
     (tmp_path / "file").touch()
-    read(refused, tmp_path / "file", "no such folder")
-    refused("eval", "nowhere", story_file, words=["no such folder: nowhere"])
+    read(refused, tmp_path / "file", "is no GGUF file")
+    refused("eval", "nowhere", story_file, words=["no such folder or file: nowhere"])
     refused("generate", "a" * 300, words=["aaa"])
 
 

@@ -23,7 +23,7 @@ def test_an_empty_text(refused, process, tmp_path):
 
 
 def test_a_missing_model(refused, process):
-    refused("generate", "nowhere", words=["no such folder: nowhere"], through=process)
+    refused("generate", "nowhere", words=["no such folder or file: nowhere"], through=process)
 
 
 def test_damaged_weights(refused, process, copied_model, story_file):

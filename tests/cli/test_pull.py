@@ -14,6 +14,10 @@ import zipfile
 import pytest
 
 from clearhead.formats.pulled import CATALOGUE
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
 
 CONTENT = b"GGUF" + bytes(range(256)) * 200
 
@@ -144,22 +148,32 @@ def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, t
     assert "smollm2        SmolLM2-135M-Instruct  0.1  Apache-2.0\n" in text
     assert "clearhead pull smollm2\n" in text
 
-    clearhead("pull", "smollm2")
+    clearhead("pull", "smollm2")  # here a file of zeros: it is there, but no model
     other = home / "models" / "mine" / "mine.gguf"
     other.parent.mkdir()
-    other.write_bytes(b"GGUF")
+    config = preset("modern", n_vocab=257, n_context=64, n_block=1, n_head=2, d_model=32)
+    LanguageModel(Transformer(config), Tokenizer.train("byte", [])).export(other, "gguf")
     found = listed()
     assert found["can_be_pulled"] == []
-    unknown = dict.fromkeys(
-        ("family", "parameters", "blocks", "heads", "width", "context", "validation_loss")
-    )
-    assert found["models"] == [
-        {"model": str(other), **unknown, "bytes": 4, "licence": None},
-        {"model": "smollm2", **unknown, "bytes": len(CONTENT), "licence": "Apache-2.0"},
-    ]
-    [line] = [line for line in clearhead("models").out.splitlines() if line.startswith("smollm2")]
-    assert line.split() == ["smollm2", "0.1", "Apache-2.0"]
-    assert "can be pulled" not in clearhead("models").out
+    expected = {
+        "model": str(other),
+        "family": "qwen3",
+        "parameters": config.n_parameter,
+        "blocks": 1,
+        "heads": 2,
+        "width": 32,
+        "context": 64,
+        "validation_loss": None,
+        "bytes": other.stat().st_size,
+        "licence": None,
+    }
+    assert found["models"] == [expected]
+    result = clearhead("models")
+    assert "left out: " in result.err
+    assert "SmolLM2-135M-Instruct.Q4_1.gguf" in result.err
+    [line] = [line for line in result.out.splitlines() if line.startswith(str(other))]
+    assert line.split()[1:3] == ["qwen3", f"{config.n_parameter:,}"]
+    assert "can be pulled" not in result.out
 
 
 def test_a_model_cut_short_can_be_pulled_again(clearhead, smollm2, home):
@@ -167,7 +181,7 @@ def test_a_model_cut_short_can_be_pulled_again(clearhead, smollm2, home):
     path = smollm2.place(home)
     os.truncate(path, 100)
     found = json.loads(clearhead("models", "--json").out)
-    assert [row["model"] for row in found["models"]] == [str(path)]
+    assert found["models"] == []
     assert [row["name"] for row in found["can_be_pulled"]] == ["smollm2"]
     assert "is there now" in clearhead("pull", "smollm2").out
     assert path.read_bytes() == CONTENT

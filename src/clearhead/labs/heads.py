@@ -92,12 +92,13 @@ def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, float, i
 
 
 def _within_context(model: LanguageModel, text: str) -> str:
-    return model.tokenizer.decode(model.tokenizer.encode(text)[: model.config.n_context])
+    room = model.config.n_context - len(model.tokenizer.start_ids)
+    return model.tokenizer.decode(model.tokenizer.encode(text)[:room])
 
 
 def _positions(model: LanguageModel, text: str, pairs: list[tuple[Span, Span]]) -> list[tuple[int, int]]:
     """The positions of the last tokens of two spans of text, for those pairs that the context holds."""
-    ends: list[int] = []
+    ends = [0] * len(model.tokenizer.start_ids)
     for piece in model.tokenizer.pieces(model.tokenizer.encode(_within_context(model, text))):
         ends.append((ends[-1] if ends else 0) + len(piece))
 

@@ -1,0 +1,45 @@
+import json
+
+import transformers
+
+import clearhead as ch
+
+
+def test_to_a_folder_that_transformers_opens(clearhead, model_folder, tmp_path):
+    result = clearhead("export", model_folder, tmp_path / "out")
+    assert result.code == 0
+    assert "MB" in result.out
+    transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+
+
+def test_to_gguf_and_by_name(clearhead, refused, story_file, tmp_path):
+    sizes = ["--steps", "2", "--tokenizer", "byte", "--width", "32"]
+    clearhead("train", story_file, *sizes, "--out", tmp_path / "run")
+    numbers = ["--to", "gguf", "--numbers", "Q8_0", "--json"]
+    result = clearhead("export", tmp_path / "run", tmp_path / "my.gguf", *numbers)
+    written = json.loads(result.out)
+    assert written["files"] == ["my.gguf"]
+    assert written["bytes"] == (tmp_path / "my.gguf").stat().st_size
+    said = [
+        clearhead("generate", model, "The", "--tokens", "5").code
+        for model in (tmp_path / "run", tmp_path / "my.gguf")
+    ]
+    assert said == [0, 0]
+    assert ch.load(tmp_path / "my.gguf", "cpu").config == ch.load(tmp_path / "run", "cpu").config
+    refused("export", tmp_path / "run", tmp_path / "my.gguf", "--to", "gguf", words=["is there already"])
+    refused("export", tmp_path / "run", tmp_path / "run", words=["already holds a model"])
+    refused("export", tmp_path / "run", tmp_path / "x", "--to", "onnx", words=["huggingface or gguf"])
+    refused("export", tmp_path / "run", tmp_path / "no" / "x.gguf", "--to", "gguf", words=["was not saved"])
+
+
+def test_what_llama_cpp_has_not(refused, model_folder, tmp_path):
+    refused("export", model_folder, tmp_path / "x.gguf", "--to", "gguf", words=["char"])
+
+
+def test_names(refused, clearhead, tmp_path):
+    refused("generate", "smollm2", "x", words=["not on this disk yet", "clearhead pull smollm2"])
+    (tmp_path / "two").mkdir()
+    for name in ("a.gguf", "b.gguf"):
+        (tmp_path / "two" / name).write_bytes(b"GGUF")
+    refused("generate", tmp_path / "two", "x", words=["2 GGUF files"])
+    refused("generate", tmp_path / "two" / "a.gguf", "x", words=["a.gguf"])
