@@ -1,8 +1,8 @@
 """Opening a GGUF file: ours and transformers, each in a fresh process, taking turns.
 
-Transformers and accelerate are no dependencies of ours. Usage: python -m bench.load FILE [--short], with a
-GGUF file that both read, such as SmolLM2's (`clearhead pull smollm2` says where it lies). Prints one JSON
-line; the ratios asked for are load_speedup ≥ 1 and memory_of_transformers < 1.
+Transformers and accelerate are no dependencies of ours. Usage: python -m bench.load [FILE] [--short], with a
+GGUF file that both read; SmolLM2's, pulled if need be, unless said. Prints one JSON line; the ratios asked
+for are load_speedup ≥ 1 and memory_of_transformers < 1.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import subprocess
 import sys
 from statistics import median
 from typing import Any
+
+from clearhead.formats.pulled import pull
 
 # Each prints the seconds that opening took, imports aside, and the most memory the process held. The first
 # logits are part of it: weights that lie on the disk until they are used would otherwise look cheap.
@@ -71,6 +73,5 @@ def main(path: str, short: bool) -> dict[str, Any]:
 
 if __name__ == "__main__":
     given = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
-    if len(given) != 1:
-        raise SystemExit(__doc__)
-    print(json.dumps(main(given[0], "--short" in sys.argv)))
+    path = given[0] if given else str(pull("smollm2"))
+    print(json.dumps(main(path, "--short" in sys.argv)))

@@ -1,5 +1,8 @@
 """A real model: SmolLM2-135M-Instruct from its GGUF file, against transformers and known numbers."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import transformers
@@ -8,6 +11,10 @@ from tokenizers import pre_tokenizers
 import clearhead
 from clearhead.errors import UserError
 from clearhead.formats.pulled import pull
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
 
 PAGE = """def area(r):\n\treturn 3.14159 * r ** 2  # it's π·r²\n\n
 The naïve café — “so it’s 12,345.67 €!” — wasn't open; we'll go at 08:30 o'clock...
@@ -87,6 +94,27 @@ def test_static_and_contextual_vectors(model, one, other, word, cosines):
     """At the embedding, entering block 27, and at the end."""
     found = model.inspect(one).cosines(word, model.inspect(other))[[0, 1 + 27, -1], 0, 0]
     assert tuple(round(cosine, 2) for cosine in found.tolist()) == cosines
+
+
+def test_opening_takes_little_more_memory_than_the_model(path, tmp_path):
+    """Over what the process holds once it has opened some model: at most 1.3 times the numbers themselves."""
+    config = preset("modern", n_vocab=257, n_context=64, n_block=1, n_head=1, d_model=32)
+    small = LanguageModel(Transformer(config), Tokenizer.train("byte", []))
+    small.export(tmp_path / "small.gguf", "gguf")
+    program = """
+import resource, sys
+from clearhead.language_model import load
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+load(sys.argv[1], "cpu", sys.argv[3])
+before = peak()
+model = load(sys.argv[2], "cpu", sys.argv[3])
+print((peak() - before) / sum(p.numel() * p.element_size() for p in model.network.parameters()))
+"""
+    for dtype in ("float32", "bfloat16"):
+        command = [sys.executable, "-c", program, str(tmp_path / "small.gguf"), str(path), dtype]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert float(done.stdout) <= 1.3, dtype
 
 
 def test_out_and_in_again(model, tmp_path):
