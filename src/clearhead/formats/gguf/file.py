@@ -14,10 +14,11 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats.gguf.blocks import KINDS, PLAIN, unpack
-from clearhead.formats.gguf.header import LARGEST_HEADER, Header, TensorInfo, shown
+from clearhead.formats.gguf.header import LARGEST_HEADER, Header, ShortError, TensorInfo, shown
 
 __all__ = ["GGUFFile", "TensorInfo"]
 
+USUAL_HEADER = 2**22  # bytes
 CHUNK = 2**20  # numbers unpacked at a time, a few MB with all that is made on the way
 
 
@@ -42,8 +43,7 @@ class GGUFFile:
             file = _open_regular(path)
             try:
                 size = os.fstat(file.fileno()).st_size
-                header = _read_all(file, min(size, LARGEST_HEADER))
-                metadata, tensors = Header(path, header, size).read()
+                metadata, tensors = _read_header(path, file, size)
             except BaseException:
                 file.close()
                 raise
@@ -160,6 +160,15 @@ def _refuse_irregular(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
         what = "a folder" if stat.S_ISDIR(mode) else "a pipe or device"
         raise UserError(f"{path} is {what}, expected a GGUF file; name the file itself")
+
+
+def _read_header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, TensorInfo]]:
+    """Most headers are small; one that is not is read again, as much of it as is allowed."""
+    try:
+        return Header(path, _read_all(file, min(size, USUAL_HEADER)), size).read()
+    except ShortError:
+        file.seek(0)
+        return Header(path, _read_all(file, min(size, LARGEST_HEADER)), size).read()
 
 
 def _read_all(file: IO[bytes], n: int) -> bytes:

@@ -63,6 +63,10 @@ class TensorInfo:
     n_bytes: int
 
 
+class ShortError(Exception):
+    """The header goes on in the file after the bytes that were read of it."""
+
+
 class Header:
     """A cursor over the header's bytes, which can refuse but not overrun."""
 
@@ -248,6 +252,8 @@ class Header:
     def _need(self, n: int, what: str) -> None:
         if self.at + n <= len(self.data):
             return
+        if self.at + n <= self.size and len(self.data) < LARGEST_HEADER:
+            raise ShortError
         if self.at + n <= self.size:
             self._refuse(f"has a header of more than {LARGEST_HEADER} bytes, expected less")
         self._refuse(f"ends at byte {self.size}, expected {what} up to byte {self.at + n}")
