@@ -76,7 +76,7 @@ def test_json_that_cannot_be_read(content, words, tmp_path):
 def test_a_text_that_cannot_be_read(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"no such file: .*a\.json"):
         read_text(tmp_path / "a.json")
-    with pytest.raises(UserError, match="cannot be read: Is a directory"):
+    with pytest.raises(UserError, match="is a folder, expected a file"):
         read_text(tmp_path)
     (tmp_path / "a.json").write_text("four")
     monkeypatch.setattr(files, "LARGEST_JSON", 3)
