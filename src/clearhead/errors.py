@@ -1,5 +1,19 @@
 """The one kind of error that is the user's to mend."""
 
+LONGEST = 1000  # characters; what a file holds may be quoted, and a file may be hostile
+
 
 class UserError(ValueError):
     """What was given cannot be used. One line: what was given, what was expected, what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_one_line(message))
+
+
+def _one_line(message: str) -> str:
+    """Escape what would break the line or steer a terminal, and cut out the middle of what is too long."""
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST - 201]}…{message[-200:]}"
+    if message.isprintable():
+        return message
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)

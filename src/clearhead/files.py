@@ -6,14 +6,17 @@ import errno
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from clearhead.errors import UserError
 
-LARGEST_JSON = 2**28  # bytes; the largest tokenizer.json of a published model is some 35 MB
+LARGEST_JSON = 2**23  # bytes; Python may need twenty times as many for what they say
+
+LONGEST_NAME = 255  # characters that a file system takes
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -51,15 +54,62 @@ def write_json(path: Path, document: Any) -> None:
     write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_text(path: Path) -> str:
+def inside(folder: Path, name: str) -> Path:
+    """A file of the folder by its plain name. What lies elsewhere, by a path or by a link, is refused."""
+    if Path(name).name != name or "\\" in name or not name.isprintable() or len(name) > LONGEST_NAME:
+        raise UserError(f"{folder} names the file {name[:80]!r}: expected a plain name of a file in it")
+    path, home = folder / name, folder.resolve()
+    allowed = {home}
+    if home.parent.name == "snapshots":  # the hub's own cache keeps files beside, under their hashes
+        allowed.add(home.parent.parent / "blobs")
+    try:
+        if path.is_symlink() and path.resolve().parent not in allowed:
+            raise UserError(f"{path} is a link out of its folder: copy the file itself there")
+    except (OSError, RuntimeError):
+        raise UserError(f"{path} is a link that leads nowhere: copy the file itself there") from None
+    return path
+
+
+def open_regular(path: Path, expected: str = "a file") -> IO[bytes]:
+    """Open a file that is no pipe, device or folder, without waiting for a writer at a pipe's other end."""
+    try:
+        mode = path.stat().st_mode
+    except ValueError:  # a NUL in the name
+        raise UserError(f"no such file: {path}; expected {expected}") from None
+    _refuse_irregular(path, mode, expected)
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = open(os.open(path, flags), "rb", buffering=0)  # noqa: PTH123, SIM115 (a handle, kept open)
+    try:
+        _refuse_irregular(path, os.fstat(file.fileno()).st_mode, expected)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _refuse_irregular(path: Path, mode: int, expected: str) -> None:
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe or device"
+        raise UserError(f"{path} is {what}, expected {expected}; name the file itself")
+
+
+def read_all(file: IO[bytes], n: int) -> bytes:
+    """The next `n` bytes, or fewer where the file ends."""
+    pieces = []
+    while n > 0 and (piece := file.read(n)):
+        pieces.append(piece)
+        n -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def read_text(path: Path, at_most: int = LARGEST_JSON) -> str:
     """The text of a small file that a model's folder should hold."""
     try:
-        size = path.stat().st_size
-        if size > LARGEST_JSON:
-            raise UserError(
-                f"{path} has {size} bytes, expected at most {LARGEST_JSON}; is it the right file?"
-            )
-        return path.read_text(encoding="utf-8")
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > at_most:
+                raise UserError(f"{path} has {size} bytes, expected at most {at_most}; is it the right file?")
+            return read_all(file, size).decode("utf-8")
     except FileNotFoundError:
         raise UserError(f"no such file: {path}; is {path.parent} a model's folder?") from None
     except UnicodeDecodeError:

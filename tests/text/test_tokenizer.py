@@ -208,7 +208,7 @@ def test_broken_folders_are_the_users_to_mend(tmp_path: Path) -> None:
     refused("expected at most")
     tokens.unlink()
     tokens.mkdir()
-    refused("tokenizer.json cannot be read")
+    refused("tokenizer.json is a folder, expected a file")
     tokens.rmdir()
     tokens.write_text(good)
     config.write_text("{")

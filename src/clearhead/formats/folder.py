@@ -17,12 +17,12 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, read_json, write_json, write_whole
+from clearhead.files import disk_errors, inside, open_regular, read_json, write_json, write_whole
 from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
 from clearhead.formats.families.family import Family, Named
-from clearhead.formats.network import own_tensors, read_network
+from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
 from clearhead.formats.saved import Saved
-from clearhead.formats.shards import WEIGHTS, Shards, inside
+from clearhead.formats.shards import LARGEST_HEADER, WEIGHTS, Shards
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
@@ -58,7 +58,7 @@ def save(folder: Path, saved: Saved) -> None:
         ours = {
             "format": FORMAT,
             "dropout": config.dropout,
-            "sha256": _sha256(folder / WEIGHTS),
+            "sha256": _sha256(folder / WEIGHTS, _most_bytes(config)),
             "training": saved.training,
         }
         write_json(folder / OURS, ours)
@@ -98,7 +98,7 @@ def read_label(folder: Path) -> Label:
         config = family.read_config(settings)
     except UserError as error:
         raise UserError(f"{folder / CONFIG}: {error}") from None
-    ours = _read_ours(folder / OURS)
+    ours = _read_ours(inside(folder, OURS))
     if ours is None:
         return Label(family, config, None, None)
     try:
@@ -110,9 +110,11 @@ def read_label(folder: Path) -> Label:
 
 def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
     """The model in a folder. Whatever is wrong with it is said in one line."""
+    for name in FILES:
+        inside(folder, name)
     label = read_label(folder)
     config = label.config
-    if label.sha256 is not None and label.sha256 != _sha256(folder / WEIGHTS):
+    if label.sha256 is not None and label.sha256 != _sha256(folder / WEIGHTS, _most_bytes(config)):
         raise UserError(
             f"{folder / WEIGHTS} is not the file that was saved here: it was cut off or changed; "
             f"copy it again, or delete {OURS} if you changed it yourself"
@@ -123,7 +125,8 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
             f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_parameter} numbers "
             f"that {CONFIG} speaks of; copy it again from where it came"
         )
-    network = read_network(shards, config, label.family, dtype)
+    check_tensors(shards.described, len(shards.shapes()), config, dtype)
+    network = read_network(shards, outline(config), label.family, dtype)
     tokenizer = Tokenizer.load(folder)
     if tokenizer.n_vocab > config.n_vocab:
         raise UserError(
@@ -201,10 +204,18 @@ def _read_ours(path: Path) -> dict[str, Any] | None:
     return ours
 
 
-def _sha256(path: Path) -> str:
+def _most_bytes(config: Config) -> int:
+    """More than we ever write for a model's weights."""
+    return 8 * config.n_parameter + LARGEST_HEADER
+
+
+def _sha256(path: Path, at_most: int) -> str | None:
+    """None for a file that is larger than it could be."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_size > at_most:
+                return None
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     except FileNotFoundError:
         raise UserError(f"no such file: {path}; is {path.parent} a whole model?") from None
     except OSError as error:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from clearhead.errors import UserError
 from clearhead.formats.families.family import Family, Named
 from clearhead.model.config import Config
+from clearhead.model.machine import memory_of
 from clearhead.model.transformer import Transformer
+
+LEAST_A_BLOCK = 8  # tensors: two norms, queries, keys, values and output, the two of the feed-forward
 
 
 class TensorSource(Protocol):
@@ -46,12 +50,42 @@ class _Read(Mapping[str, Tensor]):
         return len(self.stored)
 
 
+class _Uninitialised(TorchFunctionMode):
+    """Draws no first weights, which takes most of the time and is for nothing where others follow."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", "") == torch.nn.init.__name__:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
+
+
+def outline(config: Config) -> Transformer:
+    """A network of names and shapes alone."""
+    with torch.device("meta"), _Uninitialised():
+        return Transformer(config)
+
+
+def check_tensors(described: str, n_tensor: int, config: Config, dtype: torch.dtype) -> None:
+    """Refuse what cannot be this model, or fits nowhere, before a network is made for it."""
+    if n_tensor < LEAST_A_BLOCK * config.n_block:
+        raise UserError(
+            f"{described} has {n_tensor} tensors, too few for the {config.n_block} blocks that its "
+            "settings speak of; copy it again from where it came"
+        )
+    needed, memory = config.n_parameter * dtype.itemsize, memory_of(torch.device("cpu"))
+    if memory is not None and needed > memory:
+        raise UserError(
+            f"{described} needs {needed / 1e9:.1f} GB of memory, this machine has {memory / 1e9:.1f}; "
+            "take a smaller model"
+        )
+
+
 def read_network(
-    source: TensorSource, config: Config, family: Family, dtype: torch.dtype = torch.float32
+    source: TensorSource, network: Transformer, family: Family, dtype: torch.dtype = torch.float32
 ) -> Transformer:
-    """One tensor after the other, so that memory holds the model and little more."""
-    with torch.device("meta"):
-        network = Transformer(config)
+    """Fill an outline, one tensor after the other, so that memory holds the model and little more."""
+    config = network.config
     expected = family.write_tensors(own_tensors(network), config)
     stored = _find(source, expected, family.prefix)
     ours = family.read_tensors(_Read(source, stored, dtype), config)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.files import read_json
+from clearhead.files import inside, open_regular, read_all, read_json
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 FLOATS = ("F64", "F32", "F16", "BF16")
+# Bounds, so that a file cannot keep us busy: a thousand blocks take some 2 MB of header.
+LARGEST_HEADER = 2**22
+MOST_FILES = 1000
 
 
 class Shards:
@@ -40,10 +46,11 @@ class Shards:
         try:
             with safe_open(path, framework="pt") as file:
                 return file.get_tensor(name).to(dtype)
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, MemoryError, RuntimeError) as error:
             raise _damaged(path, error) from None
 
     def _note(self, path: Path) -> None:
+        _check_header(path)
         try:
             with safe_open(path, framework="pt") as file:
                 for name in file.keys():  # noqa: SIM118 (it is no mapping)
@@ -53,24 +60,8 @@ class Shards:
                     if part.get_dtype() in FLOATS:
                         self._shapes[name] = tuple(part.get_shape())
                         self._file_of[name] = path
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, MemoryError, RuntimeError) as error:
             raise _damaged(path, error) from None
-
-
-def inside(folder: Path, name: str) -> Path:
-    """A file of the folder by its plain name. What lies elsewhere, by a path or by a link, is refused."""
-    if Path(name).name != name or name in ("", ".", ".."):
-        raise UserError(f"{folder} names the file {name!r}: expected a plain name of a file in it")
-    path, home = folder / name, folder.resolve()
-    allowed = {home}
-    if home.parent.name == "snapshots":  # the hub's own cache keeps files beside, under their hashes
-        allowed.add(home.parent.parent / "blobs")
-    try:
-        if path.is_symlink() and path.resolve().parent not in allowed:
-            raise UserError(f"{path} is a link out of its folder: copy the file itself there")
-    except (OSError, RuntimeError):
-        raise UserError(f"{path} is a link that leads nowhere: copy the file itself there") from None
-    return path
 
 
 def _find_files(folder: Path) -> list[Path]:
@@ -83,6 +74,8 @@ def _find_files(folder: Path) -> list[Path]:
         files = sorted(set(index.values()))
         if not files or not all(file.endswith(".safetensors") for file in files):
             raise UserError(f"{folder / INDEX} names files that are no safetensors; copy it again")
+        if len(files) > MOST_FILES:
+            raise UserError(f"{folder / INDEX} names {len(files)} files, expected at most {MOST_FILES}")
         paths = [inside(folder, file) for file in files]
     else:
         _refuse_pickles(folder)
@@ -91,6 +84,37 @@ def _find_files(folder: Path) -> list[Path]:
         if not path.is_file():
             raise UserError(f"no such file: {path}; is {folder} a whole model?")
     return paths
+
+
+def _check_header(path: Path) -> None:
+    """Refuse what the library would take: a header so large that it exhausts us, a name said twice."""
+    try:
+        with open_regular(path) as file:
+            start = read_all(file, 8)
+            n = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+            if n > LARGEST_HEADER:
+                raise UserError(
+                    f"{path} is damaged (a header of {n} bytes, expected at most {LARGEST_HEADER}); "
+                    "copy it again from where it came"
+                )
+            json.loads(read_all(file, n), object_pairs_hook=_once)
+    except OSError as error:
+        raise _damaged(path, error) from None
+    except RecursionError:
+        raise _damaged(path, ValueError("a header nested too deeply")) from None
+    except ValueError as error:
+        if isinstance(error, UserError):
+            raise
+        raise _damaged(path, error) from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice[:80]!r} is there twice")
+    return found
 
 
 def _refuse_pickles(folder: Path) -> None:
@@ -106,4 +130,6 @@ def _refuse_pickles(folder: Path) -> None:
 def _damaged(path: Path, error: Exception) -> UserError:
     if isinstance(error, OSError):
         return UserError(f"{path} cannot be read: {error.strerror or error}")
+    if isinstance(error, MemoryError | RuntimeError):  # it could not be mapped into memory
+        return UserError(f"{path} cannot be read: it needs more memory than there is; take a smaller model")
     return UserError(f"{path} is damaged ({error}); copy it again from where it came")

@@ -219,7 +219,7 @@ def _check_kind(name: str, value: object, kinds: tuple[str, ...]) -> None:
 
 
 def _guess(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name[:100], known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -2,19 +2,21 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
 from clearhead.errors import UserError
-from clearhead.files import read_json, read_text, write_json, write_text
+from clearhead.files import inside, read_json, read_text, write_json, write_text
 
 KINDS = ("char", "byte", "bpe")
 END = "<|endoftext|>"
 DEFAULT_BPE_VOCAB = 4096
 MOST_VOCAB = 2**20
+LARGEST_FILE = 2**26  # bytes; the largest tokenizer.json of a published model has some 35 MB
 
 # Byte-level tokens are spelled in printable characters: a printable byte stands for itself,
 # the others follow from U+0100 on (https://github.com/openai/gpt-2, encoder.py).
@@ -71,22 +73,26 @@ class Tokenizer:
     @classmethod
     def load(cls, folder: Path | str) -> "Tokenizer":
         """The tokenizer in a model's folder, ours or another's."""
-        path = Path(folder) / "tokenizer.json"
-        text = read_text(path)
-        try:
-            inner = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:  # the library raises nothing narrower
-            reason = " ".join(str(error).split())
-            raise UserError(
-                f"{path} is not a tokenizer ({reason}); copy it again from where it came"
-            ) from None
-        config = read_json(Path(folder) / "tokenizer_config.json")
-        template = Path(folder) / "chat_template.jinja"
+        folder = Path(folder)
+        path = inside(folder, "tokenizer.json")
+        text = read_text(path, LARGEST_FILE)
+        config = read_json(inside(folder, "tokenizer_config.json"))
+        template = inside(folder, "chat_template.jinja")
         if template.exists():
             config["chat_template"] = read_text(template)
         elif isinstance(config.get("chat_template"), list):
             config["chat_template"] = _default_template(config["chat_template"])
-        return cls(inner, config)
+        try:
+            return cls(tokenizers.Tokenizer.from_str(text), config)
+        except UserError as error:
+            raise UserError(f"{folder}: {error}") from None
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the library raises nothing narrower, and its panics are no Exception
+            reason = " ".join(str(error).split())[:300]
+            raise UserError(
+                f"{path} is not a tokenizer ({reason}); copy it again from where it came"
+            ) from None
 
     def save(self, folder: Path | str, model_max_length: int) -> None:
         """Write tokenizer.json and tokenizer_config.json, each whole or not at all."""
@@ -145,15 +151,16 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """The ids of this text and nothing else; "<|endoftext|>" in it is thirteen ordinary characters."""
         self.check(text)
-        return list(self._inner.encode(text, add_special_tokens=False).ids)
+        with _panics():
+            return list(self._inner.encode(text, add_special_tokens=False).ids)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of each text, on all cores."""
         for text in texts:
             self.check(text)
-        return [
-            encoding.ids for encoding in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
-        ]
+        with _panics():
+            encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of these ids. Special tokens have none; broken UTF-8 becomes U+FFFD."""
@@ -289,10 +296,22 @@ def _kind_of(inner: tokenizers.Tokenizer) -> str:
     return "byte" if inner.get_vocab(with_added_tokens=False) == _BYTE else "other"
 
 
+@contextmanager
+def _panics() -> Iterator[None]:
+    """The library's own failures, such as a pattern that never ends, in one line; they are no Exceptions."""
+    try:
+        yield
+    except (UserError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"the tokenizer failed on this text ({reason}); copy its files again") from None
+
+
 def _default_template(named: list[object]) -> object:
     """Of several templates with names, the one that is used unless told."""
-    by_name = {each.get("name"): each.get("template") for each in named if isinstance(each, dict)}
-    return by_name.get("default")
+    found = (each for each in named if isinstance(each, dict) and each.get("name") == "default")
+    return next(found, {}).get("template")
 
 
 def _find_end(vocabulary: dict[str, int], config: dict[str, object]) -> int:

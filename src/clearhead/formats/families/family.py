@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.model.config import Config
+from clearhead.model.config import MOST_BLOCKS, Config
 
 Tensors = Mapping[str, Tensor]
 Named = dict[str, Tensor]
@@ -115,8 +115,8 @@ def read_local(settings: dict[str, Any], otherwise: Callable[[int], bool]) -> di
     """Window and local blocks, from `layer_types` or else from a rule."""
     n_block, kinds = need(settings, "num_hidden_layers"), settings.get("layer_types")
     window = settings.get("sliding_window")
-    if not isinstance(n_block, int) or window is None:
-        return {}
+    if type(n_block) is not int or n_block > MOST_BLOCKS or window is None:
+        return {}  # a number of blocks that cannot be is for Config to refuse
     if kinds is None:
         blocks = [i for i in range(n_block) if otherwise(i)]
     elif isinstance(kinds, list) and set(map(str, kinds)) <= {"sliding_attention", "full_attention"}:

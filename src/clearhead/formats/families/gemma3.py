@@ -19,7 +19,7 @@ from clearhead.formats.families.family import (
     write_local,
     write_rotary,
 )
-from clearhead.model.config import Config
+from clearhead.model.config import MOST, Config
 
 BLOCK = llama.BLOCK | {
     "attention_norm.gain": "model.layers.{i}.post_attention_layernorm.weight",
@@ -73,7 +73,7 @@ def read_config(settings: dict[str, Any]) -> Config:
         refuse_unless(settings, name, None)
     refuse_unless(settings, "use_bidirectional_attention", False)
     width, bias = need(settings, "hidden_size"), settings.get("attention_bias", False)
-    if type(width) is not int or width < 1:
+    if type(width) is not int or not 1 <= width <= MOST:
         raise UserError(f"hidden_size = {width!r} in config.json: expected a whole number")
     pattern = settings.get("sliding_window_pattern", PATTERN)
     if type(pattern) is not int or pattern < 1:

@@ -8,7 +8,7 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.formats.families.family import Family, Named, Tensors, need, read_rotary, write_rotary
-from clearhead.model.config import Config
+from clearhead.model.config import MOST, Config
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new"}
 OURS = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {
@@ -87,10 +87,11 @@ def read_config(settings: dict[str, Any]) -> Config:
     share = settings.get("rotary_pct", 0.25)
     share = (settings.get("rope_parameters") or {}).get("partial_rotary_factor", share)
     width, heads = need(settings, "hidden_size"), need(settings, "num_attention_heads")
-    if not all(type(number) in (int, float) for number in (share, width, heads)) or heads < 1:
+    whole = all(type(number) is int and 1 <= number <= MOST for number in (width, heads))
+    if not whole or type(share) not in (int, float) or not 0 <= share <= 1:
         raise UserError(
             f"rotary_pct = {share!r}, hidden_size = {width!r} and num_attention_heads = {heads!r} "
-            "in config.json: expected numbers"
+            "in config.json: expected a share from 0 to 1, and whole numbers"
         )
     bias = settings.get("attention_bias", True)
     return Config.from_json(

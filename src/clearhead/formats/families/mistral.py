@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clearhead.formats.families.family import Family, refuse_unless
+from clearhead.formats.families.family import Family, read_local, refuse_unless
 from clearhead.formats.families.llama import is_plain, read_shared, read_tensors, write_shared, write_tensors
 from clearhead.model.config import Config
 
@@ -24,9 +24,8 @@ def write_config(config: Config) -> dict[str, Any]:
 
 def read_config(settings: dict[str, Any]) -> Config:
     refuse_unless(settings, "hidden_act", "silu")
-    shared, window = read_shared(settings), settings.get("sliding_window")
-    local = {} if window is None else {"window": window, "local_blocks": list(range(shared["n_block"]))}
-    return Config.from_json({**shared, **local})
+    local = read_local({**settings, "layer_types": None}, lambda _: True)
+    return Config.from_json({**read_shared(settings), **local})
 
 
 FAMILY = Family("mistral", "model.", holds, write_config, read_config, write_tensors, read_tensors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from clearhead.errors import UserError
 from clearhead.formats.families.family import Family, read_local, refuse_unless, write_local
 from clearhead.formats.families.llama import is_plain, read_shared, read_tensors, write_shared, write_tensors
 from clearhead.model.config import Config
@@ -33,6 +34,8 @@ def read_windows(settings: dict[str, Any]) -> dict[str, Any]:
     if not settings.get("use_sliding_window", False):
         return {}
     first = settings.get("max_window_layers", 28)
+    if type(first) is not int:
+        raise UserError(f"max_window_layers = {first!r} in config.json: expected a whole number")
     return read_local(settings, lambda i: i >= first)
 
 

@@ -54,6 +54,16 @@ GPT2 = {
     "attention.layer_norm_epsilon": "layer_norm_epsilon",
 }
 
+# Those that are read besides.
+OTHERS = {
+    "rope.dimension_count",
+    "rope.scaling.type",
+    "rope.scaling.factor",
+    "rope.scaling.original_context_length",
+    "attention.sliding_window",
+    "rope.freq_base_swa",
+}
+
 TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 
 Turn = Callable[[str, Tensor, Config], Tensor]
@@ -129,11 +139,15 @@ def file_names(kind: str, theirs: list[str], n_block: int) -> dict[str, str]:
 def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
     """A file's settings as the family's config.json has them."""
     settings = {theirs: values[ours] for ours, theirs in ARCHITECTURES[kind].keys.items() if ours in values}
+    for name in OTHERS & values.keys():
+        if not isinstance(values[name], int | float | str):
+            raise UserError(f"its setting {name} is a {type(values[name]).__name__}, expected one value")
     for name, value in settings.items():
         if not isinstance(value, int | float):
             raise UserError(f"its setting {name} is a {type(value).__name__}, expected one number")
         if isinstance(value, float):
-            settings[name] = float(str(np.float32(value)))  # 1e-6, which a file has as 9.99999997e-07
+            with np.errstate(over="ignore"):  # what is no float32 becomes infinite, and is refused as that
+                settings[name] = float(str(np.float32(value)))  # 1e-6, which a file has as 9.99999997e-07
     if "token_embd.weight" not in shapes:
         raise UserError("it has no token_embd.weight; is it a language model?")
     settings["vocab_size"] = shapes["token_embd.weight"][0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import threading
 import weakref
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.files import open_regular, read_all
 from clearhead.formats.gguf.blocks import KINDS, PLAIN, unpack
 from clearhead.formats.gguf.header import LARGEST_HEADER, Header, ShortError, TensorInfo, shown
 
@@ -40,7 +40,7 @@ class GGUFFile:
         """Read the header. Whatever is wrong with the file is said in one line."""
         path = Path(path)
         try:
-            file = _open_regular(path)
+            file = open_regular(path, "a GGUF file")
             try:
                 size = os.fstat(file.fileno()).st_size
                 metadata, tensors = _read_header(path, file, size)
@@ -139,41 +139,10 @@ class GGUFFile:
 _BLOCK = {name: (n_block, block_bytes) for name, n_block, block_bytes in KINDS.values()}
 
 
-def _open_regular(path: Path) -> IO[bytes]:
-    """Open a file that is no pipe, device or folder, without waiting for a writer at a pipe's other end."""
-    try:
-        mode = path.stat().st_mode
-    except ValueError:  # a NUL in the name
-        raise UserError(f"no such file: {path!r}; name a GGUF file") from None
-    _refuse_irregular(path, mode)
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    file = open(os.open(path, flags), "rb", buffering=0)  # noqa: PTH123, SIM115 (a handle, kept open)
-    try:
-        _refuse_irregular(path, os.fstat(file.fileno()).st_mode)
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-def _refuse_irregular(path: Path, mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        what = "a folder" if stat.S_ISDIR(mode) else "a pipe or device"
-        raise UserError(f"{path} is {what}, expected a GGUF file; name the file itself")
-
-
 def _read_header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, TensorInfo]]:
     """Most headers are small; one that is not is read again, as much of it as is allowed."""
     try:
-        return Header(path, _read_all(file, min(size, USUAL_HEADER)), size).read()
+        return Header(path, read_all(file, min(size, USUAL_HEADER)), size).read()
     except ShortError:
         file.seek(0)
-        return Header(path, _read_all(file, min(size, LARGEST_HEADER)), size).read()
-
-
-def _read_all(file: IO[bytes], n: int) -> bytes:
-    pieces = []
-    while n > 0 and (piece := file.read(n)):
-        pieces.append(piece)
-        n -= len(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return Header(path, read_all(file, min(size, LARGEST_HEADER)), size).read()

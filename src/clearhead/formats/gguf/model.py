@@ -27,7 +27,7 @@ from clearhead.formats.gguf.architectures import (
 )
 from clearhead.formats.gguf.file import GGUFFile
 from clearhead.formats.gguf.tokenizer import read_tokenizer, write_tokenizer
-from clearhead.formats.network import own_tensors, read_network
+from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
 from clearhead.formats.saved import Saved
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
@@ -44,10 +44,11 @@ FIRST_CONTEXT = 8192  # of Llama 3, where a file does not say it
 class _Tensors:
     """A file's tensors as the family's folders have them."""
 
-    def __init__(self, file: GGUFFile, kind: str, config: Config) -> None:
-        self.file, self.config, self.described = file, config, str(file.path)
+    def __init__(self, file: GGUFFile, kind: str, network: Transformer) -> None:
+        self.file, self.config, self.described = file, network.config, str(file.path)
         self.turn = ARCHITECTURES[kind].read
-        self.names = file_names(kind, _folder_names(kind, config), config.n_block)
+        theirs = ARCHITECTURES[kind].family.write_tensors(own_tensors(network), self.config)
+        self.names = file_names(kind, list(theirs), self.config.n_block)
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         shapes = {}
@@ -59,12 +60,6 @@ class _Tensors:
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
         return self.turn(name, self.file.read(self.names[name], dtype), self.config)
-
-
-def _folder_names(kind: str, config: Config) -> list[str]:
-    with torch.device("meta"):
-        network = Transformer(config)
-    return list(ARCHITECTURES[kind].family.write_tensors(own_tensors(network), config))
 
 
 def read_config(file: GGUFFile) -> tuple[str, Config]:
@@ -82,6 +77,8 @@ def read_config(file: GGUFFile) -> tuple[str, Config]:
         config = ARCHITECTURES[kind].family.read_config(read_settings(kind, values, shapes))
         if FREQUENCIES in file.tensors:
             context = values.get("rope.scaling.original_context_length", FIRST_CONTEXT)
+            if shapes[FREQUENCIES] != (config.rotary_dim // 2,):
+                raise UserError(f"its {FREQUENCIES} does not fit its heads")
             stretch = read_frequencies(file.read(FREQUENCIES), config, context)
             config = replace(config, rotary_stretch=stretch)
     except UserError as error:
@@ -99,13 +96,15 @@ def load(path: Path, dtype: torch.dtype = torch.float32) -> Saved:
                 f"{path} has {numbers} numbers, too few for the {config.n_parameter} "
                 "that its settings speak of; copy it again from where it came"
             )
+        check_tensors(str(path), len(file.tensors), config, dtype)
         try:
             tokenizer = read_tokenizer(file.metadata)
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
         if tokenizer.n_vocab > config.n_vocab:
             raise UserError(f"{path} has {tokenizer.n_vocab} tokens, but its model only {config.n_vocab}")
-        network = read_network(_Tensors(file, kind, config), config, ARCHITECTURES[kind].family, dtype)
+        network = outline(config)
+        read_network(_Tensors(file, kind, network), network, ARCHITECTURES[kind].family, dtype)
     return Saved(network, tokenizer, None)
 
 
