@@ -141,7 +141,8 @@ def disk_errors(folder: Path, doing: str) -> Iterator[None]:
             raise UserError(
                 f"no space left in {folder}: {doing}; free some, or choose another folder"
             ) from None
-        raise UserError(f"{folder} cannot be written ({error.strerror}): {doing}; choose another") from None
+        reason = error.strerror or "no space left, or the disk failed"
+        raise UserError(f"{folder} cannot be written ({reason}): {doing}; choose another") from None
 
 
 def settle_folder(folder: Path) -> None:

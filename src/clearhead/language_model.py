@@ -88,17 +88,24 @@ class LanguageModel:
         saved = Saved(self.network, self.tokenizer, self.training)
         model_folder.save(Path(folder), saved)
 
-    def export(self, path: str | Path, to: str = "huggingface", numbers: str = "F16") -> None:
+    def export(self, path: str | Path, to: str | None = None, numbers: str | None = None) -> None:
         """For other programs: a folder that transformers opens, or one GGUF file that llama.cpp opens.
 
-        `numbers` is how a GGUF file stores matrices: F32, F16 or Q8_0.
+        `to` is huggingface or gguf; unless said, what the path's ending means. `numbers` is how a GGUF file
+        stores matrices: F32, F16 (unless said) or Q8_0.
         """
-        if to == "huggingface":
-            self.save(path)
-        elif to == "gguf":
-            if Path(path).exists():
+        path = Path(path)
+        kind = to.lower() if to is not None else "gguf" if path.suffix == ".gguf" else "huggingface"
+        if kind == "gguf":
+            if path.exists():
                 raise UserError(f"{path} is there already; choose another name, or move it away")
-            gguf_model.save(Path(path), Saved(self.network, self.tokenizer, self.training), numbers)
+            gguf_model.save(path, Saved(self.network, self.tokenizer, self.training), numbers or "F16")
+        elif kind == "huggingface":
+            if numbers is not None:
+                raise UserError(f"numbers = {numbers!r} is for gguf; a folder keeps the numbers as they are")
+            if path.is_dir() and any(path.iterdir()):
+                raise UserError(f"{path} is not empty; choose another folder, or move what is there away")
+            self.save(path)
         else:
             raise UserError(f"export to {to!r}: expected huggingface or gguf")
 
@@ -111,14 +118,18 @@ class LanguageModel:
         bos, eos = (self.tokenizer.special(role) or "" for role in ("bos_token", "eos_token"))
         return render(template, messages, bos=bos, eos=eos, add_generation_prompt=add_generation_prompt)
 
+    def chat_ids(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """The same as ids, special tokens as such: what `generate` goes on from as the reply."""
+        return self.tokenizer.encode(self.chat_text(messages), special=True)
+
     @torch.inference_mode()
-    def logits(self, text: str) -> Tensor:
+    def logits(self, text: str | Sequence[int]) -> Tensor:
         """What the model gives every word as the next one, after each token of the text: T V."""
         return self.network(self._ids(text, "text")[None].to(self.device))[0]
 
     def generate(
         self,
-        prompt: str | None = None,
+        prompt: str | Sequence[int] | None = None,
         tokens: int = 200,
         *,
         samples: int | None = None,
@@ -127,9 +138,10 @@ class LanguageModel:
     ) -> Any:
         """What the model writes after the prompt; without one, from the start of a document.
 
-        Ends after `tokens` tokens, at the end of the document, or before a stop string. With `samples`, a
-        list of that many texts; with `inspect`, the text, and a trace over the prompt and it. The other
-        settings are those of `stream`. The same seed gives the same text.
+        The prompt is a text, or ids such as `chat_ids` gives. Ends after `tokens` tokens, at the end of the
+        document, or before a stop string. With `samples`, a list of that many texts; with `inspect`, the
+        text, and a trace over the prompt and it. The other settings are those of `stream`. The same seed
+        gives the same text.
         """
         if samples is not None and samples < 1:
             raise UserError(f"samples = {samples}: expected at least 1")
@@ -143,7 +155,7 @@ class LanguageModel:
 
     def _generate_traced(
         self,
-        prompt: str | None,
+        prompt: str | Sequence[int] | None,
         tokens: int,
         edit: Mapping[str, Value | Edit] | None = None,
         **settings: Any,
@@ -167,7 +179,7 @@ class LanguageModel:
 
     def stream(
         self,
-        prompt: str | None = None,
+        prompt: str | Sequence[int] | None = None,
         tokens: int = 200,
         *,
         temperature: float = 0.8,
@@ -187,7 +199,7 @@ class LanguageModel:
 
     def _write(
         self,
-        prompt: str | None,
+        prompt: str | Sequence[int] | None,
         tokens: int,
         samples: int = 1,
         reader: Reads | None = None,
@@ -259,18 +271,19 @@ class LanguageModel:
         """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""
         return weight(self.network, name)
 
-    def _start(self, prompt: str | None) -> list[int]:
+    def _start(self, prompt: str | Sequence[int] | None) -> list[int]:
         """The ids that writing goes on from."""
         if prompt is None:
             return self.tokenizer.start_ids or [self.tokenizer.end_id]
         return self._ids(prompt, "prompt").tolist()
 
-    def _ids(self, text: str | list[int], what: str) -> Tensor:
-        if isinstance(text, list):
+    def _ids(self, given: str | Sequence[int] | Tensor, what: str) -> Tensor:
+        text = given.tolist() if isinstance(given, Tensor) else given
+        if isinstance(text, list | tuple) and text and all(type(i) is int for i in text):
             for i in text:
                 if not 0 <= i < self.config.n_vocab:
                     raise UserError(f"id {i} does not exist: there are ids 0 to {self.config.n_vocab - 1}")
-            return torch.tensor(text)
+            return torch.tensor(list(text))
         if not isinstance(text, str):
             raise UserError(f"the {what} is a {type(text).__name__}: expected a str")
         ids = self.tokenizer.start_ids + self.tokenizer.encode(text)
@@ -279,11 +292,14 @@ class LanguageModel:
         return torch.tensor(ids)
 
 
-def load(name: str | Path, device: str | None = None, dtype: str = "float32") -> LanguageModel:
+def load(
+    name: str | Path, device: str | torch.device | None = None, dtype: str | torch.dtype = "float32"
+) -> LanguageModel:
     """A model by its folder, its GGUF file, or its name (a pulled one, or one of the hub).
 
     On the best device here unless told; `dtype` is how its numbers are held.
     """
+    dtype = str(dtype).removeprefix("torch.")
     if dtype not in DTYPES:
         raise UserError(f"dtype = {dtype!r}: expected one of {', '.join(DTYPES)}")
     saved = open_model(name, DTYPES[dtype])

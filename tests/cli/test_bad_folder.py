@@ -28,8 +28,8 @@ def test_a_folder_that_holds_a_model(kept, refused, story_file, copied_model):
 def test_a_folder_that_is_a_file(refused, story_file, tmp_path):
     (tmp_path / "notes").write_text("mine")
     for folder in ("notes", "notes/model", "notes/deep/model"):
-        refused("train", story_file, "--out", folder, *SMALL, words=["notes", "file", "--out"])
-    refused("demo", "--out", "notes", words=["notes is a file", "--out"])
+        refused("train", story_file, "--out", folder, *SMALL, words=["notes", "file"])
+    refused("demo", "--out", "notes", words=["notes is a file"])
 
 
 def test_a_folder_whose_name_is_too_long(refused, story_file):

@@ -27,9 +27,11 @@ def test_to_gguf_and_by_name(clearhead, refused, story_file, tmp_path):
     assert said == [0, 0]
     assert ch.load(tmp_path / "my.gguf", "cpu").config == ch.load(tmp_path / "run", "cpu").config
     refused("export", tmp_path / "run", tmp_path / "my.gguf", "--to", "gguf", words=["is there already"])
-    refused("export", tmp_path / "run", tmp_path / "run", words=["already holds a model"])
+    refused("export", tmp_path / "run", tmp_path / "run", words=["is not empty"])
     refused("export", tmp_path / "run", tmp_path / "x", "--to", "onnx", words=["huggingface or gguf"])
-    refused("export", tmp_path / "run", tmp_path / "no" / "x.gguf", "--to", "gguf", words=["was not saved"])
+    refused(
+        "export", tmp_path / "run", tmp_path / "no" / "x.gguf", "--to", "onnx", words=["huggingface or gguf"]
+    )
 
 
 def test_what_llama_cpp_has_not(refused, model_folder, tmp_path):

@@ -7,6 +7,7 @@ import torch
 import transformers
 
 import clearhead
+from clearhead.errors import UserError
 from clearhead.text.tokenizer import Tokenizer
 
 SIZES = {
@@ -190,3 +191,50 @@ def test_older_names_of_settings(tmp_path):
     with torch.no_grad():
         expected = theirs(torch.tensor([model.tokenizer.encode(TEXT)])).logits[0]
     assert torch.allclose(model.logits(TEXT), expected, rtol=0, atol=1e-4)
+
+
+@pytest.fixture
+def small(tmp_path):
+    torch.manual_seed(0)
+    transformers.LlamaForCausalLM(transformers.LlamaConfig(**GROUPED)).save_pretrained(tmp_path)
+    Tokenizer.train("byte", []).save(tmp_path, 64)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_hidden_layers": 2}, r"has model\.layers\.2\..*, but its settings speak of 2 blocks"),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 0}}, "rotary_base = 0"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "quantised"),
+        ({"model_type": "mixtral"}, "mixtral"),
+    ],
+)
+def test_settings_that_are_of_another_model(changes, message, small):
+    config = json.loads((small / "config.json").read_text())
+    (small / "config.json").write_text(json.dumps({**config, **changes}))
+    with pytest.raises(UserError, match=message):
+        clearhead.load(small, "cpu")
+
+
+def test_weights_that_are_no_floats_and_a_tokenizer_of_another_kind(small):
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(small / "model.safetensors")
+    tensors["model.embed_tokens.weight"] = tensors["model.embed_tokens.weight"].to(torch.int8)
+    save_file(tensors, small / "model.safetensors")
+    with pytest.raises(UserError, match=r"model.embed_tokens.weight is I8, expected floats"):
+        clearhead.load(small, "cpu")
+    (small / "tokenizer.json").rename(small / "tokenizer.model")
+    with pytest.raises(UserError, match=r"tokenizer\.model only"):
+        Tokenizer.load(small)
+
+
+def test_torchs_own_words_for_device_and_precision(small):
+    model = clearhead.load(small, torch.device("cpu"), torch.bfloat16)
+    assert model.network.embedding.weight.dtype == torch.bfloat16
+    for name in (None, 5, b"x"):
+        with pytest.raises(UserError, match="is no name of a model"):
+            clearhead.load(name)
+    with pytest.raises(UserError, match="did you mean smollm2"):
+        clearhead.load("SmolLM")

@@ -165,6 +165,11 @@ def test_a_bpe_tokenizer_goes_along(tmp_path):
         (preset("lecture", **SIZES), "byte", "gelu_tanh in the feed-forward, this model relu"),
         (preset("modern", **SIZES, causal=False), "byte", "no architecture that computes this model"),
         (preset("modern", **SIZES, window=4, local_blocks=[0]), "byte", "some of this model only so far"),
+        (
+            preset("modern", **{**SIZES, **LLAMA, "window": 4, "local_blocks": [0, 1]}),
+            "byte",
+            "some of this model only so far",
+        ),
         (preset("modern", **{**SIZES, "n_vocab": 4}), "char", "char"),
         (
             preset("modern", **{**SIZES, **GEMMA, "d_k": 5}),
@@ -189,7 +194,13 @@ def test_odd_requests(tmp_path):
         model.export(tmp_path / "x.gguf", "gguf", "Q2_K")
     (tmp_path / "x.gguf").write_text("mine")
     with pytest.raises(UserError, match="is there already"):
-        model.export(tmp_path / "x.gguf", "gguf")
+        model.export(tmp_path / "x.gguf", "GGUF")
+    with pytest.raises(UserError, match="is for gguf"):
+        model.export(tmp_path / "x", numbers="F16")
+    with pytest.raises(UserError, match="is not empty"):
+        model.export(tmp_path)
+    model.export(tmp_path / "new" / "z.gguf")
+    assert gguf.GGUFReader(tmp_path / "new" / "z.gguf").fields["general.name"].contents() == "z"
     with pytest.raises(UserError, match="no chat template"):
         model.chat_text([{"role": "user", "content": "hi"}])
     large = make(CASES["gpt2"][1])

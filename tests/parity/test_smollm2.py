@@ -63,6 +63,16 @@ def test_logits_and_ids_are_those_of_transformers_reading_the_same_file(path, mo
     )
 
 
+def test_a_chat_template_speaks_in_special_tokens(model):
+    ids = model.chat_ids([{"role": "user", "content": "What is 2+2?"}])
+    pieces = model.tokenizer.pieces(ids)
+    assert pieces[0] == "<|im_start|>"
+    assert pieces.count("<|im_start|>") == 3
+    assert "4" in model.generate(ids, tokens=14, temperature=0)
+    # In plain text they are plain text.
+    assert model.tokenizer.pieces(model.tokenizer.encode("<|im_start|>"))[0] == "<"
+
+
 def test_the_parts_give_back_the_whole(model):
     trace = model.inspect("The chicken didn't cross the road because it was too tired.")
     assert trace.verify() <= 1e-5

@@ -46,7 +46,7 @@ def columns_that_fit(tokens: Sequence[str], rows: range, width: int, cell: int) 
 
 def show_token(token: str) -> str:
     """Spaces and line breaks made visible, so that a token can be told from its neighbours."""
-    return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
+    return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥").replace("\xa0", "⍽")
 
 
 def _header(tokens: Sequence[str], rows: range, columns: range, cell: int) -> Text:

@@ -94,6 +94,12 @@ def read_label(folder: Path) -> Label:
     if family is None:
         known = ", ".join(family.model_type for family in FAMILIES)
         raise UserError(f"{folder / CONFIG} has model_type {kind!r}: expected one of {known}")
+    if isinstance(quantised := settings.get("quantization_config"), dict):
+        kind = str(quantised.get("quant_method"))[:40]
+        raise UserError(
+            f"{folder / CONFIG} says that its weights are quantised ({kind}), which is not read here; "
+            "take the original, or a GGUF file"
+        )
     try:
         config = family.read_config(settings)
     except UserError as error:
@@ -142,17 +148,15 @@ def check_free(folder: Path) -> None:
         found = [name for name in FILES if (folder / name).exists()]
         existing = _existing(folder)
     except OSError as error:
-        raise UserError(
-            f"{folder} cannot be a folder ({error.strerror}); choose another with --out"
-        ) from None
+        raise UserError(f"{folder} cannot be a folder ({error.strerror}); choose another") from None
     if found:
         raise UserError(
-            f"{folder} already holds a model ({found[0]}); choose another folder with --out, or move it away"
+            f"{folder} already holds a model ({found[0]}); choose another folder, or move it away"
         )
     if not existing.is_dir():
-        raise UserError(f"{existing} is a file, expected a folder; choose another with --out")
+        raise UserError(f"{existing} is a file, expected a folder; choose another")
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise UserError(f"{existing} cannot be written; choose another folder with --out")
+        raise UserError(f"{existing} cannot be written; choose another folder")
 
 
 def check_room(folder: Path, config: Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ class TensorSource(Protocol):
     """Where tensors come from. `described` names it in messages."""
 
     described: str
+    odd: dict[str, str]  # tensors that cannot be read, and what they are
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]: ...
 
@@ -87,7 +89,7 @@ def read_network(
     """Fill an outline, one tensor after the other, so that memory holds the model and little more."""
     config = network.config
     expected = family.write_tensors(own_tensors(network), config)
-    stored = _find(source, expected, family.prefix)
+    stored = _find(source, expected, family.prefix, config.n_block)
     ours = family.read_tensors(_Read(source, stored, dtype), config)
     for name in ours:
         ours[name] = ours[name].contiguous()
@@ -107,12 +109,18 @@ def own_tensors(network: Transformer) -> Named:
     return tensors
 
 
-def _find(source: TensorSource, expected: Named, prefix: str) -> dict[str, str]:
+def _find(source: TensorSource, expected: Named, prefix: str, n_block: int) -> dict[str, str]:
     """Under which name each expected tensor is stored. One that is not, or has another shape, is refused."""
     found, stored = source.shapes(), {}
     for name, tensor in expected.items():
         short = name.removeprefix(prefix)
         stored[name] = short if name not in found and short in found else name
+        if stored[name] in source.odd or name in source.odd:
+            kind = source.odd.get(name) or source.odd[stored[name]]
+            raise UserError(
+                f"{source.described}: {name} is {kind}, expected floats; take the original model, not a "
+                "quantised one, or a GGUF file"
+            )
         if stored[name] not in found:
             raise UserError(f"{source.described} lacks {name}; it does not belong to the settings beside it")
         shape = found[stored[name]]
@@ -121,4 +129,15 @@ def _find(source: TensorSource, expected: Named, prefix: str) -> dict[str, str]:
                 f"{source.described}: {name} is {'×'.join(map(str, shape))}, but its settings make it "
                 f"{'×'.join(map(str, tensor.shape))}; they belong to different models"
             )
+    if more := [name for name in found if _block_of(name) >= n_block]:
+        raise UserError(
+            f"{source.described} has {more[0]}, but its settings speak of {n_block} blocks; "
+            "they belong to different models"
+        )
     return stored
+
+
+def _block_of(name: str) -> int:
+    """The number of the block that a tensor belongs to, going by its name; -1 for those of none."""
+    found = re.search(r"\b(?:layers|h|blocks)\.(\d{1,9})\.", name)
+    return int(found[1]) if found else -1

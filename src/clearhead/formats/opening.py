@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from pathlib import Path
 
@@ -23,7 +24,9 @@ def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
 
 def find_model(name: str | Path) -> Path:
     """Where it lies, a folder or a GGUF file; a model of the hub is fetched."""
-    path, text = Path(name), str(name)
+    if not isinstance(name, str | Path):
+        raise UserError(f"{name!r} is no name of a model: expected a folder, a GGUF file or a name, as a str")
+    path, text = Path(name).expanduser(), str(name)
     if os.path.isdir(path):  # noqa: PTH112 (Path.is_dir raises for a name that is too long)
         return _in_folder(path)
     if os.path.exists(path):  # noqa: PTH110
@@ -39,8 +42,10 @@ def find_model(name: str | Path) -> Path:
     if hub.is_name(text) and not path.parent.exists():
         return hub.fetch(text)
     known = ", ".join(pulled.CATALOGUE)
+    close = difflib.get_close_matches(text.lower(), pulled.CATALOGUE, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
     raise UserError(
-        f"no such folder or file: {path}; name a folder that `clearhead train` or transformers saved, "
+        f"no such folder or file: {path}; {hint}name a folder that `clearhead train` or transformers saved, "
         f"a GGUF file, or a model that can be pulled ({known})"
     )
 

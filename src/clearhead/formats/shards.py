@@ -31,6 +31,7 @@ class Shards:
         self.described = str(self.paths[0] if len(self.paths) == 1 else folder / INDEX)
         self._file_of: dict[str, Path] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
+        self.odd: dict[str, str] = {}  # tensors that are no floats, and what they are
         for path in self.paths:
             self._note(path)
 
@@ -60,6 +61,8 @@ class Shards:
                     if part.get_dtype() in FLOATS:
                         self._shapes[name] = tuple(part.get_shape())
                         self._file_of[name] = path
+                    else:
+                        self.odd[name] = part.get_dtype()
         except (SafetensorError, OSError, MemoryError, RuntimeError) as error:
             raise _damaged(path, error) from None
 

@@ -10,12 +10,13 @@ import torch
 from clearhead.errors import UserError
 
 
-def pick_device(name: str | None = None) -> torch.device:
+def pick_device(name: str | torch.device | None = None) -> torch.device:
     """The device asked for, or the best one here: CUDA, then Apple's MPS, then the CPU."""
     if name is None:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    name = str(name)
     kind, _, number = name.partition(":")
     here = {
         "cpu": 1,

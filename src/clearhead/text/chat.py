@@ -61,6 +61,8 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
     for i, message in enumerate(messages):
         if not isinstance(message, Mapping):
             raise UserError(f"message {i} is a {type(message).__name__}: {expected}")
+        if missing := {"role", "content"} - set(message):
+            raise UserError(f"message {i} lacks its {' and '.join(sorted(missing))}: {expected}")
         if set(message) != {"role", "content"}:
             raise UserError(
                 f"message {i} has {_one_line(', '.join(map(str, message)) or 'nothing')}: {expected}"

@@ -75,6 +75,11 @@ class Tokenizer:
         """The tokenizer in a model's folder, ours or another's."""
         folder = Path(folder)
         path = inside(folder, "tokenizer.json")
+        if not path.exists() and (Path(folder) / "tokenizer.model").exists():
+            raise UserError(
+                f"{folder} has its tokenizer as tokenizer.model only; convert it: transformers' "
+                "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) writes tokenizer.json"
+            )
         text = read_text(path, LARGEST_FILE)
         config = read_json(inside(folder, "tokenizer_config.json"))
         template = inside(folder, "chat_template.jinja")
@@ -148,11 +153,18 @@ class Tokenizer:
             "leave it out, or train with the byte or bpe tokenizer, which know every character"
         )
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of this text and nothing else; "<|endoftext|>" in it is thirteen ordinary characters."""
+    def encode(self, text: str, special: bool = False) -> list[int]:
+        """The ids of this text and nothing else; "<|endoftext|>" in it is thirteen ordinary characters.
+
+        With `special`, names of special tokens mean these tokens, as in what a chat template gives.
+        """
         self.check(text)
         with _panics():
-            return list(self._inner.encode(text, add_special_tokens=False).ids)
+            self._inner.encode_special_tokens = not special
+            try:
+                return list(self._inner.encode(text, add_special_tokens=False).ids)
+            finally:
+                self._inner.encode_special_tokens = True
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of each text, on all cores."""

@@ -91,7 +91,9 @@ def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, A
         raise UserError(f"config.json has rope_type {kind!r}: expected default, linear or llama3")
     return {
         "position": "rotary",
-        "rotary_base": rope.get("rope_theta") or settings.get("rope_theta") or base,
+        "rotary_base": next(
+            found for found in (rope.get("rope_theta"), settings.get("rope_theta"), base) if found is not None
+        ),
         "rotary_stretch": stretch,
     }
 

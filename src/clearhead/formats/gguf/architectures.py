@@ -64,6 +64,7 @@ OTHERS = {
     "rope.freq_base_swa",
 }
 
+SEES_ALL = "its blocks see everything, some of this model only so far"
 TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 
 Turn = Callable[[str, Tensor, Config], Tensor]
@@ -208,6 +209,8 @@ def find_architecture(config: Config) -> str:
             if reason := _difference(kind, config):
                 raise UserError(f"llama.cpp would compute another model: {reason}; export to huggingface")
             return kind
+    if config.local_blocks and config.feedforward == "swiglu":
+        raise UserError(f"llama.cpp would compute another model: {SEES_ALL}; export to huggingface")
     raise UserError(
         "llama.cpp has no architecture that computes this model as it is here; export to huggingface"
     )
@@ -224,7 +227,7 @@ def _difference(kind: str, config: Config) -> str | None:
     if stretch is not None and stretch.kind == "llama3" and (stretch.slow, stretch.fast) != (1, 4):
         return f"rotary_stretch is from {stretch.slow} to {stretch.fast}, its from 1 to 4"
     if kind != "gemma3":
-        return "its blocks see everything, some of this model only so far" if config.local_blocks else None
+        return SEES_ALL if config.local_blocks else None
     local = tuple(i for i in range(config.n_block) if (i + 1) % GEMMA_PATTERN)
     if config.local_blocks != local:
         return f"its local blocks are {local}, this model's {config.local_blocks}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +39,7 @@ KINDS = {
     "F16": (gguf.GGMLQuantizationType.F16, gguf.LlamaFileType.MOSTLY_F16),
     "Q8_0": (gguf.GGMLQuantizationType.Q8_0, gguf.LlamaFileType.MOSTLY_Q8_0),
 }
+BYTES = {"F32": 4, "F16": 2, "Q8_0": 1.1}  # a number
 QUANTISED_BLOCK = 32  # numbers of a row that share a scale in Q8_0
 FIRST_CONTEXT = 8192  # of Llama 3, where a file does not say it
 
@@ -47,6 +50,7 @@ class _Tensors:
     def __init__(self, file: GGUFFile, kind: str, network: Transformer) -> None:
         self.file, self.config, self.described = file, network.config, str(file.path)
         self.turn = ARCHITECTURES[kind].read
+        self.odd: dict[str, str] = {}
         theirs = ARCHITECTURES[kind].family.write_tensors(own_tensors(network), self.config)
         self.names = file_names(kind, list(theirs), self.config.n_block)
 
@@ -114,20 +118,27 @@ def _count(shape: tuple[int, ...]) -> int:
 
 def save(path: Path, saved: Saved, numbers: str = "F16", name: str = "") -> None:
     """Write the model as one file that llama.cpp opens, its matrices as F32, F16 or Q8_0."""
+    numbers = numbers.upper()
     if numbers not in KINDS:
         raise UserError(f"{numbers!r} is not a kind of numbers; choose one of {', '.join(KINDS)}")
     config = saved.network.config
     kind = find_architecture(config)
     metadata = write_tokenizer(saved.tokenizer, config.n_vocab)
     with disk_errors(path.parent, "the model was not saved"):
-        write_whole(path, lambda temporary: _write(temporary, kind, saved, metadata, numbers, name))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        needed = config.n_parameter * BYTES[numbers] * 1.1 + 2**18
+        if shutil.disk_usage(path.parent).free < needed:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_whole(
+            path, lambda temporary: _write(temporary, kind, saved, metadata, numbers, name or path.stem)
+        )
 
 
 def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbers: str, name: str) -> None:
     network, config = saved.network, saved.network.config
     architecture = ARCHITECTURES[kind]
     writer = _Writer(path, kind)
-    writer.add_name(name or kind)
+    writer.add_name(name)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     writer.add_file_type(KINDS[numbers][1])
     settings = {f"{kind}.{key}": value for key, value in write_settings(kind, config).items()}
