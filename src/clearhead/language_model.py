@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from clearhead.inspect.weights import weight
 from clearhead.model.config import Config
 from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
-from clearhead.text.batches import windows_for_evaluation
+from clearhead.text.batches import Batch, windows_for_evaluation
 from clearhead.text.chat import render
 from clearhead.text.corpus import Document
 from clearhead.text.tokenizer import Tokenizer
@@ -227,8 +227,16 @@ class LanguageModel:
         stops = [stop] if isinstance(stop, str) else stop
         return write(steps, self.tokenizer, tokens, stops, samples)
 
-    def evaluate(self, text: str | Sequence[Document], batch_size: int = 32) -> Evaluation:
-        """Loss over the whole text in disjoint windows of the model's context, the ends of documents too."""
+    def evaluate(
+        self,
+        text: str | Sequence[Document],
+        batch_size: int = 32,
+        report: Callable[[int, int], object] = lambda done, total: None,
+    ) -> Evaluation:
+        """Loss over the whole text in disjoint windows of the model's context, the ends of documents too.
+
+        `report` is told how many of how many tokens are done.
+        """
         documents = [Document.of("the text", text)] if isinstance(text, str) else text
         with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
             tokens = tokenize(documents, self.tokenizer, Path(cache))
@@ -237,7 +245,8 @@ class LanguageModel:
             windows = windows_for_evaluation(
                 targets, self.config.n_context, batch_size, before=self._start(None)[-1]
             )
-            return Evaluation(evaluate(self.network, windows), len(targets), tokens.n_bytes)
+            watched = _reporting(windows, len(targets), report)
+            return Evaluation(evaluate(self.network, watched), len(targets), tokens.n_bytes)
 
     def inspect(
         self,
@@ -320,6 +329,15 @@ def _texts(given: Any) -> tuple[list[Any], bool]:
         if not isinstance(each, str) and not is_ids:
             raise UserError(f"one of the texts is {str(each)[:60]!r}: expected a str, or ids")
     return list(listed), False
+
+
+def _reporting(windows: Iterator[Batch], total: int, report: Callable[[int, int], object]) -> Iterator[Batch]:
+    """The same windows, with word of how many tokens lie behind."""
+    done = 0
+    for inputs, targets in windows:
+        yield inputs, targets
+        done += targets.size
+        report(done, total)
 
 
 def _noting(steps: Iterator[list[int]], drawn: list[int]) -> Iterator[list[int]]:

@@ -20,7 +20,7 @@ def test_a_folder_that_holds_a_model(kept, refused, story_file, copied_model):
     for path in copied_model.iterdir():
         if kept not in (None, path.name):
             path.unlink()
-    words = ["model already holds a model", "--out"]
+    words = ["model already holds a model"]
     refused("train", story_file, "--out", "model", *SMALL, words=words)
     refused("demo", "--out", "model", words=words)
 

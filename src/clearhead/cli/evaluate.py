@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import typer
 
-from clearhead.cli.console import out, print_json
+from clearhead.cli.console import clock, out, print_json
+from clearhead.cli.progress import live_line
+
+TOKENS_AT_ONCE = 4096
 
 
 def evaluate(
@@ -22,7 +26,18 @@ def evaluate(
     from clearhead.language_model import load
     from clearhead.text.corpus import documents
 
-    evaluation = load(model, device).evaluate(list(documents(text, sys.stdin.buffer)))
+    texts = list(documents(text, sys.stdin.buffer))
+    loaded = load(model, device)
+    # So that a large model has word to give every few seconds, not every minute.
+    rows = max(1, TOKENS_AT_ONCE // loaded.config.n_context)
+    began = time.monotonic()
+    with live_line() as show:
+
+        def report(done: int, total: int) -> None:
+            left = (time.monotonic() - began) * (total - done) / done
+            show(f"{done:,} of {total:,} tokens   {clock(left)} left", False)
+
+        evaluation = loaded.evaluate(texts, rows, report)
     figures = {
         "loss": evaluation.loss,
         "perplexity": evaluation.perplexity,
