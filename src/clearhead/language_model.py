@@ -231,7 +231,7 @@ class LanguageModel:
         self,
         text: str | Sequence[Document],
         batch_size: int = 32,
-        report: Callable[[int, int], object] = lambda done, total: None,
+        report: Callable[[int, int], object] = lambda *_: None,
     ) -> Evaluation:
         """Loss over the whole text in disjoint windows of the model's context, the ends of documents too.
 
