@@ -11,6 +11,8 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 
+ROWS_AT_ONCE = 512  # of large matrices
+
 Choice = slice | Sequence[int] | Tensor | int | None  # a mask is a sequence of bool; none is all
 
 
@@ -46,6 +48,11 @@ def check_index(given: Any, count: int, what: str) -> int:
     if not -count <= number < count:
         raise UserError(f"{what} {number} does not exist: there are {what}s 0 to {count - 1}")
     return number % count
+
+
+def in_chunks(rows: list[int]) -> list[list[int]]:
+    """So many rows at a time; where there are none, none once."""
+    return [rows[i : i + ROWS_AT_ONCE] for i in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
 
 
 def as_index(chosen: list[int] | None, device: torch.device) -> Tensor | None:

@@ -6,7 +6,6 @@ Shapes, seen from one sequence: T positions, C features, V words; a batch has B 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,26 +14,24 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from clearhead.errors import UserError
 from clearhead.inspect.attribution import Attribution, attribute
 from clearhead.inspect.block_steps import BlockSteps, apply_norm, norm_mean, norm_scale
-from clearhead.inspect.choice import Choice, as_index, check_index, choose
+from clearhead.inspect.choice import Choice, as_index, check_index, choose, in_chunks
 from clearhead.inspect.comparison import Comparison, align
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.sites import MATRICES, Site, SiteError, all_sites, end_names, parse_site
 from clearhead.inspect.sweep import sweep
+from clearhead.inspect.verification import verify
 from clearhead.inspect.views import BlockView, Parts, dotted
-from clearhead.inspect.words import find_word
+from clearhead.inspect.words import cosines, locate
 from clearhead.model.block import Block
 from clearhead.model.position import sinusoids
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
-MOST_NAMED = 20  # tokens that a message lists
-ROWS_AT_ONCE = 512  # of large matrices
 BY_ROW = (*MATRICES, "mixed")  # computed for the rows asked for alone
 
 
@@ -86,9 +83,11 @@ class Trace:
     def _run(self, known: Stream, first: int) -> Stream:
         inputs, middles = known.inputs[:first], known.middles[:first]
         if first == 0:
-            x = self._start()
+            x = self.start()
+        elif first < self.config.n_block:
+            x = known.inputs[first]
         else:
-            x = known.inputs[first] if first < self.config.n_block else known.last
+            x = known.last
         for i in range(first, self.config.n_block):
             block = self.network.blocks[i]
             assert isinstance(block, Block)
@@ -102,7 +101,7 @@ class Trace:
                 x = block.second_half(middles[-1], x)
         return Stream(inputs, middles, x)
 
-    def _start(self) -> Tensor:
+    def start(self) -> Tensor:
         """What enters the first block."""
         if not self.edits.of(None).made:
             return self.network.embed(self.ids, self.positions)
@@ -164,7 +163,7 @@ class Trace:
             across = as_index(choose(columns, len(self), "column"), device)
             parts = [
                 self._read(site, as_index(some, device))[..., across]
-                for some in _in_chunks(list(range(len(self))) if down is None else down)
+                for some in in_chunks(list(range(len(self))) if down is None else down)
             ]
             tensor = torch.cat(parts, dim=1)
         else:
@@ -311,25 +310,7 @@ class Trace:
         Each block is put together again from its steps, and the logits from the last stream, and held
         against what the model itself computed. Where there are numbers that are none, so is the answer.
         """
-        found = [_distance(self._start(), self.stream.inputs[0], self.real)]
-        for i in range(self.config.n_block):
-            ends = self.stream.inputs[i + 1] if i + 1 < self.config.n_block else self.stream.last
-            module = self.network.blocks[i]
-            assert isinstance(module, Block)
-            x, sight, edits = self.stream.inputs[i], self.sights[i], self.edits.of(i)
-            steps = BlockSteps(module, i, self.config, x, sight, edits)
-            if not edits.made:
-                # The T×T matrices of all heads are never there whole.
-                parts = [
-                    BlockSteps(module, i, self.config, x, sight, rows=as_index(rows, x.device)).attention
-                    for rows in _in_chunks(list(range(len(self))))
-                ]
-                steps.attention = torch.cat(parts, dim=1)
-            found.append(_distance(steps.middle, self.stream.middles[i], self.real))
-            found.append(_distance(steps.output, ends, self.real))
-        again = self._edited("logits", self._end("final") @ self.network.unembedding.weight.T)
-        found.append(_distance(again, self._logits, self.real))
-        return math.nan if any(map(math.isnan, found)) else max(found)
+        return verify(self)
 
     def lens(self) -> Lens:
         """What each block would predict."""
@@ -381,15 +362,6 @@ class Trace:
         if not self.single:
             raise UserError("this is asked of one text: the trace is of several, inspect one alone")
 
-    def _said(self) -> list[str]:
-        """What is said at each position; special tokens say nothing."""
-        if self.tokenizer is None:
-            return self.pieces[0]
-        ids = self.ids[0].tolist()
-        return [
-            piece if self.tokenizer.has_text(i) else "" for i, piece in zip(ids, self.pieces[0], strict=True)
-        ]
-
     def position_of(self, word: str, occurrence: int | None = None) -> int:
         """Where a word stands: the position of the last of its tokens."""
         found = self.positions_of(word)
@@ -404,14 +376,7 @@ class Trace:
     def positions_of(self, word: str) -> list[int]:
         """Every place where a word stands, each the position of the last of its tokens."""
         self.check_single()
-        if not isinstance(word, str):
-            raise UserError(f"word {word!r}: expected a word of the text, as a str")
-        found = find_word(word, self._said())
-        if not found:
-            tokens = self.pieces[0][:MOST_NAMED]
-            more = ", …" if len(self.pieces[0]) > MOST_NAMED else ""
-            raise UserError(f"{word!r} is not a word of this text, whose tokens are {tokens}{more}")
-        return found
+        return locate(self, word)
 
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
         """A word's vector as it enters a block, or without one at the end.
@@ -430,27 +395,10 @@ class Trace:
         there = self if other is None else other
         if not isinstance(there, Trace) or there.config.n_block != self.config.n_block:
             raise UserError("the other is no trace of a model with as many blocks")
-        here, others = self.positions_of(word), there.positions_of(word)
-        stages = ["embedding", *(f"block.{i}.input" for i in range(self.config.n_block)), "final"]
-        tables = []
-        for stage in stages:
-            one, two = self.read(stage, rows=here), there.read(stage, rows=others)
-            tables.append(normalize(one, dim=-1) @ normalize(two, dim=-1).T)
-        return torch.stack(tables)
+        return cosines(self, there, word)
 
 
 def _spans(real: Tensor) -> tuple[tuple[int, int], ...]:
     """Where each sequence of a padded batch begins and ends."""
     first, length = real.int().argmax(1).tolist(), real.sum(1).tolist()
     return tuple((start, start + n) for start, n in zip(first, length, strict=True))
-
-
-def _in_chunks(rows: list[int]) -> list[list[int]]:
-    """So many rows at a time; where there are none, none once."""
-    return [rows[i : i + ROWS_AT_ONCE] for i in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
-
-
-def _distance(found: Tensor, expected: Tensor, real: Tensor | None) -> float:
-    """The largest ‖difference‖/‖value‖ of any token that is not padding."""
-    ratio = (found - expected).norm(dim=-1) / expected.norm(dim=-1).clamp(min=1e-30)
-    return (ratio if real is None else ratio[real]).max().item()

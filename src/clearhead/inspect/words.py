@@ -1,10 +1,22 @@
-"""Words among tokens: where one stands, though it may be made of several."""
+"""Words among tokens: where one stands, though it may be made of several, and how alike its vectors are."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from clearhead.errors import UserError
+
+if TYPE_CHECKING:
+    from clearhead.inspect.trace import Trace
+
+MOST_NAMED = 20  # tokens that a message lists
 
 
 def find_word(word: str, pieces: Sequence[str]) -> list[int]:
@@ -17,3 +29,29 @@ def find_word(word: str, pieces: Sequence[str]) -> list[int]:
     ends = list(accumulate(map(len, pieces)))
     matches = re.finditer(before + re.escape(word) + after, "".join(pieces)) if word else ()
     return [next(i for i, end in enumerate(ends) if end >= match.end()) for match in matches]
+
+
+def locate(trace: Trace, word: str) -> list[int]:
+    """Where a word stands in a trace's text; special tokens say nothing."""
+    if not isinstance(word, str):
+        raise UserError(f"word {word!r}: expected a word of the text, as a str")
+    pieces, tokenizer = trace.pieces[0], trace.tokenizer
+    said = pieces
+    if tokenizer is not None:
+        ids = trace.ids[0].tolist()
+        said = [piece if tokenizer.has_text(i) else "" for i, piece in zip(ids, pieces, strict=True)]
+    found = find_word(word, said)
+    if not found:
+        more = ", …" if len(pieces) > MOST_NAMED else ""
+        raise UserError(f"{word!r} is not a word of this text, whose tokens are {pieces[:MOST_NAMED]}{more}")
+    return found
+
+
+def cosines(one: Trace, other: Trace, word: str) -> Tensor:
+    """Between a word's occurrences in two traces, at every stage: S N M."""
+    here, there = one.positions_of(word), other.positions_of(word)
+    tables = []
+    for stage in ("embedding", *(f"block.{i}.input" for i in range(one.config.n_block)), "final"):
+        first, second = one.read(stage, rows=here), other.read(stage, rows=there)
+        tables.append(normalize(first, dim=-1) @ normalize(second, dim=-1).T)
+    return torch.stack(tables)
