@@ -27,11 +27,12 @@ def test_importing_it_does_not_import_torch():
 
 def test_submodules_do_not_hide_public_names():
     run(
-        "import clearhead.runs.run, clearhead.cli, clearhead.formats.folder, clearhead.training.trainer\n"
+        "import clearhead.runs.training, clearhead.cli, clearhead.formats.folder\n"
+        "import clearhead.training.trainer\n"
         "import clearhead.generate.writing, clearhead.inspect.trace, clearhead.cli.train\n"
         "from clearhead import load, train\n"
         "assert load is clearhead.language_model.load and clearhead.load is load\n"
-        "assert train is clearhead.runs.run.train and clearhead.train is train\n"
+        "assert train is clearhead.runs.training.train and clearhead.train is train\n"
         "assert isinstance(clearhead.Config, type) and isinstance(clearhead.LanguageModel, type)\n"
     )
 
@@ -60,7 +61,7 @@ def test_train_and_load(story_file, tmp_path):
     loaded = clearhead.load(tmp_path / "model")
     assert isinstance(loaded, clearhead.LanguageModel)
     assert loaded.generate("The", tokens=9) == model.generate("The", tokens=9)
-    with pytest.raises(clearhead.UserError, match="already holds a model"):
+    with pytest.raises(clearhead.UserError, match="already holds a finished run"):
         clearhead.train(str(story_file), out=str(tmp_path / "model"), **SMALL)
 
 
@@ -92,7 +93,7 @@ def test_train_refuses_before_it_works(story_file):
 def test_a_model_that_cannot_be_saved_is_not_lost(story_file, tmp_path, monkeypatch):
     """The disk fills while it trains: what was trained is kept elsewhere, and the refusal says where."""
     from clearhead.formats import folder
-    from clearhead.runs import run as runs
+    from clearhead.runs import training as runs
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(runs, "check_room", lambda *_: None)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
     from clearhead.model.transformer import Transformer
-    from clearhead.runs.run import train
+    from clearhead.runs.training import train
     from clearhead.text.tokenizer import Tokenizer
     from clearhead.views.figures import figure
 
@@ -44,7 +44,7 @@ _HOMES = {
     "heads": "clearhead.labs.heads",
     "load": "clearhead.language_model",
     "probe": "clearhead.labs.probe",
-    "train": "clearhead.runs.run",
+    "train": "clearhead.runs.training",
 }
 
 

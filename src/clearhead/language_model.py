@@ -16,7 +16,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
 from clearhead.formats.gguf import model as gguf_model
-from clearhead.formats.opening import open_model
+from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate.continuation import Reader, Reads, continuations
 from clearhead.generate.sampling import Sampling
@@ -302,16 +302,20 @@ class LanguageModel:
 
 
 def load(
-    name: str | Path, device: str | torch.device | None = None, dtype: str | torch.dtype = "float32"
+    name: str | Path,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype = "float32",
+    step: int | None = None,
 ) -> LanguageModel:
     """A model by its folder, its GGUF file, or its name (a pulled one, or one of the hub).
 
-    On the best device here unless told; `dtype` is how its numbers are held.
+    On the best device here unless told; `dtype` is how its numbers are held. Of a run with snapshots, `step`
+    gives the model as it was then.
     """
     dtype = str(dtype).removeprefix("torch.")
     if dtype not in DTYPES:
         raise UserError(f"dtype = {dtype!r}: expected one of {', '.join(DTYPES)}")
-    saved = open_model(name, DTYPES[dtype])
+    saved = open_model(name if step is None else find_snapshot(Path(name), step), DTYPES[dtype])
     return LanguageModel(saved.network.to(pick_device(device)), saved.tokenizer, saved.training)
 
 

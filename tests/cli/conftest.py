@@ -44,6 +44,7 @@ def tree(tmp_path, home):
         for root in (tmp_path, Path(tempfile.gettempdir()), home):
             for path in root.rglob("*"):
                 kept = path == cache or (cache in path.parents and not path.name.startswith("."))
+                kept = kept or path.name.startswith("torchinductor_")  # torch makes it
                 if not kept:
                     found[path] = path.read_bytes() if path.is_file() else None
         return found

@@ -73,7 +73,7 @@ def test_a_signal_ends_training_with_the_model_saved(number, story_file, tmp_pat
     assert training.returncode == 0, lines
     summary = json.loads(out)
     assert summary["steps_done"] < summary["recipe"]["steps"]
-    assert f"stopped after {summary['steps_done']:,} steps\n" in lines
+    assert f"stopped after {summary['steps_done']:,} steps; the same command with --resume goes on\n" in lines
     model = load(tmp_path / "model")
     assert model.training["steps_done"] == summary["steps_done"]
     assert model.generate("The", tokens=3)

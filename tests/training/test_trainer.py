@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from clearhead.errors import UserError
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches, windows_for_evaluation
@@ -61,13 +60,30 @@ def test_the_gradient_is_clipped():
     assert seen[0] == pytest.approx(1e-3, rel=1e-2)
 
 
-def test_a_broken_loss_stops_before_the_step():
+def test_a_broken_loss_changes_nothing():
     it = trainer()
     it.network.embedding.weight.data[0] = math.inf
     before = it.network.final_norm.gain.detach().clone()
-    with pytest.raises(UserError, match="training broke at step 0"):
-        it.take_step()
+    record = it.take_step()
+    assert record.skipped
+    assert it.step == 1
     assert torch.equal(it.network.final_norm.gain, before)
+
+
+@pytest.mark.parametrize("optimiser", ["muon", "adamw"])
+def test_restored_it_goes_on_bit_for_bit(optimiser):
+    whole = trainer(optimiser=optimiser)
+    losses = [whole.take_step().loss for _ in range(6)]
+    broken = trainer(optimiser=optimiser)
+    for _ in range(3):
+        broken.take_step()
+    kept = {name: tensor.detach().clone() for name, tensor in broken.tensors().items()}
+    again = trainer(optimiser=optimiser)
+    torch.manual_seed(99)  # whatever else drew numbers
+    again.restore(3, kept)
+    assert [again.take_step().loss for _ in range(3)] == losses[3:]
+    for (name, one), other in zip(whole.tensors().items(), again.tensors().values(), strict=True):
+        assert torch.equal(one, other), name
 
 
 def test_evaluation_is_the_exact_mean_whatever_the_batch():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,18 +30,20 @@ def demo(
     """Train on the embedded stories for about a minute, write a story, and show a head's attention."""
     from clearhead.formats.folder import check_free, check_room
     from clearhead.runs.demo import demo_request, demo_texts
-    from clearhead.runs.run import Run
+    from clearhead.runs.run_folder import KeptRun
 
     folder = folder or free_folder(Path("runs"), "demo")
     check_free(folder)
     request = demo_request(minutes=minutes, seed=seed, device=device)
     texts = demo_texts()
     err.print(f"Training on {len(texts):,} small stories that a grammar writes. Ctrl-C ends early.\n")
-    run = Run(texts, request)
-    check_room(folder, run.plan.config)
-    show_plan(run)
-    finish(run, folder)
-    model = run.model
+    kept = KeptRun.open(folder, texts, request, command=sys.argv)
+    assert kept is not None
+    with kept:
+        check_room(folder, kept.run.plan.config)
+        show_plan(kept.run)
+        finish(kept, folder)
+    model = kept.run.model
     story = str(model.generate(tokens=250, seed=seed))
     out.print("\nA story it wrote:\n", style="bold")
     print_text(f"{story}\n")

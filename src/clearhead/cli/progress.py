@@ -15,6 +15,7 @@ from clearhead.cli.console import clock, err, plural
 
 if TYPE_CHECKING:
     from clearhead.runs.run import Progress, Run
+    from clearhead.runs.run_folder import KeptRun
 
 Show = Callable[[str, bool], object]  # a line, and whether it is worth one of the plain ones
 
@@ -44,11 +45,13 @@ def show_plan(run: Run) -> None:
         err.print(f"{name:<10} {row}")
 
 
-def follow(run: Run, interrupted: list[int]) -> bool:
+def follow(kept: KeptRun, interrupted: list[int]) -> bool:
     """Train to the end, showing how it goes. False if `interrupted` filled first."""
-    validation: float | None = None
+    run, validation = kept.run, None
     with live_line() as show:
-        for progress in run:
+        for progress in kept:
+            while run.notes:
+                err.print(f"clearhead: {run.notes.pop(0)}")
             if progress.validation is not None:
                 validation = progress.validation
             show(_describe(progress, validation, run), _is_plain_line(progress))

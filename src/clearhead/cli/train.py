@@ -14,6 +14,7 @@ from clearhead.cli.progress import follow, hold, interrupts, show_plan
 
 if TYPE_CHECKING:
     from clearhead.runs.run import Run
+    from clearhead.runs.run_folder import KeptRun
 
 
 def train(
@@ -45,16 +46,25 @@ def train(
     ),
     seed: int = typer.Option(0, help="The same seed gives the same batches and first weights."),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    resume: bool = typer.Option(False, "--resume", help="Go on with the run that this command began."),
+    checkpoint_every: int = typer.Option(
+        None, min=1, help="Steps between checkpoints. [default: about a minute's]"
+    ),
+    snapshots: int = typer.Option(
+        0, min=0, help="Keep the model as it was at so many steps, ever further apart."
+    ),
     json: bool = typer.Option(False, "--json", help="Print what came of it as JSON."),
 ) -> None:
-    """Train a model on your text. Ctrl-C ends early, with the model saved."""
+    """Train a model on your text. Ctrl-C ends early, with the model saved; --resume goes on."""
     from clearhead.formats.folder import check_free, check_room
     from clearhead.runs.request import Request
-    from clearhead.runs.run import Run, with_time
+    from clearhead.runs.run import with_time
+    from clearhead.runs.run_folder import KeptRun, is_run
     from clearhead.text.corpus import documents
 
-    folder = out or free_folder(Path("runs"), _name(text[0]))
-    check_free(folder)
+    folder = out or _folder(_name(text[0]), resume)
+    if not is_run(folder):
+        check_free(folder)
     request = Request(
         minutes=minutes,
         steps=steps,
@@ -75,35 +85,71 @@ def train(
         seed=seed,
         device=device,
     )
-    run = Run(list(documents(text, sys.stdin.buffer)), with_time(request))
-    check_room(folder, run.plan.config)
-    show_plan(run)
-    finish(run, folder, json)
+    kept = KeptRun.open(
+        folder,
+        list(documents(text, sys.stdin.buffer)),
+        with_time(request),
+        resume,
+        sys.argv,
+        checkpoint_every=checkpoint_every,
+        snapshots=snapshots,
+    )
+    if kept is None:
+        err.print(f"the run in {folder} is finished; try: clearhead generate {folder}")
+        if json:
+            print_json({"out": str(folder), "finished": True})
+        return
+    with kept:
+        check_room(folder, kept.run.plan.config)
+        show_plan(kept.run)
+        finish(kept, folder, json)
 
 
-def finish(run: Run, folder: Path, json: bool = False) -> Path:
+def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
     """Train, save, and say what came of it. Where the folder refuses, the model goes to a temporary one."""
     from clearhead.runs.run import save_somewhere
 
+    run = kept.run
     with interrupts() as interrupted:
-        done = follow(run, interrupted)
+        done = follow(kept, interrupted)
         hold()
+        if not done:
+            kept.save()
         folder, refused = save_somewhere(run.model, folder)
+        if done and refused is None:
+            kept.finish()
+    for note in run.notes:
+        err.print(f"clearhead: {note}")
     if refused is not None:
         err.print(f"clearhead: {refused}")
     training = run.model.training
     assert training is not None
     if not done:
-        err.print(f"stopped after {training['steps_done']:,} steps")
+        err.print(f"stopped after {training['steps_done']:,} steps; the same command with --resume goes on")
     if run.losses and run.losses[-1] > min(run.losses) + 0.02:
         err.print(
             f"the validation loss was lower before ({min(run.losses):.4f}) and rose to {run.losses[-1]:.4f}: "
-            "the model began to learn the text by heart; train it for less time, or on more text"
+            "the model began to learn the text by heart; train it for less time, or on more text; "
+            f"the best one is kept in {folder / 'best'}"
         )
     err.print(f"saved to {folder}; try: clearhead generate {folder}")
     if json:
         print_json({"out": str(folder), "seconds": run.seconds, **_summary(run, training)})
     return folder
+
+
+def _folder(name: str, resume: bool) -> Path:
+    """A folder that is not there yet; to go on, the newest of those that are."""
+    free = free_folder(Path("runs"), name)
+    taken = [Path("runs", name), *sorted(Path("runs").glob(f"{name}-*"), key=_number)]
+    there = [folder for folder in taken if folder.exists() and _number(folder) <= _number(free)]
+    return there[-1] if resume and there else free
+
+
+def _number(folder: Path) -> int:
+    """2 of runs/name-2; 1 of runs/name."""
+    last = folder.name.rpartition("-")[2]
+    return int(last) if last.isdigit() and "-" in folder.name else 1
 
 
 def free_folder(parent: Path, name: str) -> Path:

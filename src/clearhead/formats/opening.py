@@ -50,6 +50,19 @@ def find_model(name: str | Path) -> Path:
     )
 
 
+def find_snapshot(run: Path, step: int) -> Path:
+    """Where a run keeps its model as it was after a step."""
+    steps = sorted(
+        int(path.name.removeprefix("step-"))
+        for path in (run / "snapshots").glob("step-*")
+        if path.name.removeprefix("step-").isdigit()
+    )
+    if step not in steps:
+        known = f"there are {', '.join(map(str, steps))}" if steps else "it was trained without --snapshots"
+        raise UserError(f"{run} has no snapshot of step {step}: {known}")
+    return run / "snapshots" / f"step-{step:09d}"
+
+
 def _in_folder(path: Path) -> Path:
     """The folder itself; where it is none of a model's but holds one GGUF file, that file."""
     files = [] if (path / folder.CONFIG).exists() else sorted(path.glob("*.gguf"))

@@ -68,6 +68,15 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         return {"recipe": vars(self.recipe), "validations": self.validations, "seconds": self.seconds}
 
+    @classmethod
+    def from_json(cls, settings: dict[str, Any]) -> Plan:
+        """The plan that was written down with its config when a run began."""
+        try:
+            config, recipe = Config.from_json(settings["config"]), Recipe(**settings["recipe"])
+            return cls(config, recipe, int(settings["validations"]), settings["seconds"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"the plan of the run is damaged ({error}); begin in another folder") from None
+
 
 def check_memory(config: Config, recipe: Recipe, device: torch.device) -> None:
     """Refuse a model or a batch that the memory cannot hold, before the machine does it less kindly."""

@@ -14,10 +14,10 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.files import home
-from clearhead.formats.folder import check_free, check_room
 from clearhead.language_model import LanguageModel
 from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
+from clearhead.runs.checkpoint import Checkpoint
 from clearhead.runs.plan import Plan, choose_tokenizer, make_plan
 from clearhead.runs.request import Request
 from clearhead.text.batches import Batches, windows_for_evaluation
@@ -31,6 +31,8 @@ LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
 LARGEST_TOKENIZER_TEXT = 32_000_000  # bytes that a tokenizer is trained on
 # Where in a timed run the number of steps is set anew from the time they really take.
 REPLAN_AT = (0.05, 0.3, 0.6, 0.85)
+MOST_SKIPPED = 3  # steps in a row that break, before the run goes back
+MOST_RETREATS = 3
 
 
 @dataclass(frozen=True)
@@ -60,18 +62,28 @@ class Smooth:
 class Run:
     """Prepared when made; trains as it is iterated over; `model` is the model as it stands."""
 
-    def __init__(self, texts: Sequence[Document], request: Request, cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        texts: Sequence[Document],
+        request: Request,
+        cache: Path | None = None,
+        plan: Plan | None = None,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
+        """`plan` and `tokenizer` are those of the run that this one goes on with."""
         self.start = time.perf_counter()
         self.request = request
         self.device = pick_device(request.device)
         cache = cache or home() / "tokens"
         self.text_sha256, n_bytes = measure(texts)
-        self.tokenizer = _train_tokenizer(texts, request, n_bytes)
+        self.tokenizer = tokenizer or _train_tokenizer(texts, request, n_bytes)
         self.tokens, self.validation = _split(texts, request, self.tokenizer, cache, n_bytes)
         left = None if request.minutes is None else 60 * request.minutes - self.seconds
         torch.manual_seed(request.seed)
         n_vocab = self.tokenizer.n_vocab
-        self.plan: Plan = make_plan(request, self.tokens, len(self.validation), n_vocab, self.device, left)
+        self.plan: Plan = plan or make_plan(
+            request, self.tokens, len(self.validation), n_vocab, self.device, left
+        )
         # Before the network: a text too short for the context must not cost the memory of its positions.
         batches = Batches(
             self.tokens, self.plan.config.n_context, self.plan.recipe.batch_size, seed=request.seed
@@ -83,6 +95,12 @@ class Run:
         self.seconds_a_validation = 0.0
         self.losses: list[float] = []  # validation losses, the last one the newest
         self.validated_at = 0  # the step that it was taken after
+        self.notes: list[str] = []  # what the user should be told
+        self.replan_at = list(REPLAN_AT)
+        self.trained = 0.0  # seconds spent in steps
+        self.skipped = 0  # steps in a row whose numbers were not finite
+        self.good = self.checkpoint()  # where to go back to when they are
+        self.retreats = 0
 
     @property
     def seconds(self) -> float:
@@ -90,22 +108,74 @@ class Run:
         return time.perf_counter() - self.start
 
     def __iter__(self) -> Iterator[Progress]:
-        replan_at = list(REPLAN_AT)
-        trained, loss, pace = 0.0, Smooth(), Smooth()
+        loss, pace = Smooth(), Smooth()
         while self.trainer.step < self.trainer.recipe.steps:
             self.model.network.train()
             record = self.trainer.take_step()
             self.model.network.eval()  # whoever looks on sees no dropout, and draws none of its numbers
-            trained += record.seconds
-            if replan_at and self.request.minutes and record.step >= replan_at[0] * self.trainer.recipe.steps:
-                replan_at.pop(0)
-                self._set_steps(record.step, trained / record.step)
-            validation = self.validate() if self._is_due(record.step) else None
-            if validation is not None and math.isnan(validation):
-                raise UserError(f"training broke before step {record.step}: {BROKEN}")
+            self.trained += record.seconds
             steps = self.trainer.recipe.steps
-            yield Progress(record, steps, loss(record.loss), pace(record.seconds), self.seconds, validation)
+            if self.replan_at and self.request.minutes and record.step >= self.replan_at[0] * steps:
+                self.replan_at.pop(0)
+                self._set_steps(record.step, self.trained / record.step)
+            validation = self.validate() if self._is_due(record.step) else None
+            broke = record.skipped or (validation is not None and not math.isfinite(validation))
+            self.skipped = self.skipped + 1 if broke else 0
+            if self.skipped >= MOST_SKIPPED or (validation is not None and broke):
+                self._retreat(record.step)
+            elif validation is not None:
+                self.good = self.checkpoint()
+            shown = loss.mean if record.skipped else loss(record.loss)
+            steps = self.trainer.recipe.steps
+            yield Progress(record, steps, shown, pace(record.seconds), self.seconds, validation)
         self.finish()
+
+    def checkpoint(self) -> Checkpoint:
+        """Everything that going on depends on, as it stands."""
+        tensors = {name: tensor.detach().cpu().clone() for name, tensor in self.trainer.tensors().items()}
+        state = {
+            "losses": self.losses,
+            "validated_at": self.validated_at,
+            "seconds": self.seconds,
+            "trained": self.trained,
+            "replan_at": self.replan_at,
+            "steps": self.trainer.recipe.steps,
+            "slowdown": self.trainer.slowdown,
+            "retreats": getattr(self, "retreats", 0),
+        }
+        return Checkpoint(self.trainer.step, tensors, {**state, "losses": list(self.losses)})
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on as if the run had never stopped."""
+        state = checkpoint.state
+        self.trainer.restore(checkpoint.step, checkpoint.tensors)
+        self.losses, self.validated_at = list(state["losses"]), state["validated_at"]
+        self.trained, self.replan_at = state["trained"], list(state["replan_at"])
+        self.start = time.perf_counter() - state["seconds"]
+        self.trainer.slowdown, self.retreats = state["slowdown"], state["retreats"]
+        self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
+        self.plan = replace(self.plan, recipe=self.trainer.recipe)
+        self.good = checkpoint
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the weights as they are have the lowest validation loss so far."""
+        return bool(self.losses) and self.losses[-1] <= min(self.losses) and self._last_loss() is not None
+
+    def _retreat(self, step: int) -> None:
+        """Back to the last state whose numbers were finite, with a lower rate; or, after several, give up."""
+        if self.retreats >= MOST_RETREATS:
+            raise UserError(f"training broke at step {step}, for the {self.retreats + 1}th time: {BROKEN}")
+        retreats, slowdown = self.retreats + 1, self.trainer.slowdown / 2
+        seconds, steps = self.seconds, self.trainer.recipe.steps
+        self.restore(self.good)
+        self.start = time.perf_counter() - seconds
+        self.retreats, self.trainer.slowdown, self.skipped = retreats, slowdown, 0
+        self.trainer.recipe = replace(self.trainer.recipe, steps=steps)
+        self.notes.append(
+            f"step {step}: the numbers were no longer finite; back to step {self.trainer.step}, "
+            f"with {slowdown:g} of the learning rate"
+        )
 
     def finish(self) -> None:
         """Write down in the model how it was trained; called at the end, or where training was stopped."""
@@ -156,32 +226,10 @@ class Run:
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
 
 
-def train(
-    sources: str | Path | Sequence[str | Path], out: str | Path | None = None, **settings: Any
-) -> LanguageModel:
-    """Train a model on your text: a file, a folder, a pattern, or several. With `out`, save it there.
-
-    Settings are those of `Request`: minutes or steps, preset, blocks, heads, width, context, tokenizer, …
-    """
-    if out is not None:
-        check_free(Path(out))
-    given = [sources] if isinstance(sources, str | Path) else sources
-    run = Run(list(documents(given)), with_time(Request(**settings)))
-    if out is not None:
-        check_room(Path(out), run.plan.config)
-    for _ in run:
-        pass
-    if out is not None:
-        folder, refused = save_somewhere(run.model, Path(out))
-        if refused is not None:
-            raise UserError(f"{refused}; the model was saved to {folder}")
-    return run.model
-
-
 def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError | None]:
     """Save, and where that is refused, in a temporary folder: what was trained is not to be lost."""
     try:
-        model.save(folder)
+        model.save(folder, overwrite=True)
     except UserError as error:
         kept = Path(tempfile.mkdtemp(prefix="clearhead-"))
         model.save(kept)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from clearhead.errors import UserError
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches
 from clearhead.training.objective import half_precision, next_word_loss
@@ -28,6 +28,7 @@ class Record:
     rate: float  # the share of the full learning rate
     tokens: int  # read so far
     seconds: float  # this step took
+    skipped: bool = False  # because its numbers were not finite
 
 
 class Trainer:
@@ -40,6 +41,33 @@ class Trainer:
         self.optimisers = make_optimisers(network, recipe)
         self.full_rates = [[group["lr"] for group in each.param_groups] for each in self.optimisers]
         self.step = 0
+        self.slowdown = 1.0  # of the learning rate, after training broke
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that training changes: the weights, and what the optimisers remember of each."""
+        tensors: dict[str, Tensor] = {
+            f"network.{name}": each for name, each in self.network.named_parameters()
+        }
+        for number, optimiser in enumerate(self.optimisers):
+            for i, parameter in enumerate(_parameters(optimiser)):
+                for key, value in optimiser.state[parameter].items():
+                    tensors[f"optimiser.{number}.{i}.{key}"] = torch.as_tensor(value)
+        return tensors
+
+    @torch.no_grad()
+    def restore(self, step: int, tensors: dict[str, Tensor]) -> None:
+        """Go back to, or on from, where these were taken."""
+        self.step = step
+        for name, parameter in self.network.named_parameters():
+            parameter.copy_(tensors[f"network.{name}"])
+        for number, optimiser in enumerate(self.optimisers):
+            parameters = list(_parameters(optimiser))
+            optimiser.state.clear()
+            for name, value in tensors.items():
+                kind, *rest = name.split(".", 3)
+                if kind == "optimiser" and int(rest[0]) == number:
+                    own = parameters[int(rest[1])]
+                    optimiser.state[own][rest[2]] = value.to(own.device, copy=True)
 
     def __iter__(self) -> Iterator[Record]:
         self.network.train()
@@ -48,21 +76,24 @@ class Trainer:
 
     def take_step(self) -> Record:
         start = time.perf_counter()
-        rate = self.recipe.rate(self.step)
+        # What dropout leaves out is, like the batch, a function of the seed and the step alone.
+        torch.manual_seed(self.recipe.seed * 1_000_003 + self.step)
+        rate = self.recipe.rate(self.step) * self.slowdown
         for optimiser, full in zip(self.optimisers, self.full_rates, strict=True):
             for group, lr in zip(optimiser.param_groups, full, strict=True):
                 group["lr"] = lr * rate
         inputs, targets = self.batches.at(self.step)
         loss = self._gather_gradients(inputs, targets)
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip).item()
-        if not np.isfinite(loss) or not np.isfinite(norm):
-            raise UserError(f"training broke at step {self.step} (loss {loss}, gradient {norm}): {BROKEN}")
+        # Numbers that are not finite would spoil every weight: such a step changes none.
+        skipped = not (np.isfinite(loss) and np.isfinite(norm))
         for optimiser in self.optimisers:
-            optimiser.step()
+            if not skipped:
+                optimiser.step()
             optimiser.zero_grad()
         self.step += 1
         tokens = self.step * inputs.size
-        return Record(self.step, loss, norm, rate, tokens, time.perf_counter() - start)
+        return Record(self.step, loss, norm, rate, tokens, time.perf_counter() - start, skipped)
 
     def _gather_gradients(self, inputs: np.ndarray, targets: np.ndarray) -> float:
         """Gradients of the whole batch's mean loss, one equal part after the other."""
@@ -74,3 +105,8 @@ class Trainer:
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
         return total
+
+
+def _parameters(optimiser: torch.optim.Optimizer) -> Iterator[Tensor]:
+    for group in optimiser.param_groups:
+        yield from group["params"]

@@ -1,0 +1,136 @@
+"""Checkpoints: a run's whole state in a folder that is either complete, and known to be, or passed over.
+
+The order in which a checkpoint is written: tensors and state into a staging folder, each flushed; a manifest
+of their sizes and hashes last; the folder renamed; its parent flushed. An older one is deleted only after the
+new one has been read back. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.files import read_json, settle_folder, write_json, write_whole
+
+TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
+KEPT = 2  # the newest, and one to go back to
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything a run needs to go on as if it had never stopped."""
+
+    step: int
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Add a checkpoint to those in the folder, then forget the oldest. Where it fails, the old ones stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
+    final = folder / _name(checkpoint.step)
+    staged = folder / f".{final.name}.{secrets.token_hex(4)}"
+    try:
+        staged.mkdir()
+        _write_tensors(staged / TENSORS, checkpoint.tensors)
+        write_json(staged / STATE, {"step": checkpoint.step, **checkpoint.state})
+        write_json(staged / MANIFEST, {name: _describe(staged / name) for name in (TENSORS, STATE)})
+        settle_folder(staged)
+        if final.exists():
+            shutil.rmtree(final)
+        staged.rename(final)
+        settle_folder(folder)
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+    if is_whole(final):
+        for path in _listed(folder)[KEPT:]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def newest_checkpoint(folder: Path) -> Checkpoint | None:
+    """The newest that is whole, going back as far as need be; none where there never was one."""
+    paths = _listed(folder)
+    for path in paths:
+        if is_whole(path):
+            return _read(path)
+    if paths:
+        raise UserError(
+            f"none of the {len(paths)} checkpoints in {folder} is whole; delete {folder.parent} to begin anew"
+        )
+    return None
+
+
+def newest_step(folder: Path) -> int | None:
+    """Of the newest checkpoint by its name, whole or not."""
+    paths = _listed(folder)
+    return int(paths[0].name.removeprefix("step-")) if paths else None
+
+
+def is_whole(path: Path) -> bool:
+    """Whether every file has the size and the hash that the manifest says."""
+    try:
+        manifest = read_json(path / MANIFEST)
+        return set(manifest) == {TENSORS, STATE} and all(
+            _describe(path / name) == manifest[name] for name in manifest
+        )
+    except (UserError, OSError):
+        return False
+
+
+def _read(path: Path) -> Checkpoint:
+    state = read_json(path / STATE)
+    try:
+        tensors = load_file(path / TENSORS)
+    except SafetensorError as error:
+        raise UserError(f"{path / TENSORS} is damaged ({error}); delete {path} to go back further") from None
+    return Checkpoint(state.pop("step"), tensors, state)
+
+
+def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+    def write(temporary: Path) -> None:
+        try:
+            save_file(ready, temporary)
+        except SafetensorError as error:
+            # It reports a full disk in words only; asking again as an ordinary write gives the number.
+            with temporary.open("ab") as file:
+                file.write(b"\0" * 2**20)
+            raise OSError(None, str(error)) from None
+
+    write_whole(path, write)
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        return {"bytes": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _name(step: int) -> str:
+    return f"step-{step:09d}"
+
+
+def _listed(folder: Path) -> list[Path]:
+    """The newest first."""
+    names = (path for path in folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name))
+    return sorted(names, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
+
+
+def _sweep(folder: Path) -> None:
+    """What a process that was killed left half-made. No other writes here: the run holds its folder."""
+    for path in folder.glob(".step-*"):
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,320 @@
+"""A run in its folder: what was asked and planned, metrics of every step, checkpoints, the best, snapshots.
+
+run.json           the request, the plan made of it, the text's hash, versions; without times of day
+tokenizer.json …   the tokenizer, kept from the start
+metrics.jsonl      a line a step
+checkpoints/       to go on from; gone when the run is finished
+best/              the model with the lowest validation loss, where that is not the last
+snapshots/step-…/  the model as it was, at a few steps ever further apart
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from clearhead import __version__
+from clearhead.errors import UserError
+from clearhead.files import disk_errors, read_json, write_json, write_whole
+from clearhead.language_model import LanguageModel
+from clearhead.runs.checkpoint import Checkpoint, newest_checkpoint, newest_step, save_checkpoint
+from clearhead.runs.plan import Plan
+from clearhead.runs.request import Request
+from clearhead.runs.run import Progress, Run
+from clearhead.text.corpus import Document, measure
+from clearhead.text.tokenizer import Tokenizer
+
+RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "checkpoints", "best", "snapshots"
+FORMAT = 1
+SECONDS_A_CHECKPOINT = 60.0
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+LIBRARIES = ("torch", "numpy", "tokenizers", "safetensors")
+
+
+class RunFolder:
+    """One process at a time holds a run's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.made = [each for each in (path, *path.parents) if not each.exists()]
+        with disk_errors(path, "the run was not begun"):
+            path.mkdir(parents=True, exist_ok=True)
+            self.lock = FileLock(path / ".lock")
+            try:
+                self.lock.acquire(timeout=0)
+            except Timeout:
+                raise UserError(
+                    f"another run is training in {path}; wait for it, or choose another folder with --out"
+                ) from None
+
+    def close(self) -> None:
+        self.lock.release()
+        (self.path / ".lock").unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Leave nothing of a run that took no step."""
+        for name in (RUN, METRICS, *TOKENIZER):
+            (self.path / name).unlink(missing_ok=True)
+        self.close()
+        for folder in self.made:
+            if folder.exists() and not any(folder.iterdir()):
+                folder.rmdir()
+
+    def settings(self) -> dict[str, Any] | None:
+        """What run.json says; none where no run was begun here."""
+        if not (self.path / RUN).exists():
+            return None
+        settings = read_json(self.path / RUN)
+        if settings.get("format") != FORMAT or not {"request", "plan", "text_sha256"} <= settings.keys():
+            raise UserError(f"{self.path / RUN} is of another version, or damaged; choose another folder")
+        return settings
+
+    def begin(self, run: Run, command: Sequence[str]) -> None:
+        """Write down what the run is, before its first step."""
+        with disk_errors(self.path, "the run was not begun"):
+            run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
+            self.describe(run, command, finished=False)
+
+    def describe(self, run: Run, command: Sequence[str], finished: bool) -> None:
+        write_json(
+            self.path / RUN,
+            {
+                "format": FORMAT,
+                "finished": finished,
+                "request": request_to_json(run.request),
+                "plan": run.plan.to_json() | {"config": run.plan.config.to_json()},
+                "text_sha256": run.text_sha256,
+                "tokens": len(run.tokens),
+                "validation_tokens": len(run.validation),
+                "command": list(command),
+                "machine": f"{platform.machine()}, {os.cpu_count()} cores, {run.device}",
+                "versions": {"clearhead": __version__, **{name: version(name) for name in LIBRARIES}},
+            },
+        )
+
+    def restore(self, run: Run) -> bool:
+        """Put the run where its newest whole checkpoint is. False where there is none yet."""
+        checkpoint = newest_checkpoint(self.path / CHECKPOINTS)
+        if checkpoint is not None:
+            run.restore(checkpoint)
+        self._cut_metrics(run.trainer.step)
+        return checkpoint is not None
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        save_checkpoint(self.path / CHECKPOINTS, checkpoint)
+
+    def drop_checkpoints(self) -> None:
+        shutil.rmtree(self.path / CHECKPOINTS, ignore_errors=True)
+
+    def newest_step(self) -> int | None:
+        return newest_step(self.path / CHECKPOINTS)
+
+    def save_best(self, model: LanguageModel) -> None:
+        replace_model(self.path / BEST, model)
+
+    def drop_best(self) -> None:
+        shutil.rmtree(self.path / BEST, ignore_errors=True)
+
+    def save_snapshot(self, model: LanguageModel, step: int) -> None:
+        replace_model(self.path / SNAPSHOTS / f"step-{step:09d}", model)
+
+    def add_metrics(self, progress: Progress) -> None:
+        """One line, flushed; where the disk refuses it, the run goes on."""
+        record = progress.record
+        line = {
+            "step": record.step,
+            "loss": record.loss if math.isfinite(record.loss) else None,
+            "gradient_norm": record.gradient_norm if math.isfinite(record.gradient_norm) else None,
+            "rate": record.rate,
+            "tokens": record.tokens,
+        }
+        if progress.validation is not None:
+            line["validation"] = progress.validation
+        with (self.path / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _cut_metrics(self, step: int) -> None:
+        """Forget the steps after this one, which will be taken again, and a line that was cut off."""
+        path = self.path / METRICS
+        if not path.exists():
+            return
+        kept = [line for line in _whole_lines(path) if line["step"] <= step]
+        text = "".join(json.dumps(line) + "\n" for line in kept)
+        write_whole(path, lambda temporary: _write(temporary, text))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and isinstance(record.get("step"), int):
+            yield record
+
+
+def is_run(path: Path) -> bool:
+    """Whether a run was begun in this folder."""
+    return os.path.exists(path / RUN)  # noqa: PTH110 (Path.exists raises for a name that is too long)
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """A record for every step of a run."""
+    path = folder / METRICS
+    return list(_whole_lines(path)) if path.exists() else []
+
+
+def replace_model(folder: Path, model: LanguageModel) -> None:
+    """Save a model where an older one may be, which stays until the new one is whole."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staged, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
+    for path in (staged, old):
+        shutil.rmtree(path, ignore_errors=True)
+    model.save(staged)
+    if folder.exists():
+        folder.rename(old)
+    staged.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def request_to_json(request: Request) -> dict[str, Any]:
+    settings = {name: value for name, value in asdict(request).items() if name != "device"}
+    validation = settings["validation"]
+    if isinstance(validation, str | Path):
+        settings["validation"] = str(validation)
+    elif validation is not None and not isinstance(validation, float):
+        settings["validation"] = [str(each) for each in validation]
+    return settings
+
+
+def snapshot_steps(count: int, steps: int) -> set[int]:
+    """So many steps from the first to the last, ever further apart."""
+    if count < 1:
+        return set()
+    return {round(step) for step in np.geomspace(1, steps, count)} if count > 1 else {steps}
+
+
+class KeptRun:
+    """A run whose folder is kept up to date as it is iterated over."""
+
+    def __init__(self, folder: RunFolder, run: Run, command: Sequence[str] = (), **keeping: Any) -> None:
+        self.folder, self.run, self.command = folder, run, command
+        self.every: int | None = keeping.get("checkpoint_every")
+        self.snapshots: int = keeping.get("snapshots") or 0
+        self.saved_at = run.seconds
+        self.failing: set[str] = set()  # what the disk refused when it was last tried
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        texts: Sequence[Document],
+        request: Request,
+        resume: bool = False,
+        command: Sequence[str] = (),
+        cache: Path | None = None,
+        **keeping: Any,
+    ) -> KeptRun | None:
+        """Begin a run, or go on with one. None if it is finished already."""
+        folder = RunFolder(path)
+        try:
+            settings = folder.settings()
+            if settings is None:
+                run = Run(texts, request, cache)
+                folder.begin(run, command)
+                return cls(folder, run, command, **keeping)
+            if not resume:
+                raise UserError(_occupied(path, settings, folder.newest_step()))
+            _check_same(path, settings["request"], request_to_json(request))
+            if settings.get("finished"):
+                folder.close()
+                return None
+            if measure(texts)[0] != settings["text_sha256"]:
+                raise UserError(
+                    f"the text is not the one that the run in {path} was begun with: go on with that one, or "
+                    "begin a run in another folder with --out"
+                )
+            plan = Plan.from_json(settings["plan"])
+            run = Run(texts, request, cache, plan=plan, tokenizer=Tokenizer.load(path))
+            folder.restore(run)
+            return cls(folder, run, command, **keeping)
+        except BaseException:
+            folder.close() if (path / RUN).exists() else folder.discard()
+            raise
+
+    def __enter__(self) -> KeptRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.folder.close() if self.run.trainer.step else self.folder.discard()
+
+    def __iter__(self) -> Iterator[Progress]:
+        for progress in self.run:
+            self._try("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
+            step = progress.record.step
+            if progress.validation is not None and self.run.is_best:
+                self._try("the best model so far", lambda: self.folder.save_best(self.run.model))
+            if step in snapshot_steps(self.snapshots, progress.steps):
+                self._try("a snapshot", lambda step=step: self.folder.save_snapshot(self.run.model, step))
+            if self._is_due(step):
+                self.save()
+            yield progress
+
+    def save(self) -> None:
+        """A checkpoint of the run as it stands."""
+        self.saved_at = self.run.seconds
+        self._try("a checkpoint", lambda: self.folder.save_checkpoint(self.run.checkpoint()))
+
+    def finish(self) -> None:
+        """The run has come to its end and its model is saved: what was for going on is no longer needed."""
+        if self.run.is_best:
+            self.folder.drop_best()
+        self.folder.describe(self.run, self.command, finished=True)
+        self.folder.drop_checkpoints()
+
+    def _is_due(self, step: int) -> bool:
+        if self.every is not None:
+            return step % self.every == 0
+        return self.run.seconds - self.saved_at >= SECONDS_A_CHECKPOINT
+
+    def _try(self, what: str, work: Any) -> None:
+        """Do it; what the disk refuses is told, and training goes on."""
+        try:
+            work()
+            self.failing.discard(what)
+        except (OSError, UserError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            if what not in self.failing:
+                self.run.notes.append(f"{what} could not be saved ({reason}); training goes on")
+            self.failing.add(what)
+
+
+def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
+    if settings.get("finished"):
+        return f"{path} already holds a finished run; choose another folder with --out"
+    where = f" (at step {step})" if step is not None else ""
+    return (
+        f"{path} holds an unfinished run{where}: add --resume to go on with it, or choose another with --out"
+    )
+
+
+def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    changed = [name for name in now if before.get(name) != now[name]]
+    if changed:
+        shown = ", ".join(f"{name} was {before.get(name)!r} and is {now[name]!r}" for name in changed)
+        raise UserError(f"the run in {path} was begun with other settings ({shown}): resume with the same")

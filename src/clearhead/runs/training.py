@@ -1,0 +1,60 @@
+"""Training as one call: text in, model out, kept in a folder if one is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from clearhead.errors import UserError
+from clearhead.formats.folder import check_free, check_room
+from clearhead.language_model import LanguageModel, load
+from clearhead.runs.request import Request
+from clearhead.runs.run import Run, save_somewhere, with_time
+from clearhead.runs.run_folder import KeptRun, is_run
+from clearhead.text.corpus import documents
+
+
+def train(
+    sources: str | Path | Sequence[str | Path],
+    out: str | Path | None = None,
+    *,
+    resume: bool = False,
+    checkpoint_every: int | None = None,
+    snapshots: int = 0,
+    **settings: Any,
+) -> LanguageModel:
+    """Train a model on your text: a file, a folder, a pattern, or several. With `out`, keep the run there.
+
+    `resume` goes on with the run that is there. Other settings are those of `Request`: minutes or steps,
+    preset, blocks, heads, width, context, tokenizer, …
+    """
+    request = with_time(Request(**settings))
+    given = [sources] if isinstance(sources, str | Path) else sources
+    if out is None:
+        run = Run(list(documents(given)), request)
+        for _ in run:
+            pass
+        return run.model
+    folder = Path(out)
+    if not is_run(folder):
+        check_free(folder)
+    kept = KeptRun.open(
+        folder,
+        list(documents(given)),
+        request,
+        resume,
+        checkpoint_every=checkpoint_every,
+        snapshots=snapshots,
+    )
+    if kept is None:
+        return load(folder, request.device)
+    with kept:
+        check_room(folder, kept.run.plan.config)
+        for _ in kept:
+            pass
+        saved, refused = save_somewhere(kept.run.model, folder)
+        if refused is not None:
+            raise UserError(f"{refused}; the model was saved to {saved}")
+        kept.finish()
+    return kept.run.model

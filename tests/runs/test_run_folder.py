@@ -1,0 +1,190 @@
+"""Runs in their folders: broken off and resumed they are, to the last bit, what they would have been."""
+
+import json
+import math
+
+import pytest
+import torch
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.runs.request import Request
+from clearhead.runs.run_folder import KeptRun, RunFolder, read_metrics, snapshot_steps
+from clearhead.text.corpus import documents
+
+SMALL = {
+    "steps": 24,
+    "blocks": 1,
+    "width": 32,
+    "heads": 1,
+    "context": 32,
+    "batch": 4,
+    "tokenizer": "char",
+    "dropout": 0.2,
+    "device": "cpu",
+}
+
+
+@pytest.fixture(scope="module")
+def short_text(tmp_path_factory):
+    """So short that an epoch is a few steps."""
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("The chicken didn't cross the road because it was too tired.\n" * 20)
+    return path
+
+
+def open_run(folder, text, cache, resume=False, **more):
+    keeping = {name: more.pop(name) for name in ("checkpoint_every", "snapshots") if name in more}
+    request = Request(**{**SMALL, **more})
+    return KeptRun.open(folder, list(documents([text])), request, resume, cache=cache, **keeping)
+
+
+def train_until(kept, step):
+    with kept:
+        for progress in kept:
+            if progress.record.step == step:
+                kept.save()
+                return
+        kept.run.model.save(kept.folder.path, overwrite=True)
+        kept.finish()
+
+
+@pytest.mark.parametrize("optimiser", ["muon", "adamw"])
+@pytest.mark.parametrize("stops", [(1,), (7,), (8, 9), (3, 4, 23)])
+def test_resumed_is_as_if_never_stopped(optimiser, stops, short_text, tmp_path):
+    train_until(open_run(tmp_path / "whole", short_text, tmp_path, optimiser=optimiser), None)
+    for stop in (*stops, None):
+        train_until(
+            open_run(tmp_path / "broken", short_text, tmp_path, resume=True, optimiser=optimiser), stop
+        )
+    for name in ("metrics.jsonl", "model.safetensors", "clearhead.json", "config.json", "tokenizer.json"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
+    assert len(read_metrics(tmp_path / "broken")) == 24
+    assert not (tmp_path / "broken" / "checkpoints").exists()
+    assert not (tmp_path / "broken" / ".lock").exists()
+
+
+def test_a_finished_run_is_finished(short_text, tmp_path):
+    train_until(open_run(tmp_path / "run", short_text, tmp_path), None)
+    before = (tmp_path / "run" / "model.safetensors").read_bytes()
+    assert open_run(tmp_path / "run", short_text, tmp_path, resume=True) is None
+    with pytest.raises(UserError, match="already holds a finished run"):
+        open_run(tmp_path / "run", short_text, tmp_path)
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
+
+
+def test_two_runs_in_one_folder(short_text, tmp_path):
+    with open_run(tmp_path / "run", short_text, tmp_path) as kept:
+        next(iter(kept))
+        with pytest.raises(UserError, match="another run is training in"):
+            open_run(tmp_path / "run", short_text, tmp_path, resume=True)
+    with pytest.raises(UserError, match="holds an unfinished run"):
+        open_run(tmp_path / "run", short_text, tmp_path)
+
+
+def test_another_text_or_other_settings_are_refused(short_text, tmp_path):
+    train_until(open_run(tmp_path / "run", short_text, tmp_path), 3)
+    other = tmp_path / "other.txt"
+    other.write_text(short_text.read_text() + "!")
+    with pytest.raises(UserError, match="the text is not the one"):
+        open_run(tmp_path / "run", other, tmp_path, resume=True)
+    with pytest.raises(UserError, match="width was 32 and is 64"):
+        open_run(tmp_path / "run", short_text, tmp_path, resume=True, width=64)
+    assert open_run(tmp_path / "run", short_text, tmp_path, resume=True).run.trainer.step == 3
+
+
+def test_a_run_that_took_no_step_leaves_nothing(short_text, tmp_path):
+    with open_run(tmp_path / "new" / "run", short_text, tmp_path / "cache"):
+        assert (tmp_path / "new" / "run" / "run.json").exists()
+    assert not (tmp_path / "new").exists()
+
+
+def test_checkpoints_as_often_as_asked(short_text, tmp_path):
+    with open_run(tmp_path / "run", short_text, tmp_path, checkpoint_every=5) as kept:
+        for progress in kept:
+            if progress.record.step == 18:
+                break
+    names = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    assert names == ["step-000000010", "step-000000015"]
+
+
+def test_a_disk_that_refuses_checkpoints_does_not_stop_training(short_text, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("clearhead.runs.run_folder.save_checkpoint", refuse)
+    with open_run(tmp_path / "run", short_text, tmp_path, checkpoint_every=5) as kept:
+        assert len(list(kept)) == 24
+        assert kept.run.notes == [
+            "a checkpoint could not be saved (No space left on device); training goes on"
+        ]
+
+
+def test_snapshots_are_models_as_they_were(short_text, tmp_path):
+    seen = {}
+    with open_run(tmp_path / "run", short_text, tmp_path, snapshots=4) as kept:
+        for progress in kept:
+            seen[progress.record.step] = kept.run.model.logits("The")
+    assert snapshot_steps(4, 24) == {1, 3, 8, 24}
+    for step in (1, 3, 8, 24):
+        assert torch.equal(clearhead.load(tmp_path / "run", "cpu", step=step).logits("The"), seen[step])
+    with pytest.raises(UserError, match="there are 1, 3, 8, 24"):
+        clearhead.load(tmp_path / "run", step=5)
+
+
+def test_the_best_is_kept_where_it_is_not_the_last(short_text, tmp_path, monkeypatch):
+    losses = iter([3.0, 2.0, 2.5, 2.6, 2.7])
+    monkeypatch.setattr("clearhead.runs.run.evaluate", lambda *_: next(losses))
+    with open_run(tmp_path / "run", short_text, tmp_path) as kept:
+        best = None
+        for progress in kept:
+            if progress.validation == 2.0:
+                best = kept.run.model.logits("The")
+        kept.run.model.save(tmp_path / "run", overwrite=True)
+        kept.finish()
+    assert torch.equal(clearhead.load(tmp_path / "run" / "best", "cpu").logits("The"), best)
+    assert not torch.equal(clearhead.load(tmp_path / "run", "cpu").logits("The"), best)
+
+
+def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp_path, monkeypatch):
+    kept = open_run(tmp_path / "run", short_text, tmp_path)
+    trainer = kept.run.trainer
+    gather, calls = trainer._gather_gradients, []
+
+    def break_some(inputs, targets):
+        loss = gather(inputs, targets)
+        calls.append(trainer.step)
+        return math.nan if len(calls) in (6, 13, 14, 15) else loss
+
+    monkeypatch.setattr(trainer, "_gather_gradients", break_some)
+    with kept:
+        records = [progress.record for progress in kept]
+    assert [record.step for record in records if record.skipped] == [6, 13, 14, 15]
+    assert [record.step for record in records[14:17]] == [15, 11, 12]  # the last validation was after step 10
+    assert len(kept.run.notes) == 1
+    assert "back to step 10, with 0.5 of the learning rate" in kept.run.notes[0]
+    assert records[-1].step == 24
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[5]["loss"] is None
+
+
+def test_a_run_that_keeps_breaking_stops_with_a_clear_word(short_text, tmp_path, monkeypatch):
+    kept = open_run(tmp_path / "run", short_text, tmp_path)
+    monkeypatch.setattr(kept.run.trainer, "_gather_gradients", lambda *_: math.inf)
+    with kept, pytest.raises(UserError, match="training broke at step"):
+        list(kept)
+
+
+def test_a_folder_holds_no_times_of_day(short_text, tmp_path):
+    for name in ("one", "two"):
+        train_until(open_run(tmp_path / name, short_text, tmp_path), None)
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
+def test_a_folder_that_is_held(tmp_path):
+    held = RunFolder(tmp_path / "run")
+    with pytest.raises(UserError, match="another run"):
+        RunFolder(tmp_path / "run")
+    held.close()
+    RunFolder(tmp_path / "run").close()
