@@ -102,6 +102,8 @@ def train(
     with kept:
         check_room(folder, kept.run.plan.config)
         show_plan(kept.run)
+        if kept.run.trainer.step:
+            err.print(f"going on after step {kept.run.trainer.step:,}")
         finish(kept, folder, json)
 
 
