@@ -7,6 +7,7 @@ a hundred of them cost no hundred starts. `Commands` is the way to it. On Linux 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
 import json
 import os
@@ -83,7 +84,8 @@ class Commands:
         return self.start(*arguments, fault=fault).wait()
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        assert self.server.stdin is not None and self.server.stdout is not None
+        assert self.server.stdin is not None
+        assert self.server.stdout is not None
         print(json.dumps(request), file=self.server.stdin, flush=True)
         answer: dict[str, Any] = json.loads(self.server.stdout.readline())
         return answer
@@ -136,9 +138,15 @@ _STREAMS = ("out", "err", "operations")
 
 def _import_everything() -> None:
     """What a run imports on the way. No tensor is touched: threads would not outlive the fork."""
-    import clearhead.cli.app
+    import matplotlib.backends.backend_svg  # noqa: F401
+    import torch._dynamo  # noqa: F401 (optimisers import it at their first step)
+
     import clearhead.runs.run_folder
     import clearhead.views.curves  # noqa: F401
+    from clearhead.cli import run
+
+    with contextlib.redirect_stderr(io.StringIO()):
+        run(["models", "nowhere"])  # typer imports what reads options when it reads the first
 
 
 def _be_the_command(request: dict[str, Any], out: int, err: int, operations: int) -> None:
@@ -172,10 +180,13 @@ class _Watch:
     def install(self) -> None:
         import safetensors.torch
 
+        # The kernel keeps what a killed process wrote, flushed or not: the flush itself is left out, for speed.
+        os.fsync = lambda _: None
         for name in FILE_OPERATIONS:
             setattr(os, name, self._watched(name, getattr(os, name)))
-        safetensors.torch.serialize_file = self._watched_tensors(safetensors.torch.serialize_file)
-        io.open = builtins.open = self._watched_open(builtins.open)  # type: ignore[assignment]
+        tensors: Any = safetensors.torch
+        tensors.serialize_file = self._watched_tensors(tensors.serialize_file)
+        io.open = builtins.open = self._watched_open(builtins.open)
 
     def _step(self, what: str, path: object, work: Callable[[], Any], half: Callable[[], Any]) -> Any:
         os.write(self.notes, f"{what} {_shown(path)}\n".encode())

@@ -32,8 +32,7 @@ def loss_curve(metrics: Sequence[dict[str, Any]], title: str = "loss") -> Figure
         axes.plot(*zip(*shown, strict=True), color=TRAINING, linewidth=1.2, label="training, smoothed")
         notes.append(f"{training[-1][0]:,} steps")
     if validation:
-        dots = {"marker": "o", "markersize": 3.5, "linewidth": 1.2}
-        axes.plot(*zip(*validation, strict=True), color=VALIDATION, label="validation", **dots)
+        axes.plot(*zip(*validation, strict=True), "o-", color=VALIDATION, markersize=3.5, label="validation")
         step, best = min(validation, key=lambda each: each[1])
         notes.append(f"lowest validation loss {best:.4f}, after step {step:,}")
     if shown or validation:
