@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -28,11 +28,12 @@ REPOSITORY = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at a file operation, counted from 0."""
+    """What happens at a file operation, counted from 0, or from the first one that speaks of `since`."""
 
     at: int
     when: str = "before"  # or after; or torn, once half is written
     number: int = signal.SIGKILL
+    since: str = ""
     fill: str | None = None  # instead of a signal, a file here that takes all the room the disk has left
 
 
@@ -180,8 +181,8 @@ class _Watch:
     def install(self) -> None:
         import safetensors.torch
 
-        # The kernel keeps what a killed process wrote, flushed or not: the flush itself is left out, for speed.
-        os.fsync = lambda _: None
+        # The kernel keeps what a killed process wrote, flushed or not: the flush itself is left out.
+        setattr(os, "fsync", lambda _: None)  # noqa: B010 (mypy would want the name of the argument)
         for name in FILE_OPERATIONS:
             setattr(os, name, self._watched(name, getattr(os, name)))
         tensors: Any = safetensors.torch
@@ -189,9 +190,12 @@ class _Watch:
         io.open = builtins.open = self._watched_open(builtins.open)
 
     def _step(self, what: str, path: object, work: Callable[[], Any], half: Callable[[], Any]) -> Any:
-        os.write(self.notes, f"{what} {_shown(path)}\n".encode())
-        fault = self.fault if self.fault is not None and self.fault.at == self.count else None
-        self.count += 1
+        said = f"{what} {_shown(path)}"
+        os.write(self.notes, f"{said}\n".encode())
+        fault = None
+        if self.fault is not None and (self.count or self.fault.since in said):
+            fault = self.fault if self.fault.at == self.count else None
+            self.count += 1
         if fault is None:
             return work()
         if fault.when == "before":
@@ -199,10 +203,11 @@ class _Watch:
         if fault.when == "torn":
             half()
             _strike(fault)
-        done = work()
-        if fault.when == "after":
-            _strike(fault)
-        return done
+        try:
+            return work()
+        finally:
+            if fault.when == "after":
+                _strike(fault)
 
     def _watched(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def operation(target: Any, *rest: Any, **named: Any) -> Any:
@@ -280,15 +285,10 @@ def _strike(fault: Fault) -> None:
 
 
 def _shown(path: object) -> str:
-    """A path as it is the same in every run: the last two names, without what is random in them."""
+    """A path by its last two names."""
     if isinstance(path, int):
         return "-"
     return "/".join(Path(str(path)).parts[-2:])
-
-
-def operations_of(ended: Ended, what: Sequence[str]) -> list[int]:
-    """Where, among what a process did, are operations that have one of these words in them."""
-    return [i for i, line in enumerate(ended.operations) if any(word in line for word in what)]
 
 
 if __name__ == "__main__":

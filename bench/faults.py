@@ -30,7 +30,7 @@ SIZES = "--blocks 1 --width 32 --heads 1 --context 32 --batch 4 --tokenizer char
 MOST_KILLS_A_RUN = 3
 
 
-def command(folder: str, steps: int = 30, every: int = EVERY, snapshots: int = 3) -> list[str]:
+def make_command(folder: str, steps: int = 30, every: int = EVERY, snapshots: int = 3) -> list[str]:
     """The same run always; an epoch of its text is a few steps."""
     keeping = f"--steps {steps} --checkpoint-every {every} --snapshots {snapshots}"
     return ["train", "text.txt", "--out", folder, "--resume", *SIZES.split(), *keeping.split()]
@@ -49,13 +49,14 @@ def steps_done(folder: Path) -> int:
 class Broken:
     """A run that is broken off, and how many steps that costs it."""
 
-    def __init__(self, commands: Commands, folder: Path) -> None:
+    def __init__(self, commands: Commands, folder: Path, command: Sequence[object] | None = None) -> None:
         self.commands, self.folder = commands, folder
+        self.command = command or make_command(folder.name)
         self.reached = self.lost = 0
 
     def go_on(self, fault: Fault | None = None, seconds: float | None = None) -> Ended:
         """To the end, to the fault, or for so long."""
-        process = self.commands.start(*command(self.folder.name), fault=fault)
+        process = self.commands.start(*self.command, fault=fault)
         if seconds is not None:
             time.sleep(seconds)
             process.signal(signal.SIGKILL)
@@ -79,7 +80,7 @@ def main(kills: int, seed: int) -> dict[str, Any]:
         (root / "text.txt").write_text(TEXT)
         with Commands(root, CLEARHEAD_HOME=str(root / "home")) as commands:
             start = time.perf_counter()
-            whole = commands.run(*command("whole"))
+            whole = commands.run(*make_command("whole"))
             assert whole.code == 0, whole.err
             seconds, count = time.perf_counter() - start, len(whole.operations)
             expected = files(root / "whole")

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from clearhead import __version__
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, read_json, write_json
 from clearhead.language_model import LanguageModel
@@ -43,7 +42,7 @@ RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "check
 FORMAT = 1
 SECONDS_A_CHECKPOINT = 60.0
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
-LIBRARIES = ("torch", "numpy", "tokenizers", "safetensors")
+PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
 
 class RunFolder:
@@ -117,7 +116,7 @@ class RunFolder:
                 "validation_tokens": len(run.validation),
                 "command": list(command),
                 "machine": f"{platform.machine()}, {os.cpu_count()} cores, {run.device}",
-                "versions": {"clearhead": __version__, **{name: version(name) for name in LIBRARIES}},
+                "versions": {name: version(name) for name in PACKAGES},
             },
         )
 
