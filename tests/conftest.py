@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from itertools import islice
 
 import pytest
@@ -69,3 +70,24 @@ def copied_model(model_folder, tmp_path):
 @pytest.fixture
 def model(model_folder):
     return load(model_folder, "cpu")
+
+
+@pytest.fixture
+def disk(tmp_path_factory):
+    """Mount a real small disk, where that is allowed."""
+    mounted = []
+
+    def mount(size, *, read_only=False):
+        folder = tmp_path_factory.mktemp("disk")
+        options = f"size={size}" + (",ro" if read_only else "")
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=10)
+        except (OSError, subprocess.SubprocessError) as error:
+            pytest.skip(f"no small disk can be mounted here: {error}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=True, timeout=10)

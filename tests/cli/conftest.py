@@ -123,24 +123,3 @@ def change_json():
         path.write_text(json.dumps(document), encoding="utf-8")
 
     return change
-
-
-@pytest.fixture
-def disk(tmp_path_factory):
-    """Mount a real small disk, where that is allowed."""
-    mounted = []
-
-    def mount(size, *, read_only=False):
-        folder = tmp_path_factory.mktemp("disk")
-        options = f"size={size}" + (",ro" if read_only else "")
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-        try:
-            subprocess.run(command, check=True, capture_output=True, timeout=10)
-        except (OSError, subprocess.SubprocessError) as error:
-            pytest.skip(f"no small disk can be mounted here: {error}")
-        mounted.append(folder)
-        return folder
-
-    yield mount
-    for folder in mounted:
-        subprocess.run(["umount", str(folder)], check=True, timeout=10)

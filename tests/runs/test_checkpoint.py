@@ -13,6 +13,7 @@ from clearhead.runs.checkpoint import (
     newest_checkpoint,
     save_checkpoint,
 )
+from clearhead.runs.staging import recover
 
 
 def make(step: int) -> Checkpoint:
@@ -66,10 +67,32 @@ def test_none_that_is_whole_is_said(folder):
 
 
 def test_what_was_left_half_made_is_passed_over_and_swept(folder):
-    shutil.copytree(folder / "step-000000030", folder / ".step-000000040.abcd")
+    shutil.copytree(folder / "step-000000030", folder / ".step-000000040.new")
+    (folder / ".manifest.json.0123abcd").touch()
     assert newest_checkpoint(folder).step == 30
-    save_checkpoint(folder, make(50))
-    assert sorted(path.name for path in folder.iterdir()) == ["step-000000030", "step-000000050"]
+    recover(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
+
+
+def test_one_that_was_moved_aside_and_not_replaced_comes_back(folder):
+    (folder / "step-000000030").rename(folder / ".step-000000030.old")
+    shutil.copytree(folder / "step-000000020", folder / ".step-000000020.old")
+    recover(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
+    assert newest_checkpoint(folder).step == 30
+
+
+def test_a_run_that_went_back_leaves_none_of_the_course_it_left(folder):
+    save_checkpoint(folder, make(25))
+    assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000025"]
+
+
+def test_a_step_saved_again_takes_the_place_of_the_first(folder):
+    again = Checkpoint(30, make(7).tensors, {"losses": []})
+    save_checkpoint(folder, again)
+    found = newest_checkpoint(folder)
+    assert (found.step, found.state) == (30, {"losses": []})
+    assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
 
 
 def test_no_checkpoint_yet(tmp_path):

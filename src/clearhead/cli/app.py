@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from clearhead import __version__
-from clearhead.cli import demo, evaluate, export, generate, inspect, models, pull, train
+from clearhead.cli import demo, evaluate, export, generate, inspect, models, pull, runs, train
 
 app = typer.Typer(
     name="clearhead",
@@ -23,6 +23,7 @@ app.command("eval")(evaluate.evaluate)
 app.command("pull")(pull.pull)
 app.command("export")(export.export)
 app.command("models")(models.models)
+app.command("runs")(runs.runs)
 
 
 def _show_version(asked: bool) -> None:

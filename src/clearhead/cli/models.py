@@ -26,7 +26,7 @@ HEADINGS = {
     "licence": "licence",
 }
 CAN_BE_PULLED = {"name": "can be pulled", "title": "title", "bytes": "MB", "licence": "licence"}
-TO_THE_LEFT = ("model", "family", "licence", "name", "title")
+TO_THE_LEFT = ("model", "family", "licence", "name", "title", "run", "state")
 
 
 def models(
@@ -53,16 +53,16 @@ def models(
         print_json({"models": rows, "can_be_pulled": others})
         return
     if rows:
-        _print_table(HEADINGS, rows)
+        print_table(HEADINGS, rows)
     else:
         out.print(f"no models in {' or '.join(map(str, places))}; make one: clearhead train my.txt")
     if others:
         out.print()
-        _print_table(CAN_BE_PULLED, others)
+        print_table(CAN_BE_PULLED, others)
         out.print(f"\nto pull one: clearhead pull {others[0]['name']}")
 
 
-def _print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
+def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
     lines = [list(headings.values()), *([_cell(name, row[name]) for name in headings] for row in rows)]
     sides = ["<" if name in TO_THE_LEFT else ">" for name in headings]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

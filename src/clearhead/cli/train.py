@@ -102,6 +102,8 @@ def train(
     with kept:
         check_room(folder, kept.run.plan.config)
         show_plan(kept.run)
+        if kept.run.trainer.step:
+            err.print(f"going on after step {kept.run.trainer.step:,}")
         finish(kept, folder, json)
 
 
@@ -116,6 +118,8 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
         if not done:
             kept.save()
         folder, refused = save_somewhere(run.model, folder)
+        if refused is None:
+            _draw_losses(folder)
         if done and refused is None:
             kept.finish()
     for note in run.notes:
@@ -130,12 +134,25 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
         err.print(
             f"the validation loss was lower before ({min(run.losses):.4f}) and rose to {run.losses[-1]:.4f}: "
             "the model began to learn the text by heart; train it for less time, or on more text; "
-            f"the best one is kept in {folder / 'best'}"
+            f"the best one is kept in {kept.folder.path / 'best'}"
         )
     err.print(f"saved to {folder}; try: clearhead generate {folder}")
     if json:
         print_json({"out": str(folder), "seconds": run.seconds, **_summary(run, training)})
     return folder
+
+
+def _draw_losses(folder: Path) -> None:
+    """The losses as a curve beside the model. Whatever goes wrong with it, the run is none the worse."""
+    from clearhead.files import write_text
+
+    try:
+        from clearhead.runs.run_folder import read_metrics
+        from clearhead.views.curves import loss_curve
+
+        write_text(folder / "loss.svg", loss_curve(read_metrics(folder))._repr_svg_())
+    except Exception as error:
+        err.print(f"clearhead: loss.svg was not drawn ({' '.join(str(error).split())})")
 
 
 def _folder(name: str, resume: bool) -> Path:

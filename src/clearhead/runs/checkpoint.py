@@ -1,6 +1,6 @@
 """Checkpoints: a run's whole state in a folder that is either complete, and known to be, or passed over.
 
-The order in which a checkpoint is written: tensors and state into a staging folder, each flushed; a manifest
+The order in which a checkpoint is written: tensors and state into a folder beside, each flushed; a manifest
 of their sizes and hashes last; the folder renamed; its parent flushed. An older one is deleted only after the
 new one has been read back. Nothing is pickled.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.files import read_json, settle_folder, write_json, write_whole
+from clearhead.files import read_json, write_json, write_whole
+from clearhead.runs.staging import begin, drop, put_in_place
 
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 KEPT = 2  # the newest, and one to go back to
@@ -38,26 +38,23 @@ class Checkpoint:
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Add a checkpoint to those in the folder, then forget the oldest. Where it fails, the old ones stay."""
-    folder.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
     final = folder / _name(checkpoint.step)
-    staged = folder / f".{final.name}.{secrets.token_hex(4)}"
+    staged = begin(final)
     try:
         staged.mkdir()
         _write_tensors(staged / TENSORS, checkpoint.tensors)
         write_json(staged / STATE, {"step": checkpoint.step, **checkpoint.state})
         write_json(staged / MANIFEST, {name: _describe(staged / name) for name in (TENSORS, STATE)})
-        settle_folder(staged)
-        if final.exists():
-            shutil.rmtree(final)
-        staged.rename(final)
-        settle_folder(folder)
+        put_in_place(final)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
     if is_whole(final):
-        for path in _listed(folder)[KEPT:]:
-            shutil.rmtree(path, ignore_errors=True)
+        listed = _listed(folder)
+        at = listed.index(final)
+        # Later steps than this one are of a course that the run has gone back from.
+        for path in listed[:at] + listed[at + KEPT :]:
+            drop(path)
 
 
 def newest_checkpoint(folder: Path) -> Checkpoint | None:
@@ -128,9 +125,3 @@ def _listed(folder: Path) -> list[Path]:
     """The newest first."""
     names = (path for path in folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name))
     return sorted(names, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
-
-
-def _sweep(folder: Path) -> None:
-    """What a process that was killed left half-made. No other writes here: the run holds its folder."""
-    for path in folder.glob(".step-*"):
-        shutil.rmtree(path, ignore_errors=True)

@@ -3,6 +3,7 @@
 run.json           the request, the plan made of it, the text's hash, versions; without times of day
 tokenizer.json …   the tokenizer, kept from the start
 metrics.jsonl      a line a step
+loss.svg           the losses as a curve, where the command line trained it
 checkpoints/       to go on from; gone when the run is finished
 best/              the model with the lowest validation loss, where that is not the last
 snapshots/step-…/  the model as it was, at a few steps ever further apart
@@ -10,13 +11,15 @@ snapshots/step-…/  the model as it was, at a few steps ever further apart
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import platform
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,14 +27,14 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from clearhead import __version__
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, read_json, write_json, write_whole
+from clearhead.files import disk_errors, read_json, write_json
 from clearhead.language_model import LanguageModel
 from clearhead.runs.checkpoint import Checkpoint, newest_checkpoint, newest_step, save_checkpoint
 from clearhead.runs.plan import Plan
 from clearhead.runs.request import Request
 from clearhead.runs.run import Progress, Run
+from clearhead.runs.staging import begin, drop, put_in_place, recover
 from clearhead.text.corpus import Document, measure
 from clearhead.text.tokenizer import Tokenizer
 
@@ -39,7 +42,7 @@ RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "check
 FORMAT = 1
 SECONDS_A_CHECKPOINT = 60.0
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
-LIBRARIES = ("torch", "numpy", "tokenizers", "safetensors")
+PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
 
 class RunFolder:
@@ -58,9 +61,15 @@ class RunFolder:
                     f"another run is training in {path}; wait for it, or choose another folder with --out"
                 ) from None
 
+            for each in (path, path / CHECKPOINTS, path / SNAPSHOTS):
+                recover(each)
+        self.unwritten: list[str] = []  # lines of metrics that the disk refused
+
     def close(self) -> None:
+        # Before it is released: whoever locks it in between would otherwise lose the file of a lock he holds.
+        with suppress(PermissionError):  # Windows deletes no file that is open
+            (self.path / ".lock").unlink(missing_ok=True)
         self.lock.release()
-        (self.path / ".lock").unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Leave nothing of a run that took no step."""
@@ -81,10 +90,18 @@ class RunFolder:
         return settings
 
     def begin(self, run: Run, command: Sequence[str]) -> None:
-        """Write down what the run is, before its first step."""
+        """Write down what the run is, before its first step; run.json first, by which it is known as one."""
         with disk_errors(self.path, "the run was not begun"):
-            run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
             self.describe(run, command, finished=False)
+            self.save_tokenizer(run)
+
+    def save_tokenizer(self, run: Run) -> None:
+        run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
+
+    def tokenizer(self) -> Tokenizer | None:
+        """None where the run was broken off before it was kept: from the same text comes the same one."""
+        whole = all((self.path / name).exists() for name in TOKENIZER)
+        return Tokenizer.load(self.path) if whole else None
 
     def describe(self, run: Run, command: Sequence[str], finished: bool) -> None:
         write_json(
@@ -99,7 +116,7 @@ class RunFolder:
                 "validation_tokens": len(run.validation),
                 "command": list(command),
                 "machine": f"{platform.machine()}, {os.cpu_count()} cores, {run.device}",
-                "versions": {"clearhead": __version__, **{name: version(name) for name in LIBRARIES}},
+                "versions": {name: version(name) for name in PACKAGES},
             },
         )
 
@@ -108,14 +125,21 @@ class RunFolder:
         checkpoint = newest_checkpoint(self.path / CHECKPOINTS)
         if checkpoint is not None:
             run.restore(checkpoint)
-        self._cut_metrics(run.trainer.step)
+        self._cut_metrics(checkpoint.state.get("metrics_bytes", 0) if checkpoint else 0)
         return checkpoint is not None
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
-        save_checkpoint(self.path / CHECKPOINTS, checkpoint)
+        """With how long the metrics are now: what is added later is of steps that will be taken again."""
+        path, size = self.path / METRICS, 0
+        if path.exists():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                size = os.fstat(file.fileno()).st_size
+        state = {**checkpoint.state, "metrics_bytes": size}
+        save_checkpoint(self.path / CHECKPOINTS, replace(checkpoint, state=state))
 
     def drop_checkpoints(self) -> None:
-        shutil.rmtree(self.path / CHECKPOINTS, ignore_errors=True)
+        drop(self.path / CHECKPOINTS)
 
     def newest_step(self) -> int | None:
         return newest_step(self.path / CHECKPOINTS)
@@ -124,13 +148,13 @@ class RunFolder:
         replace_model(self.path / BEST, model)
 
     def drop_best(self) -> None:
-        shutil.rmtree(self.path / BEST, ignore_errors=True)
+        drop(self.path / BEST)
 
     def save_snapshot(self, model: LanguageModel, step: int) -> None:
         replace_model(self.path / SNAPSHOTS / f"step-{step:09d}", model)
 
     def add_metrics(self, progress: Progress) -> None:
-        """One line, flushed; where the disk refuses it, the run goes on."""
+        """One line; where the disk refuses it, it is kept for the next time."""
         record = progress.record
         line = {
             "step": record.step,
@@ -141,21 +165,23 @@ class RunFolder:
         }
         if progress.validation is not None:
             line["validation"] = progress.validation
-        with (self.path / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        self.unwritten.append(json.dumps(line) + "\n")
+        lines = "".join(self.unwritten).encode()
+        with (self.path / METRICS).open("ab", buffering=0) as file:
+            before = file.tell()
+            # A disk that fills takes a part of it, and says so only by the number.
+            if file.write(lines) != len(lines):
+                file.truncate(before)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.unwritten.clear()
 
-    def _cut_metrics(self, step: int) -> None:
-        """Forget the steps after this one, which will be taken again, and a line that was cut off."""
+    def _cut_metrics(self, size: int) -> None:
+        """Forget the steps that will be taken again, and a line that was cut off."""
         path = self.path / METRICS
         if not path.exists():
             return
-        kept = [line for line in _whole_lines(path) if line["step"] <= step]
-        text = "".join(json.dumps(line) + "\n" for line in kept)
-        write_whole(path, lambda temporary: _write(temporary, text))
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
+        with disk_errors(self.path, "the run was not resumed"), path.open("r+b") as file:
+            file.truncate(file.read(size).rfind(b"\n") + 1)
 
 
 def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -181,15 +207,13 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
 
 def replace_model(folder: Path, model: LanguageModel) -> None:
     """Save a model where an older one may be, which stays until the new one is whole."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    staged, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
-    for path in (staged, old):
-        shutil.rmtree(path, ignore_errors=True)
-    model.save(staged)
-    if folder.exists():
-        folder.rename(old)
-    staged.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    staged = begin(folder)
+    try:
+        model.save(staged)
+        put_in_place(folder)
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
 
 
 def request_to_json(request: Request) -> dict[str, Any]:
@@ -232,6 +256,7 @@ class KeptRun:
     ) -> KeptRun | None:
         """Begin a run, or go on with one. None if it is finished already."""
         folder = RunFolder(path)
+        begun = is_run(path)
         try:
             settings = folder.settings()
             if settings is None:
@@ -242,6 +267,7 @@ class KeptRun:
                 raise UserError(_occupied(path, settings, folder.newest_step()))
             _check_same(path, settings["request"], request_to_json(request))
             if settings.get("finished"):
+                folder.drop_checkpoints()  # where it was broken off while it did so
                 folder.close()
                 return None
             if measure(texts)[0] != settings["text_sha256"]:
@@ -250,11 +276,14 @@ class KeptRun:
                     "begin a run in another folder with --out"
                 )
             plan = Plan.from_json(settings["plan"])
-            run = Run(texts, request, cache, plan=plan, tokenizer=Tokenizer.load(path))
+            tokenizer = folder.tokenizer()
+            run = Run(texts, request, cache, plan=plan, tokenizer=tokenizer)
+            if tokenizer is None:
+                folder.save_tokenizer(run)
             folder.restore(run)
-            return cls(folder, run, command, **keeping)
+            return cls(folder, run, settings.get("command", command), **keeping)
         except BaseException:
-            folder.close() if (path / RUN).exists() else folder.discard()
+            folder.close() if begun else folder.discard()
             raise
 
     def __enter__(self) -> KeptRun:
@@ -271,7 +300,8 @@ class KeptRun:
                 self._try("the best model so far", lambda: self.folder.save_best(self.run.model))
             if step in snapshot_steps(self.snapshots, progress.steps):
                 self._try("a snapshot", lambda step=step: self.folder.save_snapshot(self.run.model, step))
-            if self._is_due(step):
+            # Where the run went back, the checkpoints of the course it left must not be gone on from.
+            if self._is_due(step) or self.run.trainer.step < step:
                 self.save()
             yield progress
 

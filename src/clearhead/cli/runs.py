@@ -1,0 +1,97 @@
+"""`clearhead runs`: the runs on this disk, how far each came, and how to go on with it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from clearhead.cli.console import err, out, print_json
+from clearhead.cli.models import print_table
+from clearhead.errors import UserError
+
+HEADINGS = {
+    "run": "run",
+    "steps": "steps",
+    "parameters": "parameters",
+    "tokens": "tokens read",
+    "validation_loss": "validation loss",
+    "best_validation_loss": "lowest",
+    "state": "state",
+}
+
+
+def runs(
+    folders: list[Path] = typer.Argument(
+        None, metavar="FOLDER", help="Runs, or folders that hold some. [default: runs/]"
+    ),
+    json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
+) -> None:
+    """List the runs in runs/: how far each came, its loss, and how to go on with unfinished ones."""
+    for place in folders or []:
+        if not place.is_dir():
+            raise UserError(f"no such folder: {place}; name a run's folder, or one that holds runs")
+    places = folders or [Path("runs")]
+    rows = [row for place in places for row in _find(place)]
+    if json:
+        print_json({"runs": rows})
+        return
+    if not rows:
+        out.print(f"no runs in {' or '.join(map(str, places))}; begin one: clearhead train my.txt")
+        return
+    print_table(HEADINGS, [_shown(row) for row in rows])
+    unfinished = [row for row in rows if not row["finished"]]
+    if unfinished:
+        out.print("\nto go on with an unfinished run:")
+    for row in unfinished:
+        out.print(f"  {row['resume']}")
+
+
+def _find(place: Path) -> list[dict[str, Any]]:
+    """The place itself, if it is a run, and the runs in it."""
+    rows = []
+    for folder in [place, *sorted(place.glob("*"))]:
+        if not (folder / "run.json").is_file():
+            continue
+        try:
+            rows.append(_describe(folder))
+        except (UserError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+            what = str(error) if isinstance(error, UserError) else f"{folder / 'run.json'} is damaged"
+            err.print(f"left out: {what}")
+    return rows
+
+
+def _describe(folder: Path) -> dict[str, Any]:
+    """From run.json and metrics.jsonl alone."""
+    from clearhead.files import read_json
+    from clearhead.model.config import Config
+    from clearhead.runs.run_folder import read_metrics
+
+    settings, metrics = read_json(folder / "run.json"), read_metrics(folder)
+    losses = [each["validation"] for each in metrics if isinstance(each.get("validation"), float)]
+    last = metrics[-1] if metrics else {}
+    finished = bool(settings["finished"])
+    return {
+        "run": str(folder),
+        "steps": int(last.get("step", 0)),
+        "steps_planned": int(settings["plan"]["recipe"]["steps"]),
+        "parameters": Config.from_json(settings["plan"]["config"]).n_parameter,
+        "tokens": int(last.get("tokens", 0)),
+        "validation_loss": losses[-1] if losses else None,
+        "best_validation_loss": min(losses) if losses else None,
+        "finished": finished,
+        "resume": None if finished else _how_to_resume([str(each) for each in settings["command"]]),
+    }
+
+
+def _how_to_resume(command: list[str]) -> str:
+    """The command that began it, as it can be typed, with --resume."""
+    words = ["clearhead", *command[1:]]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    state = "finished" if row["finished"] else "unfinished"
+    return {**row, "steps": f"{row['steps']:,}/{row['steps_planned']:,}", "state": state}

@@ -1,0 +1,60 @@
+"""Curves: how a run's loss came down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clearhead.runs.run import Smooth
+from clearhead.views.picture import Figure, make_canvas, name
+
+LONG = 1000  # steps; beyond, they are drawn on a scale of logarithms
+MOST_POINTS = 1000  # of the training loss; the file of a long run stays small
+TRAINING, VALIDATION = "#969696", "#6a51a3"
+
+
+def loss_curve(metrics: Sequence[dict[str, Any]], title: str = "loss") -> Figure:
+    """The training loss smoothed, and the validation loss where it was taken, by steps."""
+    smooth = Smooth()
+    training = [(each["step"], smooth(each["loss"])) for each in metrics if _is_number(each.get("loss"))]
+    validation = [
+        (each["step"], each["validation"]) for each in metrics if _is_number(each.get("validation"))
+    ]
+    long = max((each["step"] for each in metrics), default=0) > LONG
+    canvas = make_canvas(6.4, 3.6)
+    axes = canvas.add_subplot()
+    shown = [training[i] for i in _spread(len(training), long)]
+    notes = []
+    if shown:
+        axes.plot(*zip(*shown, strict=True), color=TRAINING, linewidth=1.2, label="training, smoothed")
+        notes.append(f"{training[-1][0]:,} steps")
+    if validation:
+        axes.plot(*zip(*validation, strict=True), "o-", color=VALIDATION, markersize=3.5, label="validation")
+        step, best = min(validation, key=lambda each: each[1])
+        notes.append(f"lowest validation loss {best:.4f}, after step {step:,}")
+    if shown or validation:
+        axes.legend(fontsize=8, frameon=False)
+    if long:
+        axes.set_xscale("log")
+    axes.set_xlabel("steps", fontsize=8)
+    axes.set_ylabel("nats a token", fontsize=8)
+    axes.tick_params(labelsize=7)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    name(axes, title, "; ".join(notes))
+    return Figure(canvas)
+
+
+def _spread(count: int, long: bool) -> list[int]:
+    """Which of so many points are drawn: all, or as many as fit, evenly on the scale they are drawn on."""
+    if count <= MOST_POINTS:
+        return list(range(count))
+    places = np.geomspace(1, count, MOST_POINTS) if long else np.linspace(1, count, MOST_POINTS)
+    return sorted({round(place) - 1 for place in places.tolist()})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

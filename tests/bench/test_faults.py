@@ -1,0 +1,19 @@
+"""The measurement of killed runs, in its short mode."""
+
+import subprocess
+import sys
+from json import loads
+from pathlib import Path
+
+
+def test_short_mode_prints_one_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.faults", "--short"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    measured = loads(done.stdout)
+    assert measured["resumed_equal"] == measured["runs"] > 0
+    assert measured["worst_steps"] <= measured["checkpoint_every"]

@@ -1,0 +1,99 @@
+"""`clearhead runs`, and the curve that `clearhead train` leaves in a run's folder."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from clearhead.cli import train as command
+
+SIZES = {
+    "blocks": 1,
+    "width": 32,
+    "heads": 1,
+    "context": 32,
+    "batch": 2,
+    "tokenizer": "char",
+    "device": "cpu",
+}
+SMALL = [word for name, value in SIZES.items() for word in (f"--{name}", str(value))]
+
+
+@pytest.fixture
+def two_runs(clearhead, story_file, monkeypatch):
+    """One that is finished, and one that is not."""
+    assert clearhead("train", story_file, "--out", "runs/done", "--steps", 4, *SMALL).code == 0
+
+    def stop(run, _):
+        next(iter(run))
+        run.run.finish()
+        return False
+
+    monkeypatch.setattr(command, "follow", stop)
+    arguments = ["train", str(story_file), "--out", "runs/half way", "--steps", "4", *SMALL]
+    monkeypatch.setattr("sys.argv", ["/somewhere/clearhead", *arguments])
+    assert clearhead(*arguments).code == 0
+
+
+def test_runs_are_listed(two_runs, clearhead, story_file):
+    result = clearhead("runs")
+    assert result.code == 0
+    heading, done, half, _, how, resume = result.out.splitlines()
+    assert heading.split()[:2] == ["run", "steps"]
+    assert done.split()[:2] == ["runs/done", "4/4"]
+    assert done.endswith("finished")
+    assert "1/4" in half
+    assert half.endswith("unfinished")
+    assert how == "to go on with an unfinished run:"
+    assert resume.startswith(f"  clearhead train {story_file} --out 'runs/half way'")
+    assert resume.endswith("--resume")
+
+
+def test_as_json(two_runs, clearhead, tmp_path):
+    done, half = json.loads(clearhead("runs", "--json").out)["runs"]
+    losses = [json.loads(line) for line in (tmp_path / "runs/done/metrics.jsonl").read_text().splitlines()]
+    assert (done["steps"], done["steps_planned"], done["finished"], done["resume"]) == (4, 4, True, None)
+    assert done["validation_loss"] == losses[-1]["validation"]
+    assert done["best_validation_loss"] == min(each.get("validation", 9) for each in losses)
+    assert done["tokens"] == 4 * 2 * 32
+    assert (
+        done["parameters"] == json.loads(clearhead("models", "runs", "--json").out)["models"][0]["parameters"]
+    )
+    assert (half["steps"], half["finished"]) == (1, False)
+    assert json.loads(clearhead("runs", "runs/done", "--json").out)["runs"] == [done]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"finished": true, "plan": 3}', "\xff"])
+def test_a_damaged_run_is_left_out(content, two_runs, clearhead, tmp_path):
+    (tmp_path / "runs/half way/run.json").write_text(content, encoding="latin-1")
+    result = clearhead("runs")
+    assert result.code == 0
+    assert len(result.out.splitlines()) == 2
+    assert result.err.startswith("left out: ")
+    assert result.err.count("\n") == 1
+
+
+def test_no_runs(clearhead, refused):
+    assert clearhead("runs").out == "no runs in runs; begin one: clearhead train my.txt\n"
+    refused("runs", "nowhere", words=["no such folder: nowhere"])
+
+
+def test_a_run_leaves_its_curve_the_same_every_time(clearhead, story_file, tmp_path):
+    for name in ("one", "two"):
+        assert clearhead("train", story_file, "--out", name, "--steps", 4, *SMALL).code == 0
+    drawn = (tmp_path / "one" / "loss.svg").read_bytes()
+    assert drawn == (tmp_path / "two" / "loss.svg").read_bytes()
+    ElementTree.fromstring(drawn)
+    assert b"validation" in drawn
+
+
+def test_a_curve_that_cannot_be_drawn_is_said_and_no_more(clearhead, story_file, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("clearhead.views.curves.loss_curve", fail)
+    result = clearhead("train", story_file, "--out", "model", "--steps", 2, *SMALL)
+    assert result.code == 0
+    assert "clearhead: loss.svg was not drawn (no ink)\n" in result.err
+    assert (tmp_path / "model" / "config.json").exists()
+    assert json.loads((tmp_path / "model" / "run.json").read_text())["finished"]

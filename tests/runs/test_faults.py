@@ -1,0 +1,170 @@
+"""Training that is killed, signalled, damaged or left without room, in processes of its own, and resumed."""
+
+import os
+import shutil
+import signal
+import time
+
+import pytest
+
+from clearhead.language_model import load
+from clearhead.runs.checkpoint import is_whole
+from clearhead.runs.run_folder import read_metrics
+
+if not hasattr(os, "fork"):
+    pytest.skip("the processes are forked", allow_module_level=True)
+
+from bench.breaking import Commands, Fault
+from bench.faults import EVERY, TEXT, Broken, files, make_command
+
+WHEN = ("before", "torn", "after")
+A_SAVE = "mkdir checkpoints/.step"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    (folder / "text.txt").write_text(TEXT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def commands(place):
+    (place / "temporary").mkdir()
+    environment = {"CLEARHEAD_HOME": str(place / "home"), "TMPDIR": str(place / "temporary")}
+    with Commands(place, **environment) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def whole(commands, place):
+    """The files of the run when nothing happens to it."""
+    ended = commands.run(*make_command("whole"))
+    assert ended.code == 0, ended.err
+    assert len(read_metrics(place / "whole")) == 30
+    return files(place / "whole")
+
+
+@pytest.fixture
+def broken(commands, place, whole, request):
+    """A run to be broken off; in the end it must be the same as the whole one, and have lost little."""
+    run = Broken(commands, place / request.node.name.replace("[", "-").rstrip("]"))
+    yield run
+    ended = run.go_on()
+    assert ended.code == 0, ended.err
+    assert files(run.folder) == whole
+    assert run.lost <= EVERY
+
+
+def kill(run, at, since="", when=None):
+    ended = run.go_on(Fault(at, when or WHEN[at % 3], since=since))
+    assert ended.code == -signal.SIGKILL, (at, ended)
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def newest(run):
+    return max((run.folder / "checkpoints").glob("step-*"))
+
+
+def test_killed_as_it_begins(broken):
+    for at in range(0, 18, 2):
+        kill(broken, at)
+
+
+def test_killed_in_every_operation_of_a_checkpoint(broken):
+    """Each process goes on from the last, and is killed an operation further into its first save."""
+    for at in range(24):
+        kill(broken, at, A_SAVE)
+
+
+def test_killed_while_the_best_is_replaced(broken):
+    kill(broken, 20, "/best")  # the next to last thing before it goes aside, for the second time
+    for at in (0, 1, 2, 5):
+        kill(broken, at, "/best", "after")
+        if at:
+            assert load(broken.folder / "best", "cpu").generate(tokens=1) is not None
+
+
+def test_killed_while_the_model_is_saved_and_the_run_finished(broken):
+    for at in (*range(0, 50, 5), 54):  # the last one once it is finished, amid its checkpoints
+        kill(broken, at, f"unlink {broken.folder.name}/config.json")
+
+
+def test_killed_at_any_moment(broken):
+    for seconds in (0.1, 0.25, 0.4):
+        broken.go_on(seconds=seconds)
+
+
+def test_two_resumes_in_an_epoch(broken):
+    kill(broken, 0, "mkdir checkpoints/.step-000000006")  # an epoch is eight steps
+    kill(broken, 1, "mkdir checkpoints/.step-000000006")
+    kill(broken, 0, f"write {broken.folder.name}/metrics", "torn")
+    assert not (broken.folder / "metrics.jsonl").read_bytes().endswith(b"\n")
+
+
+@pytest.mark.parametrize("name", ["tensors.safetensors", "state.json", "manifest.json"])
+def test_a_flipped_bit_in_the_newest_checkpoint(name, broken, whole):
+    kill(broken, 0, "mkdir checkpoints/.step-000000009")
+    flip(newest(broken) / name)
+    ended = broken.go_on()
+    assert "going on after step 3\n" in ended.err
+    broken.lost = 0  # that it lost more is the damage's doing
+    assert files(broken.folder) == whole
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_the_middle_of_a_save(number, broken):
+    ended = broken.go_on(Fault(5, number=number, since=A_SAVE))
+    assert ended.code == 0
+    assert "stopped after 3 steps; the same command with --resume goes on" in ended.err
+    assert load(broken.folder, "cpu").training["steps_done"] == 3
+    ended = broken.go_on(Fault(1, number=number, since="metrics.jsonl"))
+    assert "going on after step 3" in ended.err
+    assert "stopped after 4 steps" in ended.err
+    assert newest(broken).name == "step-000000004"
+
+
+def test_a_finished_run_says_so(commands, whole, place):
+    ended = commands.run(*make_command("whole"))
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == "the run in whole is finished; try: clearhead generate whole\n"
+    assert files(place / "whole") == whole
+
+
+def test_one_process_at_a_time_and_the_lock_dies_with_it(broken, commands):
+    first = commands.start(*broken.command)
+    while not (broken.folder / "metrics.jsonl").exists():
+        time.sleep(0.01)
+    first.signal(signal.SIGSTOP)
+    second = commands.run(*broken.command)
+    assert second.code == 2
+    assert second.err.startswith("clearhead: another run is training in")
+    first.signal(signal.SIGKILL)
+    assert first.wait().code == -signal.SIGKILL
+
+
+def test_a_disk_that_fills(disk, commands, place, whole):
+    """Training goes on, the old checkpoint stays, one is told once, and the model goes elsewhere."""
+    small = disk("3m")
+    folder, filled = small / "run", small / "filled"
+    (small / "text.txt").write_text(TEXT)
+    # At the third save of a checkpoint, once its folder is there.
+    fault = Fault(1, since="mkdir checkpoints/.step-000000009", fill=str(filled))
+    ended = commands.start(*make_command("run"), fault=fault, folder=small).wait()
+    assert ended.code == 0, ended.err
+    assert ended.err.count("a checkpoint could not be saved") == 1, ended.err
+    assert "no space left in run" in ended.err
+    elsewhere = ended.err.rpartition("saved to ")[2].partition(";")[0]
+    assert str(place / "temporary") in elsewhere
+    assert load(elsewhere, "cpu").training["steps_done"] == 30
+    assert any(is_whole(path) for path in (folder / "checkpoints").glob("step-*"))
+    filled.unlink()
+    ended = commands.start(*make_command("run"), folder=small).wait()
+    assert ended.code == 0, ended.err
+    assert files(folder) == whole
+    shutil.rmtree(elsewhere)
