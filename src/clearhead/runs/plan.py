@@ -17,7 +17,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.runs.request import Request
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import Tokens
-from clearhead.training.objective import half_precision, next_word_loss
+from clearhead.training.objective import half_precision, word_loss
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
@@ -192,7 +192,7 @@ class Measure:
 
         def read() -> None:
             with torch.no_grad(), half_precision(device, bfloat16):
-                next_word_loss(network(inputs), inputs).item()
+                word_loss(network(inputs), inputs).item()
 
         step = _typical_seconds(trainer.take_step)
         network.eval()
