@@ -18,6 +18,7 @@ from clearhead.formats import folder as model_folder
 from clearhead.formats.gguf import model as gguf_model
 from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.formats.saved import Saved
+from clearhead.generate import filling
 from clearhead.generate.continuation import Reader, Reads, continuations
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.writing import write
@@ -28,7 +29,7 @@ from clearhead.inspect.weights import weight
 from clearhead.model.config import Config
 from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
-from clearhead.text.batches import Batch, windows_for_evaluation
+from clearhead.text.batches import Batch, Blanks, windows_for_evaluation
 from clearhead.text.chat import render
 from clearhead.text.corpus import Document
 from clearhead.text.tokenizer import Tokenizer
@@ -40,20 +41,21 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well a model knows a text, each token counted once."""
+    """How well a model knows a text."""
 
     loss: float  # mean surprise a token, in nats
-    tokens: int
+    tokens: int  # each counted once in the loss; of a model that fills in blanks, the hidden ones of them
     bytes: int
+    both_ways: bool = False
 
     @property
     def perplexity(self) -> float:
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
     @property
-    def bits_per_byte(self) -> float:
-        """Comparable between tokenizers, as the loss a token is not."""
-        return self.loss * self.tokens / math.log(2) / self.bytes
+    def bits_per_byte(self) -> float | None:
+        """Comparable between tokenizers, as the loss a token is not. Blanks alone do not add up to a text."""
+        return None if self.both_ways else self.loss * self.tokens / math.log(2) / self.bytes
 
 
 class LanguageModel:
@@ -227,6 +229,13 @@ class LanguageModel:
         stops = [stop] if isinstance(stop, str) else stop
         return write(steps, self.tokenizer, tokens, stops, samples)
 
+    def fill(self, text: str, count: int = 5) -> list[list[tuple[str, float]]]:
+        """The likeliest words for each ___ (or <|mask|>) in a text, with their probabilities.
+
+        For models that see both ways (`train` with both_ways); a blank is one token.
+        """
+        return filling.fill(self.network, self.tokenizer, text, count)
+
     def evaluate(
         self,
         text: str | Sequence[Document],
@@ -235,18 +244,23 @@ class LanguageModel:
     ) -> Evaluation:
         """Loss over the whole text in disjoint windows of the model's context, the ends of documents too.
 
-        `report` is told how many of how many tokens are done.
+        Of a model that sees both ways, the loss at the blanks that each window's number hides. `report` is
+        told how many of how many tokens are done.
         """
+        mask = self.tokenizer.mask_id
+        if not self.config.causal and mask is None:
+            raise UserError("this model sees both ways, but its tokenizer has no mask token to hide words")
+        blanks = None if self.config.causal or mask is None else Blanks(mask)
         documents = [Document.of("the text", text)] if isinstance(text, str) else text
         with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
             tokens = tokenize(documents, self.tokenizer, Path(cache))
             assert tokens.n_bytes is not None
             targets = tokens.part(1)  # the end token before the first document is where reading starts
             windows = windows_for_evaluation(
-                targets, self.config.n_context, batch_size, before=self._start(None)[-1]
+                targets, self.config.n_context, batch_size, self._start(None)[-1], blanks
             )
-            watched = _reporting(windows, len(targets), report)
-            return Evaluation(evaluate(self.network, watched), len(targets), tokens.n_bytes)
+            loss = evaluate(self.network, _reporting(windows, len(targets), report))
+            return Evaluation(loss, len(targets), tokens.n_bytes, both_ways=blanks is not None)
 
     def inspect(
         self,

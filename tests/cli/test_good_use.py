@@ -39,6 +39,32 @@ def test_train_prints_its_plan_and_progress_beside_one_json_document(clearhead, 
     assert "\x1b" not in result.err
 
 
+def test_a_classic_model_that_sees_both_ways(clearhead, story_file, tmp_path):
+    result = clearhead(
+        "train", story_file, "--out", "m", "--both-ways", "--recipe", "classic", "--json", *SMALL
+    )
+    assert result.code == 0, result.err
+    assert "sees both ways and fills in blanks" in result.err
+    assert "classic (adamw, rate 0.001, decay 0.1)" in result.err
+    assert "the text is short" not in result.err
+    summary = json.loads(result.out)
+    assert (summary["recipe"]["name"], summary["config"]["causal"]) == ("classic", False)
+    run = json.loads((tmp_path / "m" / "run.json").read_text())
+    assert (run["request"]["recipe"], run["request"]["both_ways"]) == ("classic", True)
+    assert len(load("m").fill("Anna ___ad", count=2)[0]) == 2
+    figures = json.loads(clearhead("eval", "m", story_file, "--json").out)
+    assert figures["bits_per_byte"] is None
+    assert "bits per byte" not in clearhead("eval", "m", story_file).out
+
+
+def test_a_text_too_short_for_the_time_is_told_of_before_training(clearhead, story_text, tmp_path):
+    (tmp_path / "short.txt").write_text(story_text[:300])
+    result = clearhead("train", "short.txt", "--out", "m", *SMALL[2:], "--steps", 60)
+    assert result.code == 0, result.err
+    before = result.err[: result.err.index("step 1/60")]
+    assert re.search(r"^note +the text is short: it will be read \d+ times", before, re.MULTILINE), before
+
+
 def test_train_without_json_keeps_standard_output_empty(clearhead, story_file):
     result = clearhead("train", story_file, *SMALL)
     assert (result.code, result.out) == (0, "")

@@ -64,6 +64,15 @@ def test_resumed_is_as_if_never_stopped(optimiser, stops, short_text, tmp_path):
     assert not (tmp_path / "broken" / ".lock").exists()
 
 
+@pytest.mark.parametrize("settings", [{"recipe": "classic"}, {"both_ways": True}])
+def test_other_recipes_and_blanks_resume_exactly_too(settings, short_text, tmp_path):
+    train_until(open_run(tmp_path / "whole", short_text, tmp_path, **settings), None)
+    for stop in (8, 9, None):
+        train_until(open_run(tmp_path / "broken", short_text, tmp_path, resume=True, **settings), stop)
+    for name in ("metrics.jsonl", "model.safetensors", "clearhead.json", "config.json", "tokenizer.json"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
+
+
 def test_a_finished_run_is_finished(short_text, tmp_path):
     train_until(open_run(tmp_path / "run", short_text, tmp_path), None)
     before = (tmp_path / "run" / "model.safetensors").read_bytes()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
-from clearhead.text.batches import Batches, windows_for_evaluation
+from clearhead.text.batches import NO_TARGET, Batches, Blanks, windows_for_evaluation
 from clearhead.text.tokens import Tokens
 
 
@@ -110,3 +110,60 @@ def test_evaluation_has_every_token_once_after_its_predecessor(length: int, T: i
         assert (inputs == targets - 1).all()
         assert len(inputs) <= B
     assert [len(row) for row in everything] == [T] * (length // T) + [length % T] * (length % T > 0)
+
+
+BLANKS = Blanks(mask_id=999)
+
+
+def blanked(length: int = 900, T: int = 40, B: int = 12, seed: int = 3) -> Batches:
+    return Batches(counting(length), T, B, seed, BLANKS)
+
+
+def test_blanks_hide_a_share_of_each_row_and_are_the_only_targets() -> None:
+    whole = [Batches(counting(900), 40, 12, seed=3).at(step)[0] for step in range(40)]
+    cut = [blanked().at(step) for step in range(40)]
+    masked = changed = kept = 0
+    for tokens, (inputs, targets) in zip(whole, cut, strict=True):
+        chosen = targets != NO_TARGET
+        assert (chosen.sum(1) == 6).all()  # 15% of 40
+        assert (targets[chosen] == tokens[chosen]).all()
+        assert (inputs[~chosen] == tokens[~chosen]).all()
+        masked += int((inputs[chosen] == 999).sum())
+        kept += int((inputs[chosen] == tokens[chosen]).sum())
+        changed += int((inputs[chosen] != tokens[chosen]).sum())
+    changed -= masked
+    assert masked + changed + kept == 40 * 12 * 6
+    assert masked / 2880 == pytest.approx(0.8, abs=0.03)
+    assert changed / 2880 == pytest.approx(0.1, abs=0.02)
+
+
+def test_blanks_are_a_function_of_seed_and_step() -> None:
+    inputs, targets = blanked().at(7)
+    for _ in range(2):
+        again = blanked().at(7)
+        assert (inputs == again[0]).all()
+        assert (targets == again[1]).all()
+    for other in (blanked().at(8), blanked(seed=4).at(7)):
+        assert ((targets == NO_TARGET) != (other[1] == NO_TARGET)).any()
+    assert inputs[0][targets[0] != NO_TARGET].tolist() == [999, 999, 999, 999, 999, 999]
+
+
+@given(workers=st.sampled_from([2, 3, 12]), step=st.integers(0, 30))
+def test_workers_share_the_blanks_of_one(workers: int, step: int) -> None:
+    shares = [blanked().at(step, worker, workers) for worker in range(workers)]
+    whole = blanked().at(step)
+    assert (np.concatenate([inputs for inputs, _ in shares]) == whole[0]).all()
+    assert (np.concatenate([targets for _, targets in shares]) == whole[1]).all()
+
+
+@given(length=st.integers(0, 80), T=st.integers(1, 9), B=st.integers(1, 5))
+def test_evaluation_has_the_same_blanks_whatever_the_batch(length: int, T: int, B: int) -> None:
+    found = list(windows_for_evaluation(counting(length), T, B, -1, BLANKS))
+    single = list(windows_for_evaluation(counting(length), T, 1, -1, BLANKS))
+    rows = [row for inputs, targets in found for row in zip(inputs.tolist(), targets.tolist(), strict=True)]
+    assert rows == [(inputs[0].tolist(), targets[0].tolist()) for inputs, targets in single]
+    restored = [
+        i if t == NO_TARGET else t for inputs, targets in rows for i, t in zip(inputs, targets, strict=True)
+    ]
+    assert restored == list(range(length))
+    assert all(any(t != NO_TARGET for t in targets) for _, targets in rows)

@@ -252,3 +252,19 @@ def test_a_stream_of_garbage_stays_short() -> None:
     pieces = [stream.push(0xFF) for _ in range(1000)]
     assert len(stream._ids) < 40
     assert "".join(pieces) + stream.close() == "\ufffd" * 1000
+
+
+@pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
+def test_a_mask_token_comes_after_the_end_and_changes_no_other_id(kind, tmp_path):
+    text = "it was too tired to cross the road because it was tired. " * 5
+    n_vocab = 270 if kind == "bpe" else None
+    plain = Tokenizer.train(kind, [text], n_vocab)
+    masked = Tokenizer.train(kind, [text], n_vocab + 1 if n_vocab else None, mask=True)
+    assert plain.mask_id is None
+    assert (masked.mask_id, masked.end_id) == (masked.n_vocab - 1, plain.end_id)
+    assert masked.n_vocab == plain.n_vocab + 1
+    assert masked.kind == kind
+    assert masked.encode(text) == plain.encode(text)
+    assert masked.decode([*masked.encode(text), masked.mask_id]) == text
+    masked.save(tmp_path, 8)
+    assert Tokenizer.load(tmp_path).mask_id == masked.mask_id

@@ -18,6 +18,30 @@ def test_the_rate_climbs_then_falls_to_zero():
     assert max(rates) == rates[9]
 
 
+def test_the_classic_rate_is_nanogpts():
+    recipe = Recipe(steps=200, batch_size=4, warmup=10, curve="cosine", final_rate=0.1)
+    rates = [recipe.rate(step) for step in range(201)]
+    assert rates[:10] == pytest.approx([(step + 1) / 11 for step in range(10)])
+    assert rates[10] == max(rates) == 1
+    assert rates[105] == pytest.approx(0.55)  # half-way between 1 and a tenth
+    assert rates[200] == pytest.approx(0.1)
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_classic_recipe_decays_everything_but_vectors(tied):
+    sizes = {"n_vocab": 9, "n_context": 8, "n_block": 2, "n_head": 2, "d_model": 16, "tied": tied}
+    network = Transformer(preset("gpt2", **sizes))
+    recipe = Recipe(1, 1, optimiser="adamw", decay_embeddings=True, beta2=0.99, weight_decay=0.2)
+    [adamw] = make_optimisers(network, recipe)
+    assert isinstance(adamw, torch.optim.AdamW)
+    for group in adamw.param_groups:
+        assert group["betas"] == (0.9, 0.99)
+        assert {p.ndim for p in group["params"]} == ({2} if group["weight_decay"] == 0.2 else {1})
+    grouped = [id(p) for group in adamw.param_groups for p in group["params"]]
+    assert sorted(grouped) == sorted(id(p) for p in network.parameters())
+
+
 @pytest.mark.parametrize("optimiser", ["muon", "adamw"])
 @pytest.mark.parametrize("preset_name", ["lecture", "modern"])
 @pytest.mark.parametrize("tied", [True, False])
@@ -50,6 +74,10 @@ def test_every_parameter_is_in_one_group_and_only_matrices_decay(optimiser, pres
         {"learning_rate": 0.0},
         {"matrix_rate": float("nan")},
         {"clip": -1.0},
+        {"name": "slow"},
+        {"curve": "square"},
+        {"beta2": 1.0},
+        {"final_rate": -0.1},
     ],
 )
 def test_impossible_recipes_are_refused(settings):

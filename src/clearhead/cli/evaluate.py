@@ -50,5 +50,6 @@ def evaluate(
         return
     out.print(f"loss            {evaluation.loss:.4f} nats a token")
     out.print(f"perplexity      {evaluation.perplexity:.2f}")
-    out.print(f"bits per byte   {evaluation.bits_per_byte:.4f}")
+    if evaluation.bits_per_byte is not None:
+        out.print(f"bits per byte   {evaluation.bits_per_byte:.4f}")
     out.print(f"over            {evaluation.tokens:,} tokens, {evaluation.bytes:,} bytes")

@@ -29,20 +29,25 @@ def show_plan(run: Run) -> None:
     n, m = len(run.tokens), len(run.validation)
     precision = "bfloat16" if recipe.bfloat16 else "float32"
     shared = f" ({config.n_kv_head} shared)" if config.n_kv_head != config.n_head else ""
+    both_ways = "" if config.causal else ", sees both ways and fills in blanks"
     blocks, heads = plural(config.n_block, "block"), plural(config.n_head, "head")
+    rate = recipe.matrix_rate if recipe.optimiser == "muon" else recipe.learning_rate
     rows = {
         "text": f"{n:,} tokens to train on, {m:,} to validate on",
         "tokenizer": f"{run.tokenizer.kind}, {run.tokenizer.n_vocab:,} tokens",
-        "model": f"{request.preset}: {blocks} of {heads}{shared}, "
+        "model": f"{request.preset}{both_ways}: {blocks} of {heads}{shared}, "
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters",
         "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{config.n_context} tokens "
-        f"({recipe.steps * recipe.batch_size * config.n_context / n:.1f} times through the text), "
-        f"{recipe.optimiser}, dropout {config.dropout:g}, seed {recipe.seed}",
+        f"({run.plan.epochs(n):.1f} times through the text), "
+        f"{recipe.name} ({recipe.optimiser}, rate {rate:g}, decay {recipe.weight_decay:g}), "
+        f"dropout {config.dropout:g}, seed {recipe.seed}",
         "machine": f"{run.device.type}, {precision}"
         + (f", done in about {clock(run.plan.seconds + run.seconds)}" if run.plan.seconds else ""),
     }
     for name, row in rows.items():
         err.print(f"{name:<10} {row}")
+    for word in run.plan.warnings(n):
+        err.print(f"{'note':<10} {word}")
 
 
 def follow(kept: KeptRun, interrupted: list[int]) -> bool:
@@ -55,7 +60,8 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
             if progress.validation is not None:
                 validation = progress.validation
             show(_describe(progress, validation, run), _is_plain_line(progress))
-            if progress.validation is not None and progress.record.step < progress.steps:
+            samples = run.plan.config.causal  # who sees both ways does not write
+            if samples and progress.validation is not None and progress.record.step < progress.steps:
                 _show_sample(run)
             if interrupted:
                 run.finish()

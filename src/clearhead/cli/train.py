@@ -39,7 +39,11 @@ def train(
     batch: int = typer.Option(None, help="Windows of text a step."),
     accumulation: int = typer.Option(1, help="Parts in which a batch is gathered, to save memory."),
     dropout: float = typer.Option(None, help="Share of the stream's features left out while training."),
-    optimiser: str = typer.Option("muon", help="muon or adamw."),
+    both_ways: bool = typer.Option(
+        False, "--both-ways", help="See what comes after too, and learn to fill in blanks."
+    ),
+    recipe: str = typer.Option("fast", help="fast, or classic: nanoGPT's, to compare with."),
+    optimiser: str = typer.Option(None, help="muon or adamw. [default: the recipe's; of fast, muon]"),
     learning_rate: float = typer.Option(None, help="Of the optimiser, for matrices."),
     validation: list[str] = typer.Option(
         None, help="A share of the text's end, such as 0.1, or files of their own (may be repeated)."
@@ -79,6 +83,8 @@ def train(
         batch=batch,
         accumulation=accumulation,
         dropout=dropout,
+        both_ways=both_ways,
+        recipe=recipe,
         optimiser=optimiser,
         learning_rate=learning_rate,
         validation=_validation(validation),

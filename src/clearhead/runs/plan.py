@@ -17,7 +17,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.runs.request import Request
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import Tokens
-from clearhead.training.objective import half_precision, next_word_loss
+from clearhead.training.objective import half_precision, word_loss
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
@@ -48,8 +48,15 @@ MOST_PARAMETERS_A_TOKEN = 10  # of the text: beyond, a model only learns it by h
 
 # Below so many epochs, this dropout and this weight decay.
 RESTRAINTS = ((8, 0.0, 0.1), (16, 0.1, 0.1), (40, 0.2, 0.3))
+MOST_EPOCHS = RESTRAINTS[-1][0]  # beyond, no restraint helps for long, and the user is told
 
 ADAMW_RATE = 0.006  # where it has the matrices too
+
+# The classic recipe is nanoGPT's. Rate and second beta of its small config (train_shakespeare_char.py) below
+# this size, and of train.py's own settings, which are for 124 million parameters, from there on.
+SMALL = 30_000_000
+CLASSIC_SMALL, CLASSIC_LARGE = (1e-3, 0.99), (6e-4, 0.95)
+CLASSIC_DROPOUT = 0.2  # where the text is read again and again; else none
 
 MEASURED_STEPS = 4
 VALIDATION_SHARE = 0.05  # of the time
@@ -64,6 +71,20 @@ class Plan:
     recipe: Recipe
     validations: int  # how often the validation loss is taken, the end included
     seconds: float | None  # that were left for training when this was planned, if minutes were asked for
+
+    def epochs(self, n_tokens: int) -> float:
+        """How often a text of so many tokens is read."""
+        return _epochs(self.config, self.recipe, n_tokens)
+
+    def warnings(self, n_tokens: int) -> list[str]:
+        """What one should know before so much time goes into a text of so many tokens."""
+        epochs = self.epochs(n_tokens)
+        if epochs < MOST_EPOCHS:
+            return []
+        return [
+            f"the text is short: it will be read {epochs:,.0f} times, and may be learned by heart; "
+            "more text would help more than more time"
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return {"recipe": vars(self.recipe), "validations": self.validations, "seconds": self.seconds}
@@ -183,7 +204,7 @@ class Measure:
     def _take(
         cls, request: Request, config: Config, tokens: Tokens, device: torch.device, rows: int, bfloat16: bool
     ) -> Measure:
-        recipe = _recipe(request, MEASURED_STEPS + 1, rows, bfloat16)
+        recipe = _recipe(request, config, MEASURED_STEPS + 1, rows, bfloat16)
         check_memory(config, recipe, device)
         batches = Batches(tokens, config.n_context, rows, seed=request.seed)
         network = Transformer(config).to(device)
@@ -192,7 +213,7 @@ class Measure:
 
         def read() -> None:
             with torch.no_grad(), half_precision(device, bfloat16):
-                next_word_loss(network(inputs), inputs).item()
+                word_loss(network(inputs), inputs).item()
 
         step = _typical_seconds(trainer.take_step)
         network.eval()
@@ -214,7 +235,7 @@ def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.de
     config = _config(request, tokens, n_vocab, *DEFAULT_SIZE)
     steps = request.steps or DEFAULT_STEPS
     rows = request.batch or _rows(config, LEAST_BATCH)
-    recipe = _recipe(request, steps, rows, has_fast_bfloat16(device))
+    recipe = _recipe(request, config, steps, rows, has_fast_bfloat16(device))
     check_memory(config, recipe, device)
     return Plan(*_restrain(request, config, recipe, tokens), validations=min(steps, 5), seconds=None)
 
@@ -226,7 +247,7 @@ def _plan_time(
     validations = int(np.clip(VALIDATION_SHARE * left / max(validation, 1e-6), 1, 10))
     total = max(0.0, left - validations * validation) / measure.seconds_a_token
     steps = max(1, round(total / (measure.rows * config.n_context)))
-    recipe = _recipe(request, steps, measure.rows, measure.bfloat16)
+    recipe = _recipe(request, config, steps, measure.rows, measure.bfloat16)
     return Plan(*_restrain(request, config, recipe, tokens), validations, seconds=left)
 
 
@@ -258,6 +279,7 @@ def _config(request: Request, tokens: Tokens, n_vocab: int, blocks: int, width: 
         n_kv_head=request.kv_heads or 0,
         d_model=width,
         dropout=request.dropout or 0.0,
+        causal=not request.both_ways,
     )
 
 
@@ -281,25 +303,43 @@ def _rows(config: Config, batch_tokens: float) -> int:
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
 
 
+def _epochs(config: Config, recipe: Recipe, n_tokens: int) -> float:
+    return recipe.steps * recipe.batch_size * config.n_context / n_tokens
+
+
 def _restrain(request: Request, config: Config, recipe: Recipe, tokens: Tokens) -> tuple[Config, Recipe]:
     """The more often the text is read again, the more is left out and forgotten."""
-    epochs = recipe.steps * recipe.batch_size * config.n_context / len(tokens)
+    epochs = _epochs(config, recipe, len(tokens))
     dropout, decay = next((rest for most, *rest in RESTRAINTS if epochs < most), (0.3, 0.3))
+    if request.recipe == "classic":
+        dropout, decay = CLASSIC_DROPOUT if dropout >= CLASSIC_DROPOUT else 0.0, recipe.weight_decay
     if request.dropout is None:
         config = replace(config, dropout=dropout)
     return config, replace(recipe, weight_decay=decay)
 
 
-def _recipe(request: Request, steps: int, rows: int, bfloat16: bool) -> Recipe:
+def _recipe(request: Request, config: Config, steps: int, rows: int, bfloat16: bool) -> Recipe:
     recipe = Recipe(
         steps=steps,
         batch_size=rows,
         accumulation=request.accumulation,
-        optimiser=request.optimiser,
+        name=request.recipe,
+        optimiser=request.optimiser or ("adamw" if request.recipe == "classic" else "muon"),
         warmup=min(20, max(1, steps // 10)),
         bfloat16=bfloat16,
         seed=request.seed,
     )
-    if request.optimiser == "muon":
+    if request.recipe == "classic":
+        rate, beta2 = CLASSIC_SMALL if config.n_parameter < SMALL else CLASSIC_LARGE
+        return replace(
+            recipe,
+            learning_rate=request.learning_rate or rate,
+            beta2=beta2,
+            decay_embeddings=True,
+            warmup=min(100, max(1, steps // 20)),
+            curve="cosine",
+            final_rate=0.1,
+        )
+    if recipe.optimiser == "muon":
         return replace(recipe, matrix_rate=request.learning_rate or recipe.matrix_rate)
     return replace(recipe, learning_rate=request.learning_rate or ADAMW_RATE)

@@ -11,7 +11,7 @@ from clearhead.errors import UserError
 from clearhead.model.config import PRESETS
 from clearhead.model.machine import pick_device
 from clearhead.text.tokenizer import KINDS
-from clearhead.training.recipe import OPTIMISERS
+from clearhead.training.recipe import OPTIMISERS, RECIPES
 
 MOST_MINUTES = 60 * 24 * 365
 
@@ -23,6 +23,7 @@ class Request:
     minutes: float | None = None
     steps: int | None = None
     preset: str = "modern"
+    both_ways: bool = False  # see what comes after too, and learn to fill in blanks
     blocks: int | None = None
     heads: int | None = None
     kv_heads: int | None = None
@@ -33,7 +34,8 @@ class Request:
     batch: int | None = None
     accumulation: int = 1
     dropout: float | None = None
-    optimiser: str = "muon"
+    recipe: str = "fast"
+    optimiser: str | None = None
     learning_rate: float | None = None
     # A fraction of the text's end, or files of their own.
     validation: float | str | Path | Sequence[str | Path] | None = None
@@ -47,8 +49,12 @@ class Request:
             raise UserError(
                 f"minutes = {self.minutes}: expected a number above 0, such as 3, and at most a year"
             )
-        if self.optimiser not in OPTIMISERS:
+        if self.recipe not in RECIPES:
+            raise UserError(f"recipe = {self.recipe!r}: expected one of {', '.join(RECIPES)}")
+        if self.optimiser is not None and self.optimiser not in OPTIMISERS:
             raise UserError(f"optimiser = {self.optimiser!r}: expected one of {', '.join(OPTIMISERS)}")
+        if self.recipe == "classic" and self.optimiser == "muon":
+            raise UserError("the classic recipe trains with adamw: leave out the optimiser, or the recipe")
         for name in ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch"):
             value = getattr(self, name)
             if value is not None and value < 1:

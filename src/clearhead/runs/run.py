@@ -20,7 +20,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.runs.checkpoint import Checkpoint
 from clearhead.runs.plan import Plan, choose_tokenizer, make_plan
 from clearhead.runs.request import Request
-from clearhead.text.batches import Batches, windows_for_evaluation
+from clearhead.text.batches import Batches, Blanks, windows_for_evaluation
 from clearhead.text.corpus import Document, documents, measure
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens, tokenize
@@ -85,9 +85,10 @@ class Run:
             request, self.tokens, len(self.validation), n_vocab, self.device, left
         )
         # Before the network: a text too short for the context must not cost the memory of its positions.
-        batches = Batches(
-            self.tokens, self.plan.config.n_context, self.plan.recipe.batch_size, seed=request.seed
-        )
+        mask = self.tokenizer.mask_id
+        self.blanks = Blanks(mask) if request.both_ways and mask is not None else None
+        n_context, rows = self.plan.config.n_context, self.plan.recipe.batch_size
+        batches = Batches(self.tokens, n_context, rows, seed=request.seed, blanks=self.blanks)
         torch.manual_seed(request.seed)
         network = Transformer(self.plan.config).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
@@ -187,7 +188,7 @@ class Run:
         began = time.perf_counter()
         before = int(self.tokens[len(self.tokens) - 1 :][0])
         windows = windows_for_evaluation(
-            self.validation, self.plan.config.n_context, self.plan.recipe.batch_size, before
+            self.validation, self.plan.config.n_context, self.plan.recipe.batch_size, before, self.blanks
         )
         loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16)
         self.losses.append(loss)
@@ -246,10 +247,10 @@ def _train_tokenizer(texts: Sequence[Document], request: Request, n_bytes: int) 
     kind, n_vocab = choose_tokenizer(request, n_bytes)
     pieces = (piece for document in texts for piece in document.pieces())
     if kind != "bpe":
-        return Tokenizer.train(kind, pieces, n_vocab)
+        return Tokenizer.train(kind, pieces, n_vocab, mask=request.both_ways)
     # Not from the validation text; and of a long text the beginning is enough.
     most = min((1 - _fraction(request, n_bytes)) * n_bytes, LARGEST_TOKENIZER_TEXT)
-    return Tokenizer.train(kind, _first_bytes(pieces, most), n_vocab)
+    return Tokenizer.train(kind, _first_bytes(pieces, most), n_vocab, mask=request.both_ways)
 
 
 def _first_bytes(pieces: Iterable[str], n_bytes: float) -> Iterator[str]:

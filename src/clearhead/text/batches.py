@@ -1,4 +1,4 @@
-"""Batches: which tokens a step of training sees, and how evaluation walks through a text.
+"""Batches: which tokens a step of training sees, what is hidden of them, how evaluation walks through a text.
 
 B is the rows of a batch, T the positions of a row (`n_context`).
 """
@@ -16,6 +16,36 @@ from clearhead.text.tokens import Tokens
 
 Batch = tuple[NDArray[np.int64], NDArray[np.int64]]  # inputs and targets, both B×T
 
+NO_TARGET = (
+    -100
+)  # where nothing is to be learned; what torch's cross-entropy leaves out unless told otherwise
+BLANKED = 0.15  # of a row's positions, and at least one
+MASKED, CHANGED = 0.8, 0.1  # of those; the rest stay as they are
+
+
+@dataclass(frozen=True)
+class Blanks:
+    """Words to be guessed, as BERT has them: hidden behind the mask token, behind another one, or not at all.
+
+    Every row has as many, so that parts of a batch weigh the same.
+    """
+
+    mask_id: int  # the last id: a changed token is one of those below
+
+    def cut(self, tokens: NDArray[np.int64], random: np.random.Generator) -> Batch:
+        """B×T tokens to inputs with blanks, and targets only there."""
+        B, T = tokens.shape
+        order = np.argsort(random.random((B, T)), axis=1)
+        chosen = order[:, : max(1, round(BLANKED * T))]
+        targets = np.full_like(tokens, NO_TARGET)
+        hidden = np.take_along_axis(tokens, chosen, axis=1)
+        np.put_along_axis(targets, chosen, hidden, axis=1)
+        fate, others = random.random(chosen.shape), random.integers(self.mask_id, size=chosen.shape)
+        shown = np.where(fate < MASKED, self.mask_id, np.where(fate < MASKED + CHANGED, others, hidden))
+        inputs = tokens.copy()
+        np.put_along_axis(inputs, chosen, shown, axis=1)
+        return inputs, targets
+
 
 @dataclass(frozen=True)
 class Batches:
@@ -29,6 +59,7 @@ class Batches:
     n_context: int
     batch_size: int
     seed: int
+    blanks: Blanks | None = None  # then the targets are what was hidden, and not the next tokens
 
     def __post_init__(self) -> None:
         assert self.n_context > 0, f"n_context is {self.n_context}, expected 1 or more"
@@ -61,13 +92,28 @@ class Batches:
             offset, order = _shuffle(self.seed, epoch, self.windows, T)
             start = offset + int(order[place]) * T
             both[row] = self.tokens[start : start + T + 1]
-        return both[:, :-1].copy(), both[:, 1:].copy()
+        if self.blanks is None:
+            return both[:, :-1].copy(), both[:, 1:].copy()
+        return self._with_blanks(both[:, :-1], step, worker * rows)
+
+    def _with_blanks(self, tokens: NDArray[np.int64], step: int, first: int) -> Batch:
+        """The blanks of the whole step are drawn, whichever of its rows are asked for."""
+        assert self.blanks is not None
+        rows, T = tokens.shape
+        whole = np.zeros((self.batch_size, T), dtype=np.int64)
+        share = slice(first, first + rows)
+        whole[share] = tokens
+        inputs, targets = self.blanks.cut(whole, _generator(self.seed, step))
+        return inputs[share], targets[share]
 
 
-def windows_for_evaluation(tokens: Tokens, n_context: int, batch_size: int, before: int) -> Iterator[Batch]:
+def windows_for_evaluation(
+    tokens: Tokens, n_context: int, batch_size: int, before: int, blanks: Blanks | None = None
+) -> Iterator[Batch]:
     """Disjoint windows in which each token is a target once; `before` is the id that precedes the first.
 
-    What is left after the last whole window comes as a batch of its own, of one shorter row.
+    What is left after the last whole window comes as a batch of its own, of one shorter row. With `blanks`,
+    each token is in a window once, and the targets are those that a window's number alone hides.
     """
     T = n_context
     whole = len(tokens) // T * T
@@ -79,7 +125,17 @@ def windows_for_evaluation(tokens: Tokens, n_context: int, batch_size: int, befo
         inputs = np.concatenate(([before], targets[:-1]))
         before = int(targets[-1])
         shape = (-1, min(T, stop - start))
-        yield inputs.reshape(shape), targets.reshape(shape)
+        if blanks is None:
+            yield inputs.reshape(shape), targets.reshape(shape)
+        else:
+            rows = enumerate(targets.reshape(shape), start // T)
+            cut = [blanks.cut(row[None], _generator(0, number)) for number, row in rows]
+            yield np.concatenate([one for one, _ in cut]), np.concatenate([other for _, other in cut])
+
+
+def _generator(seed: int, number: int) -> np.random.Generator:
+    """For the blanks of a step or a window; the 1 sets it apart from that of an epoch's order."""
+    return np.random.Generator(np.random.PCG64([seed, number, 1]))
 
 
 # Two, since a batch may span the end of an epoch.

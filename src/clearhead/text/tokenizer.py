@@ -13,7 +13,7 @@ from clearhead.errors import UserError
 from clearhead.files import inside, read_json, read_text, write_json, write_text
 
 KINDS = ("char", "byte", "bpe")
-END = "<|endoftext|>"
+END, MASK = "<|endoftext|>", "<|mask|>"
 DEFAULT_BPE_VOCAB = 4096
 MOST_VOCAB = 2**20
 LARGEST_FILE = 2**26  # bytes; the largest tokenizer.json of a published model has some 35 MB
@@ -40,6 +40,7 @@ class Tokenizer:
         vocabulary = inner.get_vocab(with_added_tokens=True)
         self.n_vocab = max(vocabulary.values(), default=-1) + 1
         self.end_id = _find_end(vocabulary, config)
+        self.mask_id = vocabulary.get(self.special("mask_token") or "")  # stands for a blank, if there is one
         self.start_ids = self._find_start(vocabulary)  # what the model is used to before a text
         self.kind = _kind_of(inner)
         self._characters = (
@@ -47,8 +48,10 @@ class Tokenizer:
         )
 
     @classmethod
-    def train(cls, kind: str, pieces: Iterable[str], n_vocab: int | None = None) -> "Tokenizer":
-        """A tokenizer for this text. The end-of-document token has the last id."""
+    def train(
+        cls, kind: str, pieces: Iterable[str], n_vocab: int | None = None, mask: bool = False
+    ) -> "Tokenizer":
+        """A tokenizer for this text. The end-of-document token has the last id, or a mask token has."""
         if kind not in KINDS:
             raise UserError(f"tokenizer {kind!r} is not known; choose one of {', '.join(KINDS)}")
         if kind != "bpe" and n_vocab is not None:
@@ -60,14 +63,17 @@ class Tokenizer:
         elif kind == "byte":
             inner = _make_byte()
         else:
-            inner = _train_bpe(pieces, DEFAULT_BPE_VOCAB if n_vocab is None else n_vocab)
-        inner.add_special_tokens([END])
+            special = 2 if mask else 1
+            inner = _train_bpe(pieces, DEFAULT_BPE_VOCAB if n_vocab is None else n_vocab, special)
+        inner.add_special_tokens([END, MASK] if mask else [END])
         config: dict[str, object] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "bos_token": END,
             "eos_token": END,
             "clean_up_tokenization_spaces": False,
         }
+        if mask:
+            config["mask_token"] = MASK
         return cls(inner, config)
 
     @classmethod
@@ -265,14 +271,15 @@ def _make_byte() -> tokenizers.Tokenizer:
     return _read_bytes(inner, use_regex=False)
 
 
-def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
-    if not 257 <= n_vocab <= MOST_VOCAB:
+def _train_bpe(pieces: Iterable[str], n_vocab: int, special: int) -> tokenizers.Tokenizer:
+    if not 256 + special <= n_vocab <= MOST_VOCAB:
+        named = "the end token" if special == 1 else "the end and mask tokens"
         raise UserError(
-            f"the vocabulary is {n_vocab}, expected 257 (256 bytes and the end token) to {MOST_VOCAB}"
+            f"the vocabulary is {n_vocab}, expected {256 + special} (256 bytes and {named}) to {MOST_VOCAB}"
         )
     inner = _read_bytes(tokenizers.Tokenizer(models.BPE()), use_regex=True)
     trainer = trainers.BpeTrainer(
-        vocab_size=n_vocab - 1,  # the end token comes after
+        vocab_size=n_vocab - special,  # those come after
         min_frequency=2,
         initial_alphabet=sorted(_BYTE),
         show_progress=False,

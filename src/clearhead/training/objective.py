@@ -1,4 +1,4 @@
-"""What training makes smaller: the surprise at each next word."""
+"""What training makes smaller: the surprise at each next word, or at each word hidden behind a blank."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.model.transformer import Transformer
+from clearhead.text.batches import NO_TARGET
 
 
-def next_word_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Mean of -ln P(next word), in nats: B T V, B T → a number."""
-    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+def word_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Mean of -ln P(word) over the positions that have a target, in nats: B T V, B T → a number."""
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET)
 
 
 def half_precision(device: torch.device, on: bool) -> AbstractContextManager[None]:
@@ -35,8 +36,9 @@ def evaluate(
     for inputs, targets in windows:
         with half_precision(device, bfloat16):
             logits = network(torch.from_numpy(inputs).to(device))
-        loss = next_word_loss(logits, torch.from_numpy(targets).to(device))
-        total += loss.item() * targets.size
-        count += targets.size
+        loss = word_loss(logits, torch.from_numpy(targets).to(device))
+        here = int((targets != NO_TARGET).sum())
+        total += loss.item() * here
+        count += here
     network.train(training)
     return total / count if count else math.nan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,9 @@ from clearhead.errors import UserError
 from clearhead.model.transformer import Transformer
 from clearhead.training.muon import Muon
 
+RECIPES = ("fast", "classic")  # ours; and nanoGPT's, to compare with
 OPTIMISERS = ("muon", "adamw")
+CURVES = ("linear", "cosine")
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,16 @@ class Recipe:
     steps: int
     batch_size: int
     accumulation: int = 1
+    name: str = "fast"
     optimiser: str = "muon"
     learning_rate: float = 0.01  # AdamW's: of embeddings and vectors, and of matrices unless Muon has them
     matrix_rate: float = 0.03  # Muon's
-    weight_decay: float = 0.1  # of matrices; vectors and embeddings are not decayed
+    beta2: float = 0.95  # how long AdamW remembers squared gradients
+    weight_decay: float = 0.1  # of matrices; vectors are not decayed
+    decay_embeddings: bool = False
     warmup: int = 20
+    curve: str = "linear"  # on which the rate comes down
+    final_rate: float = 0.0  # the share of it that is left at the end
     clip: float = 1.0
     bfloat16: bool = False
     seed: int = 0
@@ -39,32 +47,42 @@ class Recipe:
                 f"a batch of {self.batch_size} cannot be gathered in {self.accumulation} equal parts: "
                 "accumulation must divide the batch"
             )
-        if self.optimiser not in OPTIMISERS:
-            raise UserError(f"optimiser = {self.optimiser!r}: expected one of {', '.join(OPTIMISERS)}")
+        for name, known in (("name", RECIPES), ("optimiser", OPTIMISERS), ("curve", CURVES)):
+            if getattr(self, name) not in known:
+                raise UserError(f"{name} = {getattr(self, name)!r}: expected one of {', '.join(known)}")
+        for name in ("beta2", "final_rate"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"{name} = {getattr(self, name)}: expected at least 0 and below 1")
         for name in ("learning_rate", "matrix_rate", "clip"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise UserError(f"{name} = {getattr(self, name)}: expected a number above 0")
 
     def rate(self, step: int) -> float:
-        """The share of the full learning rate at a step: up over the warm-up, then straight down to 0."""
-        return min(1.0, (step + 1) / max(1, self.warmup)) * (1 - step / self.steps)
+        """The share of the full learning rate at a step: up over the warm-up, then down to the final one."""
+        if self.curve == "linear":
+            warm = min(1.0, (step + 1) / max(1, self.warmup))
+            return warm * (1 - (1 - self.final_rate) * step / self.steps)
+        if step < self.warmup:
+            return (step + 1) / (self.warmup + 1)
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        return self.final_rate + (1 - self.final_rate) * (1 + math.cos(math.pi * done)) / 2
 
 
 def make_optimisers(network: Transformer, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Matrices are decayed, and Muon's if it is asked for; embeddings and vectors are AdamW's, undecayed."""
-    tables = [module.weight for module in network.modules() if isinstance(module, nn.Embedding)]
-    tables.append(network.unembedding.weight)
+    """Matrices are decayed, and Muon's if it is asked for; vectors are AdamW's, and so are embeddings."""
+    tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
+    tables.add(id(network.unembedding.weight))
     plain: list[nn.Parameter] = []
     matrices: list[nn.Parameter] = []
     for parameter in network.parameters():
-        is_matrix = parameter.ndim == 2 and not any(parameter is table for table in tables)
+        is_matrix = parameter.ndim == 2 and (recipe.decay_embeddings or id(parameter) not in tables)
         (matrices if is_matrix else plain).append(parameter)
     groups = [{"params": plain, "weight_decay": 0.0}]
     if recipe.optimiser == "adamw":
         groups.append({"params": matrices, "weight_decay": recipe.weight_decay})
     fused = plain[0].device.type in ("cpu", "cuda")
     optimisers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.95), fused=fused)
+        torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, recipe.beta2), fused=fused)
     ]
     if recipe.optimiser == "muon":
         optimisers.append(Muon(matrices, lr=recipe.matrix_rate, weight_decay=recipe.weight_decay))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches
-from clearhead.training.objective import half_precision, next_word_loss
+from clearhead.training.objective import half_precision, word_loss
 from clearhead.training.recipe import Recipe, make_optimisers
 
 BROKEN = "the numbers are no longer finite; a lower --learning-rate, or another --seed, may keep it whole"
@@ -101,7 +101,7 @@ class Trainer:
         for some, aims in zip(np.split(inputs, parts), np.split(targets, parts), strict=True):
             with half_precision(self.device, self.recipe.bfloat16):
                 logits = self.network(torch.from_numpy(some).to(self.device))
-            loss = next_word_loss(logits, torch.from_numpy(aims).to(self.device)) / parts
+            loss = word_loss(logits, torch.from_numpy(aims).to(self.device)) / parts
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
         return total

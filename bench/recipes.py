@@ -1,0 +1,147 @@
+"""Our recipe against nanoGPT's: the same text, tokenizer, model, batch and wall clock, several seeds.
+
+Usage: python -m bench.recipes TEXT… [--minutes 0.5] [--seeds 3] [--megabytes N] [--classic-rate R]
+[--one-thread] [--short].
+Prints one JSON line; `better` is how many nats of validation loss `fast` ends below `classic`. The two runs
+of a seed take turns of about a second, each with its own clock, so that whatever else the machine does slows
+both alike. Where it does much else, --one-thread counts the time of one thread on its processor, and not the
+clock on the wall: on a core of its own they are the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import torch
+
+from clearhead.runs.request import Request
+from clearhead.runs.run import Run
+from clearhead.text.corpus import Document, documents
+from clearhead.text.stories import stories
+from clearhead.training.recipe import RECIPES
+
+TURN = 1.0  # seconds
+
+
+def compare(
+    texts: list[Document], minutes: float, seeds: int, classic_rate: float | None, cache: Path
+) -> dict[str, Any]:
+    """Both recipes with the sizes that are planned for `fast`."""
+    tokenizer = Run(texts, Request(steps=1, tokenizer="bpe"), cache=cache).tokenizer  # not on the clock
+    planned = Run(texts, Request(minutes=minutes, tokenizer="bpe"), cache=cache, tokenizer=tokenizer)
+    config, batch = planned.plan.config, planned.plan.recipe.batch_size
+    sizes = Request(
+        minutes=minutes,
+        blocks=config.n_block,
+        heads=config.n_head,
+        width=config.d_model,
+        context=config.n_context,
+        batch=batch,
+        tokenizer="bpe",
+    )
+    results: dict[str, list[Timed]] = {name: [] for name in RECIPES}
+    for seed in range(seeds):
+        runs = []
+        for name in RECIPES if seed % 2 == 0 else reversed(RECIPES):
+            rate = classic_rate if name == "classic" else None
+            request = replace(sizes, recipe=name, learning_rate=rate, seed=seed)
+            runs.append(Timed(Run(texts, request, cache=cache, tokenizer=tokenizer)))
+            results[name].append(runs[-1])
+        take_turns(runs)
+    figures = {name: describe(runs) for name, runs in results.items()}
+    return {
+        "bench": "recipes",
+        "minutes": minutes,
+        "model": f"{config.n_block}×{config.d_model}, {config.n_parameter:,} parameters",
+        "batch": f"{batch}×{config.n_context}",
+        "vocab": config.n_vocab,
+        "tokens": len(planned.tokens),
+        **figures,
+        "better": round(figures["classic"]["mean"] - figures["fast"]["mean"], 4),
+    }
+
+
+class Timed:
+    """A run whose clock stands still while it is another's turn."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.steps, self.stopped = run, iter(run), time.perf_counter()
+        self.seconds = 0.0
+        self.done = False
+
+    def go_on(self) -> None:
+        start = time.perf_counter()
+        self.run.start += start - self.stopped
+        while not self.done and time.perf_counter() - start < TURN:
+            progress = next(self.steps, None)
+            self.done = progress is None
+            self.seconds = progress.seconds if progress else self.seconds
+        self.stopped = time.perf_counter()
+
+
+def take_turns(runs: list[Timed]) -> None:
+    """Train all to their ends."""
+    while any(not each.done for each in runs):
+        for each in runs:
+            each.go_on()
+
+
+def describe(timed: list[Timed]) -> dict[str, Any]:
+    runs = [each.run for each in timed]
+    losses = [round(run.losses[-1], 4) for run in runs]
+    recipe = runs[0].plan.recipe
+    return {
+        "mean": round(mean(losses), 4),
+        "spread": round(stdev(losses), 4) if len(losses) > 1 else None,
+        "losses": losses,
+        "best": [round(min(run.losses), 4) for run in runs],
+        "steps": [run.plan.recipe.steps for run in runs],
+        "seconds": [round(each.seconds, 1) for each in timed],
+        "rate": recipe.matrix_rate if recipe.optimiser == "muon" else recipe.learning_rate,
+        "dropout": runs[0].plan.config.dropout,
+    }
+
+
+def beginning(texts: list[Document], megabytes: float) -> list[Document]:
+    """About the first so many megabytes, as one document."""
+    pieces, left = [], megabytes * 1e6
+    for piece in (piece for document in texts for piece in document.pieces()):
+        pieces.append(piece)
+        left -= len(piece.encode())
+        if left <= 0:
+            break
+    return [Document.of("the beginning", "".join(pieces))]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("text", nargs="*")
+    parser.add_argument("--minutes", type=float, default=0.5)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--megabytes", type=float, help="of the text's beginning; all of it unless said")
+    parser.add_argument("--classic-rate", type=float, help="instead of the published one")
+    parser.add_argument("--one-thread", action="store_true", help="count processor time, for a busy machine")
+    parser.add_argument("--short", action="store_true", help="two seconds on some stories, one seed")
+    given = parser.parse_args()
+    if given.one_thread:
+        torch.set_num_threads(1)
+        time.perf_counter = time.thread_time
+    if given.short:
+        texts = [Document.of("stories", "\n".join(story.text for story in islice(stories(), 150)))]
+        given.minutes, given.seeds = 2 / 60, 1
+    else:
+        texts = list(documents(given.text))
+    if given.megabytes:
+        texts = beginning(texts, given.megabytes)
+    with tempfile.TemporaryDirectory() as cache:
+        print(
+            json.dumps(compare(texts, given.minutes, given.seeds, given.classic_rate, Path(cache))),
+        )

@@ -1,0 +1,75 @@
+"""The plan: the recipes it writes, and what it says before a text is read too often."""
+
+import numpy as np
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.runs.plan import MOST_EPOCHS, Plan, make_plan
+from clearhead.runs.request import Request
+from clearhead.text.tokens import Tokens
+
+CPU = torch.device("cpu")
+
+
+def plan(length=100_000, n_vocab=300, **settings):
+    tokens = Tokens.of(np.zeros(length, dtype=np.int64))
+    return make_plan(Request(**{"steps": 1000, **settings}), tokens, 100, n_vocab, CPU, None)
+
+
+def test_the_fast_recipe_is_muons():
+    recipe = plan().recipe
+    assert (recipe.name, recipe.optimiser, recipe.matrix_rate) == ("fast", "muon", 0.03)
+    assert (recipe.curve, recipe.final_rate, recipe.decay_embeddings) == ("linear", 0.0, False)
+    assert plan(optimiser="adamw").recipe.learning_rate == 0.006
+
+
+def test_the_classic_recipe_is_nanogpts():
+    recipe = plan(recipe="classic").recipe
+    assert (recipe.name, recipe.optimiser) == ("classic", "adamw")
+    assert (recipe.learning_rate, recipe.beta2, recipe.weight_decay) == (1e-3, 0.99, 0.1)
+    assert (recipe.curve, recipe.final_rate, recipe.warmup, recipe.clip) == ("cosine", 0.1, 50, 1.0)
+    assert recipe.decay_embeddings
+    assert plan(recipe="classic", steps=5000).recipe.warmup == 100
+    assert plan(recipe="classic", learning_rate=0.004).recipe.learning_rate == 0.004
+
+
+def test_a_classic_model_of_gpt2s_size_has_train_pys_settings():
+    recipe = plan(recipe="classic", blocks=12, width=768, heads=12, n_vocab=50_000, context=32).recipe
+    assert (recipe.learning_rate, recipe.beta2) == (6e-4, 0.95)
+
+
+@pytest.mark.parametrize(("steps", "dropout"), [(500, 0.0), (1000, 0.0), (2000, 0.2), (9000, 0.2)])
+def test_the_classic_recipe_drops_out_only_where_the_text_is_read_again(steps, dropout):
+    made = plan(recipe="classic", steps=steps)
+    assert (made.config.dropout, made.recipe.weight_decay) == (dropout, 0.1)
+
+
+def test_the_classic_recipe_has_no_muon():
+    with pytest.raises(UserError, match="the classic recipe trains with adamw"):
+        Request(recipe="classic", optimiser="muon")
+    with pytest.raises(UserError, match="recipe = 'slow': expected one of fast, classic"):
+        Request(recipe="slow")
+
+
+@pytest.mark.parametrize("settings", [{}, {"recipe": "classic"}, {"both_ways": True}])
+def test_a_plan_comes_back_from_its_json(settings):
+    made = plan(**settings)
+    assert Plan.from_json({**made.to_json(), "config": made.config.to_json()}) == made
+
+
+def test_a_text_that_will_be_read_too_often_is_told_of():
+    long, short = plan(length=1_000_000), plan(length=5_000)
+    assert long.warnings(1_000_000) == []
+    assert short.epochs(5_000) == pytest.approx(204.8)
+    [word] = short.warnings(5_000)
+    assert word.startswith("the text is short: it will be read 205 times")
+    assert word.endswith("more text would help more than more time")
+    n = 1000 * 8 * 128 // MOST_EPOCHS
+    assert plan(length=n + 100).warnings(n + 100) == []
+    assert len(plan(length=n - 100).warnings(n - 100)) == 1
+
+
+def test_both_ways_is_in_the_config():
+    assert plan().config.causal
+    assert not plan(both_ways=True).config.causal
