@@ -28,6 +28,12 @@ def train(
         None, help="Train for so long; everything else is chosen to fit. [default: 3]"
     ),
     steps: int = typer.Option(None, help="Or for so many steps."),
+    start: str = typer.Option(
+        None, "--from", metavar="MODEL", help="Go on from a model: a folder, a GGUF file, a pulled name."
+    ),
+    lora: int = typer.Option(
+        None, metavar="RANK", help="Of that model, train only low-rank adapters, merged in the end."
+    ),
     preset: str = typer.Option("modern", help="lecture, gpt2 or modern."),
     blocks: int = typer.Option(None, help="Number of blocks."),
     heads: int = typer.Option(None, help="Heads a block."),
@@ -39,7 +45,7 @@ def train(
     batch: int = typer.Option(None, help="Windows of text a step."),
     accumulation: int = typer.Option(1, help="Parts in which a batch is gathered, to save memory."),
     dropout: float = typer.Option(None, help="Share of the stream's features left out while training."),
-    optimiser: str = typer.Option("muon", help="muon or adamw."),
+    optimiser: str = typer.Option("", help="muon or adamw. [default: muon; with --from, adamw]"),
     learning_rate: float = typer.Option(None, help="Of the optimiser, for matrices."),
     validation: list[str] = typer.Option(
         None, help="A share of the text's end, such as 0.1, or files of their own (may be repeated)."
@@ -68,6 +74,8 @@ def train(
     request = Request(
         minutes=minutes,
         steps=steps,
+        start=start,
+        lora=lora,
         preset=preset,
         blocks=blocks,
         heads=heads,

@@ -64,30 +64,41 @@ class Plan:
     recipe: Recipe
     validations: int  # how often the validation loss is taken, the end included
     seconds: float | None  # that were left for training when this was planned, if minutes were asked for
+    context: int = 0  # tokens of a window; as many as the model can look back on unless said
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "context", self.context or self.config.n_context)
 
     def to_json(self) -> dict[str, Any]:
-        return {"recipe": vars(self.recipe), "validations": self.validations, "seconds": self.seconds}
+        numbers = {"validations": self.validations, "seconds": self.seconds, "context": self.context}
+        return {"recipe": vars(self.recipe), **numbers}
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Plan:
         """The plan that was written down with its config when a run began."""
         try:
             config, recipe = Config.from_json(settings["config"]), Recipe(**settings["recipe"])
-            return cls(config, recipe, int(settings["validations"]), settings["seconds"])
+            numbers = int(settings["validations"]), settings["seconds"], int(settings["context"])
+            return cls(config, recipe, *numbers)
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"the plan of the run is damaged ({error}); begin in another folder") from None
 
 
-def check_memory(config: Config, recipe: Recipe, device: torch.device) -> None:
-    """Refuse a model or a batch that the memory cannot hold, before the machine does it less kindly."""
-    memory = memory_of(device)
-    weights = 16 * config.n_parameter  # with gradients and two moments, in float32
+def check_memory(
+    config: Config, recipe: Recipe, device: torch.device, context: int = 0, bytes_a_weight: int = 16
+) -> None:
+    """Refuse a model or a batch that the memory cannot hold, before the machine does it less kindly.
+
+    16 bytes a weight are its gradient, two moments and itself, in float32.
+    """
+    memory, context = memory_of(device), context or config.n_context
+    weights = bytes_a_weight * config.n_parameter
     rows = recipe.batch_size // recipe.accumulation
     each = config.n_block * (10 * config.d_model + 3 * config.d_hidden) + 2 * config.n_vocab
-    activations = 4 * rows * config.n_context * each
+    activations = 4 * rows * context * each
     if memory is not None and weights + activations > memory:
         raise UserError(
-            f"{config.n_parameter:,} parameters and batches of {rows}×{config.n_context} tokens need about "
+            f"{config.n_parameter:,} parameters and batches of {rows}×{context} tokens need about "
             f"{(weights + activations) / 1e9:,.0f} GB of memory, and there are {memory / 1e9:,.0f}: choose a "
             "smaller --width, --blocks, --context or --batch, or gather the batch with --accumulation"
         )
@@ -248,7 +259,7 @@ def _candidates(request: Request, tokens: Tokens, n_vocab: int) -> list[Config]:
 def _config(request: Request, tokens: Tokens, n_vocab: int, blocks: int, width: int, heads: int) -> Config:
     width = request.width or (_round(width, request.heads) if request.heads else width)
     heads = request.heads or (heads if width % heads == 0 and not request.width else _heads(width))
-    context = request.context or min(128 if width < 256 else 256, _fitting_context(tokens))
+    context = request.context or min(128 if width < 256 else 256, fitting_context(tokens))
     return preset(
         request.preset,
         n_vocab=n_vocab,
@@ -271,7 +282,7 @@ def _round(width: int, multiple: int) -> int:
     return max(1, round(width / multiple)) * multiple
 
 
-def _fitting_context(tokens: Tokens) -> int:
+def fitting_context(tokens: Tokens) -> int:
     """A power of two of which the text holds at least eight."""
     return max(8, 2 ** int(np.log2(max(8, len(tokens) / 8))))
 
