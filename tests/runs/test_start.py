@@ -4,18 +4,27 @@ import json
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 import transformers
 
 import clearhead
 from clearhead.errors import UserError
+from clearhead.language_model import LanguageModel
+from clearhead.model.transformer import Transformer
 from clearhead.runs.request import Request
 from clearhead.runs.run import Run
 from clearhead.runs.run_folder import KeptRun
 from clearhead.text.corpus import documents
+from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.lora import count_parameters
 
+CHATML = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content']"
+    " + '<|im_end|>' + '\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
 OTHER = "The chicken didn't cross the road because it was too tired.\n" * 60
 
 
@@ -151,3 +160,68 @@ def test_what_does_not_go_together_is_said(settings, message, model_folder):
 def test_a_window_longer_than_the_context_is_refused(model_folder, text, tmp_path):
     with pytest.raises(UserError, match="can look back on 64 tokens"):
         Run(list(documents([text])), request(model_folder, context=65), tmp_path)
+
+
+TALKS = [
+    [
+        {"role": "user", "content": f"What is {a} and {b}?"},
+        {"role": "assistant", "content": f"It is {a + b}."},
+    ]
+    for a in range(8)
+    for b in range(8)
+]
+
+
+@pytest.fixture
+def talker(model_folder, tmp_path):
+    """A small model with a chat template."""
+    start = clearhead.load(model_folder, "cpu")
+    tokenizer = Tokenizer.train("byte", [])
+    tokenizer._inner.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    tokenizer = Tokenizer(tokenizer._inner, {**tokenizer.config, "chat_template": CHATML})
+    torch.manual_seed(0)
+    config = replace(start.config, n_vocab=tokenizer.n_vocab, n_context=128)
+    LanguageModel(Transformer(config), tokenizer).save(tmp_path / "talker")
+    return tmp_path / "talker"
+
+
+@pytest.fixture
+def talks(tmp_path):
+    path = tmp_path / "talks.jsonl"
+    path.write_text("".join(json.dumps({"messages": talk}) + "\n" for talk in TALKS))
+    return path
+
+
+def test_conversations_are_learned_by_their_replies(talker, talks, tmp_path):
+    settings = request(talker, steps=40, learning_rate=0.01, context=64, accumulation=2)
+    run = Run(list(documents([talks])), settings, tmp_path)
+    progress = list(run)
+    assert progress[-1].validation < progress[0].loss - 1
+    targets, total, count = run.validation.targets[:], 0.0, 0
+    ids = np.concatenate(([int(run.tokens[len(run.tokens) - 1 :][0])], run.validation[:]))
+    for start in range(0, len(targets), 64):
+        window = torch.from_numpy(ids[start : start + 65])
+        with torch.no_grad():
+            surprise = -run.model.network(window[None, :-1])[0].double().log_softmax(-1)
+        for i, target in enumerate(targets[start : start + 64]):
+            if target >= 0:
+                total, count = total + float(surprise[i, target]), count + 1
+    assert 0 < count < len(targets)
+    assert progress[-1].validation == pytest.approx(total / count, rel=1e-5)
+    assert run.model.tokenizer.config["chat_template"] == CHATML
+
+
+def test_a_batch_in_parts_learns_what_it_would_whole(talker, talks, tmp_path):
+    """Although its parts hold replies of different lengths."""
+    runs = []
+    for accumulation in (1, 4):
+        settings = request(talker, steps=1, accumulation=accumulation, context=64)
+        run = Run(list(documents([talks])), settings, tmp_path)
+        (progress,) = run
+        runs.append((progress.record.loss, progress.record.gradient_norm))
+    assert runs[0] == pytest.approx(runs[1], rel=1e-5)
+
+
+def test_conversations_without_a_chat_template_are_refused(model_folder, talks, tmp_path):
+    with pytest.raises(UserError, match="has no chat template"):
+        Run(list(documents([talks])), request(model_folder), tmp_path)

@@ -22,10 +22,11 @@ from clearhead.runs.plan import Plan, choose_tokenizer, make_plan
 from clearhead.runs.request import Request
 from clearhead.runs.start import open_start, plan_start, prepare
 from clearhead.text.batches import Batches, windows_for_evaluation
+from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, documents, measure
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens, tokenize
-from clearhead.training.objective import evaluate
+from clearhead.training.objective import count_targets, evaluate
 from clearhead.training.trainer import BROKEN, Record, Trainer
 
 LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
@@ -291,15 +292,25 @@ def _split(
     texts: Sequence[Document], request: Request, tokenizer: Tokenizer, cache: Path, n_bytes: int
 ) -> tuple[Tokens, Tokens]:
     """Tokens to train on, and to validate on."""
-    tokens = tokenize(texts, tokenizer, cache)
+    tokens = _tokenize(texts, request, tokenizer, cache)
     if request.validation is None or isinstance(request.validation, float):
         training, validation = tokens.split(_fraction(request, n_bytes))
     else:
-        # Both begin and end with the end token; of the second's, the first is the one that goes before.
+        # Texts begin and end with the end token; of the second's, the first is the one that goes before.
         training = tokens
         given = request.validation
         files = [given] if isinstance(given, str | Path) else given
-        validation = tokenize(documents(files), tokenizer, cache).part(1)
+        validation = _tokenize(list(documents(files)), request, tokenizer, cache).part(1)
     if not len(validation):
         raise UserError("no text is left for validation: give more text, or a larger --validation")
+    for part, what in ((training, "to train on"), (validation, "for validation")):
+        if not part.all_count and not count_targets(part.targets[:]):
+            raise UserError(f"no reply is left {what}: give more conversations, or another --validation")
     return training, validation
+
+
+def _tokenize(texts: Sequence[Document], request: Request, tokenizer: Tokenizer, cache: Path) -> Tokens:
+    """To a model that is gone on from, .jsonl files are conversations."""
+    if request.start is not None and are_conversations(texts):
+        return tokenize_conversations(texts, tokenizer)
+    return tokenize(texts, tokenizer, cache)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearhead.errors import UserError
-from clearhead.text.tokens import Tokens
+from clearhead.text.tokens import IGNORED, Tokens
 
 Batch = tuple[NDArray[np.int64], NDArray[np.int64]]  # inputs and targets, both B×T
 
@@ -22,7 +22,8 @@ class Batches:
     """Every window of the text once an epoch, in random order: a pure function of the seed and the step.
 
     A window is T + 1 tokens, the last of which is the first of the next window. Each epoch begins at its own
-    random offset below T, so that over the epochs every token is seen at every position.
+    random offset below T, so that over the epochs every token is seen at every position. A window in which
+    nothing is to be learned gives its place to the next one in which something is.
     """
 
     tokens: Tokens
@@ -55,13 +56,17 @@ class Batches:
         rows = self.batch_size // workers
         first = step * self.batch_size + worker * rows
         T = self.n_context
-        both = np.empty((rows, T + 1), dtype=np.int64)
+        inputs, targets = np.empty((2, rows, T), dtype=np.int64)
         for row in range(rows):
             epoch, place = divmod(first + row, self.windows)
             offset, order = _shuffle(self.seed, epoch, self.windows, T)
-            start = offset + int(order[place]) * T
-            both[row] = self.tokens[start : start + T + 1]
-        return both[:, :-1].copy(), both[:, 1:].copy()
+            for further in range(1 if self.tokens.all_count else self.windows):
+                start = offset + int(order[(place + further) % self.windows]) * T
+                inputs[row] = self.tokens[start : start + T]
+                targets[row] = self.tokens.targets[start + 1 : start + T + 1]
+                if (targets[row] != IGNORED).any():
+                    break
+        return inputs, targets
 
 
 def windows_for_evaluation(tokens: Tokens, n_context: int, batch_size: int, before: int) -> Iterator[Batch]:
@@ -75,9 +80,9 @@ def windows_for_evaluation(tokens: Tokens, n_context: int, batch_size: int, befo
     if whole < len(tokens):
         edges.append(len(tokens))
     for start, stop in pairwise(edges):
-        targets = tokens[start:stop]
-        inputs = np.concatenate(([before], targets[:-1]))
-        before = int(targets[-1])
+        ids, targets = tokens[start:stop], tokens.targets[start:stop]
+        inputs = np.concatenate(([before], ids[:-1]))
+        before = int(ids[-1])
         shape = (-1, min(T, stop - start))
         yield inputs.reshape(shape), targets.reshape(shape)
 

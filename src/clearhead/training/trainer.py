@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches
-from clearhead.training.objective import half_precision, next_word_loss
+from clearhead.training.objective import count_targets, half_precision, next_word_loss
 from clearhead.training.recipe import Recipe, make_optimisers
 
 BROKEN = "the numbers are no longer finite; a lower --learning-rate, or another --seed, may keep it whole"
@@ -98,12 +98,16 @@ class Trainer:
         return Record(self.step, loss, norm, rate, tokens, time.perf_counter() - start, skipped)
 
     def _gather_gradients(self, inputs: np.ndarray, targets: np.ndarray) -> float:
-        """Gradients of the whole batch's mean loss, one equal part after the other."""
-        parts, total = self.recipe.accumulation, 0.0
+        """Gradients of the whole batch's mean loss, one equal part of its rows after the other."""
+        parts, total, targeted = self.recipe.accumulation, 0.0, count_targets(targets)
         for some, aims in zip(np.split(inputs, parts), np.split(targets, parts), strict=True):
+            counted = count_targets(aims)
+            if not counted:
+                continue
             with half_precision(self.device, self.recipe.bfloat16):
                 logits = self.network(torch.from_numpy(some).to(self.device))
-            loss = next_word_loss(logits, torch.from_numpy(aims).to(self.device)) / parts
+            loss = next_word_loss(logits, torch.from_numpy(aims).to(self.device))
+            loss = loss / (targeted / counted)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
         return total
