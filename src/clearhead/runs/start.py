@@ -26,7 +26,7 @@ from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
 # AdamW's, of all weights and of adapters; Muon's, where it is asked for (see LOG.md).
-FULL_RATE, LORA_RATE, MUON_RATE = 1e-4, 1e-3, 0.002
+FULL_RATE, LORA_RATE, MUON_RATE = 3e-4, 1e-3, 0.002
 
 WINDOW_ON_CPU, WINDOW = 256, 1024  # tokens
 BEST_STEPS = 200
