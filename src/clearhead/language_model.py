@@ -122,7 +122,7 @@ class LanguageModel:
 
     def chat_ids(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """The same as ids, special tokens as such: what `generate` goes on from as the reply."""
-        return self.tokenizer.encode(self.chat_text(messages), special=True)
+        return self.tokenizer.encode_template(self.chat_text(messages))[0]
 
     @torch.inference_mode()
     def logits(self, text: str | Sequence[int]) -> Tensor:

@@ -65,6 +65,18 @@ def test_a_text_too_short_for_the_time_is_told_of_before_training(clearhead, sto
     assert re.search(r"^note +the text is short: it will be read \d+ times", before, re.MULTILINE), before
 
 
+def test_train_goes_on_from_a_model(clearhead, story_file, model_folder, tmp_path):
+    options = ("--from", model_folder, "--lora", 2, "--steps", 3, "--context", 32, "--out", "more", "--json")
+    result = clearhead("train", story_file, *options)
+    assert result.code == 0, result.err
+    summary = json.loads(result.out)
+    assert (summary["start"], summary["lora"], summary["context"]) == (str(model_folder), 2, 32)
+    assert summary["config"]["n_context"] == load(model_folder).config.n_context
+    assert re.search(rf"^model +{model_folder}: .* in adapters that learn", result.err, re.MULTILINE)
+    assert "adamw" in result.err
+    assert load(tmp_path / "more").training["start_sha256"] == summary["start_sha256"]
+
+
 def test_train_without_json_keeps_standard_output_empty(clearhead, story_file):
     result = clearhead("train", story_file, *SMALL)
     assert (result.code, result.out) == (0, "")

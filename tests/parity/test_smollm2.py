@@ -14,6 +14,9 @@ from clearhead.formats.pulled import pull
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
+from clearhead.runs.request import Request
+from clearhead.runs.run import Run
+from clearhead.text.corpus import Document
 from clearhead.text.tokenizer import Tokenizer
 
 PAGE = """def area(r):\n\treturn 3.14159 * r ** 2  # it's π·r²\n\n
@@ -128,6 +131,22 @@ print((peak() - before) / sum(p.numel() * p.element_size() for p in model.networ
         command = [sys.executable, "-c", program, str(tmp_path / "small.gguf"), str(path), dtype]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert float(done.stdout) <= 1.3, dtype
+
+
+@pytest.mark.parametrize("lora", [None, 8])
+def test_it_learns_more_and_transformers_opens_what_came_of_it(lora, path, tmp_path):
+    """All weights, or adapters: a few steps at the rates that are chosen unless told."""
+    text = "".join(f"The {n} crow on the roof said kraa to the {n + 1} moon.\n" for n in range(14))
+    request = Request(start=str(path), lora=lora, steps=3, context=48, batch=1, validation=0.2, device="cpu")
+    run = Run([Document.of("crows", text)], request, tmp_path)
+    before = run.validate()
+    assert list(run)[-1].validation < before - (0.1 if lora is None else 0.02)
+    run.model.save(tmp_path / "crows")
+    del run.trainer, run.good
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "crows")
+    ids = torch.tensor([run.tokenizer.encode("The crow on the roof")])
+    with torch.no_grad():
+        assert torch.allclose(theirs(ids).logits[0], run.model.network(ids)[0], rtol=0, atol=1e-4)
 
 
 def test_out_and_in_again(model, tmp_path):

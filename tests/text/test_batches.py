@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
-from clearhead.text.batches import NO_TARGET, Batches, Blanks, windows_for_evaluation
-from clearhead.text.tokens import Tokens
+from clearhead.text.batches import Batches, Blanks, windows_for_evaluation
+from clearhead.text.tokens import IGNORED, Tokens
 
 
 def counting(length: int) -> Tokens:
@@ -124,7 +124,7 @@ def test_blanks_hide_a_share_of_each_row_and_are_the_only_targets() -> None:
     cut = [blanked().at(step) for step in range(40)]
     masked = changed = kept = 0
     for tokens, (inputs, targets) in zip(whole, cut, strict=True):
-        chosen = targets != NO_TARGET
+        chosen = targets != IGNORED
         assert (chosen.sum(1) == 6).all()  # 15% of 40
         assert (targets[chosen] == tokens[chosen]).all()
         assert (inputs[~chosen] == tokens[~chosen]).all()
@@ -144,8 +144,8 @@ def test_blanks_are_a_function_of_seed_and_step() -> None:
         assert (inputs == again[0]).all()
         assert (targets == again[1]).all()
     for other in (blanked().at(8), blanked(seed=4).at(7)):
-        assert ((targets == NO_TARGET) != (other[1] == NO_TARGET)).any()
-    assert inputs[0][targets[0] != NO_TARGET].tolist() == [999, 999, 999, 999, 999, 999]
+        assert ((targets == IGNORED) != (other[1] == IGNORED)).any()
+    assert inputs[0][targets[0] != IGNORED].tolist() == [999, 999, 999, 999, 999, 999]
 
 
 @given(workers=st.sampled_from([2, 3, 12]), step=st.integers(0, 30))
@@ -163,7 +163,7 @@ def test_evaluation_has_the_same_blanks_whatever_the_batch(length: int, T: int, 
     rows = [row for inputs, targets in found for row in zip(inputs.tolist(), targets.tolist(), strict=True)]
     assert rows == [(inputs[0].tolist(), targets[0].tolist()) for inputs, targets in single]
     restored = [
-        i if t == NO_TARGET else t for inputs, targets in rows for i, t in zip(inputs, targets, strict=True)
+        i if t == IGNORED else t for inputs, targets in rows for i, t in zip(inputs, targets, strict=True)
     ]
     assert restored == list(range(length))
-    assert all(any(t != NO_TARGET for t in targets) for _, targets in rows)
+    assert all(any(t != IGNORED for t in targets) for _, targets in rows)

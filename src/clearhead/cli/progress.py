@@ -25,6 +25,8 @@ PLAIN_LINES = 10
 
 def show_plan(run: Run) -> None:
     """Every choice that was made, before it is carried out."""
+    from clearhead.training.lora import count_parameters
+
     config, recipe, request = run.plan.config, run.plan.recipe, run.request
     n, m = len(run.tokens), len(run.validation)
     precision = "bfloat16" if recipe.bfloat16 else "float32"
@@ -35,9 +37,10 @@ def show_plan(run: Run) -> None:
     rows = {
         "text": f"{n:,} tokens to train on, {m:,} to validate on",
         "tokenizer": f"{run.tokenizer.kind}, {run.tokenizer.n_vocab:,} tokens",
-        "model": f"{request.preset}{both_ways}: {blocks} of {heads}{shared}, "
-        f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters",
-        "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{config.n_context} tokens "
+        "model": f"{request.start or request.preset}{both_ways}: {blocks} of {heads}{shared}, "
+        f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters"
+        + (f", {count_parameters(run.model.network):,} in adapters that learn" if request.lora else ""),
+        "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{run.plan.context} tokens "
         f"({run.plan.epochs(n):.1f} times through the text), "
         f"{recipe.name} ({recipe.optimiser}, rate {rate:g}, decay {recipe.weight_decay:g}), "
         f"dropout {config.dropout:g}, seed {recipe.seed}",
@@ -72,7 +75,7 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
 def _describe(progress: Progress, validation: float | None, run: Run) -> str:
     record = progress.record
     left = (progress.steps - record.step) * progress.seconds_a_step
-    speed = run.trainer.batches.batch_size * run.plan.config.n_context / progress.seconds_a_step
+    speed = run.trainer.batches.batch_size * run.plan.context / progress.seconds_a_step
     validated = f"   validation {validation:.4f}" if validation is not None else ""
     return (
         f"step {record.step:,}/{progress.steps:,}   loss {progress.loss:.3f}{validated}"

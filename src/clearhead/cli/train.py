@@ -28,6 +28,12 @@ def train(
         None, help="Train for so long; everything else is chosen to fit. [default: 3]"
     ),
     steps: int = typer.Option(None, help="Or for so many steps."),
+    start: str = typer.Option(
+        None, "--from", metavar="MODEL", help="Go on from a model: a folder, a GGUF file, a pulled name."
+    ),
+    lora: int = typer.Option(
+        None, metavar="RANK", help="Of that model, train only low-rank adapters, merged in the end."
+    ),
     preset: str = typer.Option("modern", help="lecture, gpt2 or modern."),
     blocks: int = typer.Option(None, help="Number of blocks."),
     heads: int = typer.Option(None, help="Heads a block."),
@@ -43,7 +49,9 @@ def train(
         False, "--both-ways", help="See what comes after too, and learn to fill in blanks."
     ),
     recipe: str = typer.Option("fast", help="fast, or classic: nanoGPT's, to compare with."),
-    optimiser: str = typer.Option(None, help="muon or adamw. [default: the recipe's; of fast, muon]"),
+    optimiser: str = typer.Option(
+        None, help="muon or adamw. [default: the recipe's; of fast, muon, and with --from adamw]"
+    ),
     learning_rate: float = typer.Option(None, help="Of the optimiser, for matrices."),
     validation: list[str] = typer.Option(
         None, help="A share of the text's end, such as 0.1, or files of their own (may be repeated)."
@@ -72,6 +80,8 @@ def train(
     request = Request(
         minutes=minutes,
         steps=steps,
+        start=start,
+        lora=lora,
         preset=preset,
         blocks=blocks,
         heads=heads,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from clearhead.errors import UserError
 from clearhead.formats import folder, hub, pulled
 from clearhead.formats.gguf import model as gguf_model
 from clearhead.formats.saved import Saved
+from clearhead.formats.shards import Shards
 
 MAGIC = b"GGUF"
 
@@ -20,6 +22,20 @@ def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
     """The model of this name. Whatever is wrong with it is said in one line."""
     path = find_model(name)
     return folder.load(path, dtype) if path.is_dir() else gguf_model.load(path, dtype)
+
+
+def hash_weights(name: str | Path) -> str:
+    """A sha256 of the files that hold a model's weights: by it a model is known wherever it lies."""
+    path = find_model(name)
+    paths = Shards(path).paths if path.is_dir() else [path]
+    try:
+        hashes = []
+        for each in paths:
+            with each.open("rb") as file:
+                hashes.append(hashlib.file_digest(file, "sha256").hexdigest())
+    except OSError as error:
+        raise UserError(f"{each} cannot be read: {error.strerror}") from None
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
 def find_model(name: str | Path) -> Path:

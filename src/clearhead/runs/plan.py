@@ -71,10 +71,14 @@ class Plan:
     recipe: Recipe
     validations: int  # how often the validation loss is taken, the end included
     seconds: float | None  # that were left for training when this was planned, if minutes were asked for
+    context: int = 0  # tokens of a window; as many as the model can look back on unless said
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "context", self.context or self.config.n_context)
 
     def epochs(self, n_tokens: int) -> float:
         """How often a text of so many tokens is read."""
-        return _epochs(self.config, self.recipe, n_tokens)
+        return _epochs(self.context, self.recipe, n_tokens)
 
     def warnings(self, n_tokens: int) -> list[str]:
         """What one should know before so much time goes into a text of so many tokens."""
@@ -87,28 +91,35 @@ class Plan:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        return {"recipe": vars(self.recipe), "validations": self.validations, "seconds": self.seconds}
+        numbers = {"validations": self.validations, "seconds": self.seconds, "context": self.context}
+        return {"recipe": vars(self.recipe), **numbers}
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Plan:
         """The plan that was written down with its config when a run began."""
         try:
             config, recipe = Config.from_json(settings["config"]), Recipe(**settings["recipe"])
-            return cls(config, recipe, int(settings["validations"]), settings["seconds"])
+            numbers = int(settings["validations"]), settings["seconds"], int(settings["context"])
+            return cls(config, recipe, *numbers)
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"the plan of the run is damaged ({error}); begin in another folder") from None
 
 
-def check_memory(config: Config, recipe: Recipe, device: torch.device) -> None:
-    """Refuse a model or a batch that the memory cannot hold, before the machine does it less kindly."""
-    memory = memory_of(device)
-    weights = 16 * config.n_parameter  # with gradients and two moments, in float32
+def check_memory(
+    config: Config, recipe: Recipe, device: torch.device, context: int = 0, bytes_a_weight: int = 16
+) -> None:
+    """Refuse a model or a batch that the memory cannot hold, before the machine does it less kindly.
+
+    16 bytes a weight are its gradient, two moments and itself, in float32.
+    """
+    memory, context = memory_of(device), context or config.n_context
+    weights = bytes_a_weight * config.n_parameter
     rows = recipe.batch_size // recipe.accumulation
     each = config.n_block * (10 * config.d_model + 3 * config.d_hidden) + 2 * config.n_vocab
-    activations = 4 * rows * config.n_context * each
+    activations = 4 * rows * context * each
     if memory is not None and weights + activations > memory:
         raise UserError(
-            f"{config.n_parameter:,} parameters and batches of {rows}×{config.n_context} tokens need about "
+            f"{config.n_parameter:,} parameters and batches of {rows}×{context} tokens need about "
             f"{(weights + activations) / 1e9:,.0f} GB of memory, and there are {memory / 1e9:,.0f}: choose a "
             "smaller --width, --blocks, --context or --batch, or gather the batch with --accumulation"
         )
@@ -269,7 +280,7 @@ def _candidates(request: Request, tokens: Tokens, n_vocab: int) -> list[Config]:
 def _config(request: Request, tokens: Tokens, n_vocab: int, blocks: int, width: int, heads: int) -> Config:
     width = request.width or (_round(width, request.heads) if request.heads else width)
     heads = request.heads or (heads if width % heads == 0 and not request.width else _heads(width))
-    context = request.context or min(128 if width < 256 else 256, _fitting_context(tokens))
+    context = request.context or min(128 if width < 256 else 256, fitting_context(tokens))
     return preset(
         request.preset,
         n_vocab=n_vocab,
@@ -293,7 +304,7 @@ def _round(width: int, multiple: int) -> int:
     return max(1, round(width / multiple)) * multiple
 
 
-def _fitting_context(tokens: Tokens) -> int:
+def fitting_context(tokens: Tokens) -> int:
     """A power of two of which the text holds at least eight."""
     return max(8, 2 ** int(np.log2(max(8, len(tokens) / 8))))
 
@@ -303,13 +314,13 @@ def _rows(config: Config, batch_tokens: float) -> int:
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
 
 
-def _epochs(config: Config, recipe: Recipe, n_tokens: int) -> float:
-    return recipe.steps * recipe.batch_size * config.n_context / n_tokens
+def _epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
+    return recipe.steps * recipe.batch_size * context / n_tokens
 
 
 def _restrain(request: Request, config: Config, recipe: Recipe, tokens: Tokens) -> tuple[Config, Recipe]:
     """The more often the text is read again, the more is left out and forgotten."""
-    epochs = _epochs(config, recipe, len(tokens))
+    epochs = _epochs(config.n_context, recipe, len(tokens))
     dropout, decay = next((rest for most, *rest in RESTRAINTS if epochs < most), (0.3, 0.3))
     if request.recipe == "classic":
         dropout, decay = CLASSIC_DROPOUT if dropout >= CLASSIC_DROPOUT else 0.0, recipe.weight_decay

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clearhead.errors import UserError
+from clearhead.formats.opening import hash_weights
 from clearhead.model.config import PRESETS
 from clearhead.model.machine import pick_device
 from clearhead.text.tokenizer import KINDS
 from clearhead.training.recipe import OPTIMISERS, RECIPES
 
 MOST_MINUTES = 60 * 24 * 365
+MOST_RANK = 1024
+# What a start model has already.
+SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab")
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,9 @@ class Request:
 
     minutes: float | None = None
     steps: int | None = None
+    start: str | None = None  # the model to go on from: a folder, a GGUF file, a name
+    start_sha256: str = ""  # of its weights; taken when this is made unless said
+    lora: int | None = None  # the rank of the adapters that are trained in its stead
     preset: str = "modern"
     both_ways: bool = False  # see what comes after too, and learn to fill in blanks
     blocks: int | None = None
@@ -35,7 +42,7 @@ class Request:
     accumulation: int = 1
     dropout: float | None = None
     recipe: str = "fast"
-    optimiser: str | None = None
+    optimiser: str | None = None  # the recipe's unless said; to go on from a model, adamw
     learning_rate: float | None = None
     # A fraction of the text's end, or files of their own.
     validation: float | str | Path | Sequence[str | Path] | None = None
@@ -51,6 +58,8 @@ class Request:
             )
         if self.recipe not in RECIPES:
             raise UserError(f"recipe = {self.recipe!r}: expected one of {', '.join(RECIPES)}")
+        if self.optimiser is None and self.start is not None:
+            object.__setattr__(self, "optimiser", "adamw")
         if self.optimiser is not None and self.optimiser not in OPTIMISERS:
             raise UserError(f"optimiser = {self.optimiser!r}: expected one of {', '.join(OPTIMISERS)}")
         if self.recipe == "classic" and self.optimiser == "muon":
@@ -70,3 +79,23 @@ class Request:
         if not 0 <= self.seed < 2**32:
             raise UserError(f"seed = {self.seed}: expected 0 to {2**32 - 1}")
         pick_device(self.device)
+        self._check_start()
+
+    def _check_start(self) -> None:
+        if self.lora is not None and not 1 <= self.lora <= MOST_RANK:
+            raise UserError(f"lora = {self.lora}: expected a rank of 1 to {MOST_RANK}, such as 8")
+        if self.start is None:
+            if self.lora is not None:
+                raise UserError("lora adapts a model that is there: say which, with --from")
+            return
+        given = [name for name in SHAPE if getattr(self, name) is not None]
+        if given or self.preset != "modern":
+            name = given[0] if given else "preset"
+            raise UserError(
+                f"{name} goes with a new model: one that is gone on from has its own; leave it out"
+            )
+        if self.lora is not None and self.optimiser != "adamw":
+            raise UserError(f"lora is trained with adamw, not with {self.optimiser}: leave the optimiser out")
+        object.__setattr__(self, "start", str(self.start))
+        if not self.start_sha256:
+            object.__setattr__(self, "start_sha256", hash_weights(self.start))

@@ -20,14 +20,17 @@ from clearhead.model.transformer import Transformer
 from clearhead.runs.checkpoint import Checkpoint
 from clearhead.runs.plan import Plan, choose_tokenizer, make_plan
 from clearhead.runs.request import Request
+from clearhead.runs.start import open_start, plan_start, prepare
 from clearhead.text.batches import Batches, Blanks, windows_for_evaluation
+from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, documents, measure
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens, tokenize
-from clearhead.training.objective import evaluate
+from clearhead.training.objective import count_targets, evaluate
 from clearhead.training.trainer import BROKEN, Record, Trainer
 
 LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
+LARGEST_START_VALIDATION = 20_000  # of one to go on from, which is large and reads slowly
 LARGEST_TOKENIZER_TEXT = 32_000_000  # bytes that a tokenizer is trained on
 # Where in a timed run the number of steps is set anew from the time they really take.
 REPLAN_AT = (0.05, 0.3, 0.6, 0.85)
@@ -76,21 +79,29 @@ class Run:
         self.device = pick_device(request.device)
         cache = cache or home() / "tokens"
         self.text_sha256, n_bytes = measure(texts)
+        start = open_start(request)
+        if start is not None:
+            tokenizer = start.tokenizer
         self.tokenizer = tokenizer or _train_tokenizer(texts, request, n_bytes)
         self.tokens, self.validation = _split(texts, request, self.tokenizer, cache, n_bytes)
         left = None if request.minutes is None else 60 * request.minutes - self.seconds
         torch.manual_seed(request.seed)
-        n_vocab = self.tokenizer.n_vocab
+        if plan is None and start is not None:
+            config = start.network.config
+            plan = plan_start(request, config, self.tokens, len(self.validation), self.device, left)
         self.plan: Plan = plan or make_plan(
-            request, self.tokens, len(self.validation), n_vocab, self.device, left
+            request, self.tokens, len(self.validation), self.tokenizer.n_vocab, self.device, left
         )
         # Before the network: a text too short for the context must not cost the memory of its positions.
         mask = self.tokenizer.mask_id
         self.blanks = Blanks(mask) if request.both_ways and mask is not None else None
-        n_context, rows = self.plan.config.n_context, self.plan.recipe.batch_size
+        n_context, rows = self.plan.context, self.plan.recipe.batch_size
         batches = Batches(self.tokens, n_context, rows, seed=request.seed, blanks=self.blanks)
         torch.manual_seed(request.seed)
-        network = Transformer(self.plan.config).to(self.device)
+        if start is None:
+            network = Transformer(self.plan.config).to(self.device)
+        else:
+            network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
         self.trainer = Trainer(network, batches, self.plan.recipe)
         self.seconds_a_validation = 0.0
@@ -188,7 +199,7 @@ class Run:
         began = time.perf_counter()
         before = int(self.tokens[len(self.tokens) - 1 :][0])
         windows = windows_for_evaluation(
-            self.validation, self.plan.config.n_context, self.plan.recipe.batch_size, before, self.blanks
+            self.validation, self.plan.context, self.plan.recipe.batch_size, before, self.blanks
         )
         loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16)
         self.losses.append(loss)
@@ -199,13 +210,20 @@ class Run:
     def describe(self) -> dict[str, Any]:
         return {
             **self.plan.to_json(),
-            "preset": self.request.preset,
+            **self._origin(),
             "steps_done": self.trainer.step,
             "text_sha256": self.text_sha256,
             "tokens": len(self.tokens),
             "validation_tokens": len(self.validation),
             "validation_loss": self._last_loss(),
         }
+
+    def _origin(self) -> dict[str, Any]:
+        """What the network was before its first step."""
+        request = self.request
+        if request.start is None:
+            return {"preset": request.preset}
+        return {"start": request.start, "start_sha256": request.start_sha256, "lora": request.lora}
 
     def _last_loss(self) -> float | None:
         """Of the weights as they are; none where training was stopped after it was last taken."""
@@ -269,22 +287,33 @@ def _fraction(request: Request, n_bytes: int) -> float:
         return request.validation
     if request.validation is not None:
         return 0.0
-    return min(0.1, LARGEST_VALIDATION / n_bytes)
+    largest = LARGEST_VALIDATION if request.start is None else LARGEST_START_VALIDATION
+    return min(0.1, largest / n_bytes)
 
 
 def _split(
     texts: Sequence[Document], request: Request, tokenizer: Tokenizer, cache: Path, n_bytes: int
 ) -> tuple[Tokens, Tokens]:
     """Tokens to train on, and to validate on."""
-    tokens = tokenize(texts, tokenizer, cache)
+    tokens = _tokenize(texts, request, tokenizer, cache)
     if request.validation is None or isinstance(request.validation, float):
         training, validation = tokens.split(_fraction(request, n_bytes))
     else:
-        # Both begin and end with the end token; of the second's, the first is the one that goes before.
+        # Texts begin and end with the end token; of the second's, the first is the one that goes before.
         training = tokens
         given = request.validation
         files = [given] if isinstance(given, str | Path) else given
-        validation = tokenize(documents(files), tokenizer, cache).part(1)
+        validation = _tokenize(list(documents(files)), request, tokenizer, cache).part(1)
     if not len(validation):
         raise UserError("no text is left for validation: give more text, or a larger --validation")
+    for part, what in ((training, "to train on"), (validation, "for validation")):
+        if not part.all_count and not count_targets(part.targets[:]):
+            raise UserError(f"no reply is left {what}: give more conversations, or another --validation")
     return training, validation
+
+
+def _tokenize(texts: Sequence[Document], request: Request, tokenizer: Tokenizer, cache: Path) -> Tokens:
+    """To a model that is gone on from, .jsonl files are conversations."""
+    if request.start is not None and are_conversations(texts):
+        return tokenize_conversations(texts, tokenizer)
+    return tokenize(texts, tokenizer, cache)

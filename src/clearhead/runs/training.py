@@ -13,6 +13,7 @@ from clearhead.runs.request import Request
 from clearhead.runs.run import Run, save_somewhere, with_time
 from clearhead.runs.run_folder import KeptRun, is_run
 from clearhead.text.corpus import documents
+from clearhead.training.lora import merge
 
 
 def train(
@@ -27,7 +28,8 @@ def train(
     """Train a model on your text: a file, a folder, a pattern, or several. With `out`, keep the run there.
 
     `resume` goes on with the run that is there. Other settings are those of `Request`: minutes or steps,
-    preset, blocks, heads, width, context, tokenizer, …
+    preset, blocks, heads, width, context, tokenizer, … With `start`, training goes on from that model, with
+    all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end.
     """
     request = with_time(Request(**settings))
     given = [sources] if isinstance(sources, str | Path) else sources
@@ -35,6 +37,7 @@ def train(
         run = Run(list(documents(given)), request)
         for _ in run:
             pass
+        merge(run.model.network)
         return run.model
     folder = Path(out)
     if not is_run(folder):
@@ -57,4 +60,5 @@ def train(
         if refused is not None:
             raise UserError(f"{refused}; the model was saved to {saved}")
         kept.finish()
+    merge(kept.run.model.network)
     return kept.run.model

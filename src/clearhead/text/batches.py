@@ -12,13 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearhead.errors import UserError
-from clearhead.text.tokens import Tokens
+from clearhead.text.tokens import IGNORED, Tokens
 
 Batch = tuple[NDArray[np.int64], NDArray[np.int64]]  # inputs and targets, both B×T
 
-NO_TARGET = (
-    -100
-)  # where nothing is to be learned; what torch's cross-entropy leaves out unless told otherwise
 BLANKED = 0.15  # of a row's positions, and at least one
 MASKED, CHANGED = 0.8, 0.1  # of those; the rest stay as they are
 
@@ -37,7 +34,7 @@ class Blanks:
         B, T = tokens.shape
         order = np.argsort(random.random((B, T)), axis=1)
         chosen = order[:, : max(1, round(BLANKED * T))]
-        targets = np.full_like(tokens, NO_TARGET)
+        targets = np.full_like(tokens, IGNORED)
         hidden = np.take_along_axis(tokens, chosen, axis=1)
         np.put_along_axis(targets, chosen, hidden, axis=1)
         fate, others = random.random(chosen.shape), random.integers(self.mask_id, size=chosen.shape)
@@ -52,7 +49,8 @@ class Batches:
     """Every window of the text once an epoch, in random order: a pure function of the seed and the step.
 
     A window is T + 1 tokens, the last of which is the first of the next window. Each epoch begins at its own
-    random offset below T, so that over the epochs every token is seen at every position.
+    random offset below T, so that over the epochs every token is seen at every position. A window in which
+    nothing is to be learned gives its place to the next one in which something is.
     """
 
     tokens: Tokens
@@ -86,15 +84,17 @@ class Batches:
         rows = self.batch_size // workers
         first = step * self.batch_size + worker * rows
         T = self.n_context
-        both = np.empty((rows, T + 1), dtype=np.int64)
+        inputs, targets = np.empty((2, rows, T), dtype=np.int64)
         for row in range(rows):
             epoch, place = divmod(first + row, self.windows)
             offset, order = _shuffle(self.seed, epoch, self.windows, T)
-            start = offset + int(order[place]) * T
-            both[row] = self.tokens[start : start + T + 1]
-        if self.blanks is None:
-            return both[:, :-1].copy(), both[:, 1:].copy()
-        return self._with_blanks(both[:, :-1], step, worker * rows)
+            for further in range(1 if self.tokens.all_count else self.windows):
+                start = offset + int(order[(place + further) % self.windows]) * T
+                inputs[row] = self.tokens[start : start + T]
+                targets[row] = self.tokens.targets[start + 1 : start + T + 1]
+                if (targets[row] != IGNORED).any():
+                    break
+        return (inputs, targets) if self.blanks is None else self._with_blanks(inputs, step, worker * rows)
 
     def _with_blanks(self, tokens: NDArray[np.int64], step: int, first: int) -> Batch:
         """The blanks of the whole step are drawn, whichever of its rows are asked for."""
@@ -121,9 +121,9 @@ def windows_for_evaluation(
     if whole < len(tokens):
         edges.append(len(tokens))
     for start, stop in pairwise(edges):
-        targets = tokens[start:stop]
-        inputs = np.concatenate(([before], targets[:-1]))
-        before = int(targets[-1])
+        ids, targets = tokens[start:stop], tokens.targets[start:stop]
+        inputs = np.concatenate(([before], ids[:-1]))
+        before = int(ids[-1])
         shape = (-1, min(T, stop - start))
         if blanks is None:
             yield inputs.reshape(shape), targets.reshape(shape)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clearhead.errors import UserError
 
 LONGEST_TEMPLATE = 2**18  # characters; those of published models have up to some 20,000
 LONGEST_MESSAGES = 2**22  # characters, all messages together
+MOST_AT_ONCE, MOST_CONVERSATIONS = 2**19, 500  # characters and conversations that one process is given
 LONGEST_WAIT = 10.0  # seconds; the bound on the processor's time is less, but a machine can be busy
+
+_GENERATION = re.compile(r"\{%[-+]?\s*generation\b")
 
 
 def render(
@@ -29,26 +34,107 @@ def render(
 
     The template comes with the model and is not trusted: it is filled in by a process of its own.
     """
+    _check_template(template)
+    values = _values(check_messages(messages), bos, eos, add_generation_prompt)
+    return _text(_ask(template, [values])[0])
+
+
+Reply = tuple[int, int]  # where a reply begins in a text, and where it ends
+
+
+def render_replies(
+    template: str, conversations: Sequence[Sequence[Mapping[str, str]]], *, bos: str = "", eos: str = ""
+) -> Iterator[tuple[str, list[Reply]] | UserError]:
+    """Each conversation as its text and where in it the assistant's replies stand, or why there is none.
+
+    A reply is what a template says between {% generation %} and its end; without such, what comes after the
+    conversation before it with the words that ask for a reply, the words that end it included.
+    """
+    _check_template(template)
+    marked = _GENERATION.search(template) is not None
+    mark = f"[{secrets.token_hex(16)}]" if marked else ""
+    asked: list[list[dict[str, Any]]] = []
+    length = 0
+    for conversation in conversations:
+        whole = [dict(message) for message in conversation]
+        asked.append([_values(whole, bos, eos, False)])
+        for i, message in enumerate(whole):
+            if message["role"] == "assistant" and not marked:
+                asked[-1].append(_values(whole[:i], bos, eos, True))
+                asked[-1].append(_values(whole[: i + 1], bos, eos, False))
+        length += sum(_length(values["messages"]) for values in asked[-1])
+        if length > MOST_AT_ONCE or len(asked) >= MOST_CONVERSATIONS:
+            yield from _answer_all(template, asked, mark)
+            asked, length = [], 0
+    if asked:
+        yield from _answer_all(template, asked, mark)
+
+
+def _answer_all(
+    template: str, asked: list[list[dict[str, Any]]], mark: str
+) -> Iterator[tuple[str, list[Reply]] | UserError]:
+    answers = iter(_ask(template, [values for each in asked for values in each], mark))
+    for each in asked:
+        try:
+            texts = [_text(next(answers)) for _ in each]
+            yield _split_marked(texts[0], mark) if mark else _find_replies(texts[0], texts[1:])
+        except UserError as error:
+            yield error
+        except StopIteration:
+            return
+
+
+def _split_marked(text: str, mark: str) -> tuple[str, list[Reply]]:
+    plain, replies = "", []
+    for i, piece in enumerate(text.split(mark)):
+        if i % 2 == 1:
+            replies.append((len(plain), len(plain) + len(piece)))
+        plain += piece
+    return plain, replies
+
+
+def _find_replies(whole: str, parts: list[str]) -> tuple[str, list[Reply]]:
+    replies = []
+    for before, through in zip(parts[::2], parts[1::2], strict=True):
+        if not (through.startswith(before) and whole.startswith(through)):
+            raise UserError(
+                "the chat template writes a reply otherwise once more is said, so it cannot be found in the "
+                "text; give conversations that end with their only reply"
+            )
+        replies.append((len(before), len(through)))
+    return whole, replies
+
+
+def _check_template(template: str) -> None:
     if len(template) > LONGEST_TEMPLATE:
         raise UserError(
             f"the chat template has {len(template)} characters, expected at most {LONGEST_TEMPLATE}; "
             "is it the right one?"
         )
-    values = {
-        "messages": check_messages(messages),
+
+
+def _values(messages: list[dict[str, str]], bos: str, eos: str, prompt: bool) -> dict[str, Any]:
+    return {
+        "messages": messages,
         "tools": None,
         "documents": None,
         "bos_token": bos,
         "eos_token": eos,
-        "add_generation_prompt": add_generation_prompt,
+        "add_generation_prompt": prompt,
     }
-    answer = _ask({"template": template, "values": values})
+
+
+def _text(answer: dict[str, str]) -> str:
     if "refused" in answer:
         why = _one_line(answer["refused"])
         raise UserError(f"the chat template refuses these messages: {why}; change the messages")
     if "wrong" in answer:
         raise UserError(f"the chat template {_one_line(answer['wrong'])}; use a model with another")
     return answer["text"]
+
+
+def _length(messages: Sequence[Mapping[str, str]]) -> int:
+    return sum(len(message["content"]) + len(message["role"]) for message in messages)
 
 
 def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
@@ -70,7 +156,7 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
         for name, value in message.items():
             if not isinstance(value, str):
                 raise UserError(f"message {i}: its {name} is a {type(value).__name__}; {expected}")
-    length = sum(len(message["content"]) + len(message["role"]) for message in messages)
+    length = _length(messages)
     if length > LONGEST_MESSAGES:
         raise UserError(
             f"the messages have {length} characters, expected at most {LONGEST_MESSAGES}; leave some out"
@@ -78,7 +164,11 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
     return [dict(message) for message in messages]
 
 
-def _ask(request: dict[str, Any]) -> dict[str, str]:
+def _ask(template: str, values: list[dict[str, Any]], mark: str = "") -> list[dict[str, str]]:
+    """An answer for each set of values, in order; the last one for the set that ended the process, if any."""
+    request = {"template": template, "values": values, "mark": mark}
+    answers: list[dict[str, str]] = []
+    wait = LONGEST_WAIT + len(values) - 1  # the bound on the processor's time is less than a second each
     # Some systems map a file of all locales into memory, which would count against the template.
     surroundings = {
         **os.environ,
@@ -92,16 +182,19 @@ def _ask(request: dict[str, Any]) -> dict[str, str]:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=surroundings,
-            timeout=LONGEST_WAIT,
+            timeout=wait,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return {"wrong": "takes too long"}
+        return [{"wrong": "takes too long"}]
+    # A line is whole if another begins after it.
+    for line in done.stdout.split(b"\n")[:-1]:
+        answers.append(json.loads(line.decode("utf-8", "surrogatepass")))
     if done.returncode < 0:  # ended by a signal
-        return {"wrong": "takes too long" if -done.returncode == signal.SIGPROF else "needs too much memory"}
+        late = -done.returncode == signal.SIGPROF
+        return [*answers, {"wrong": "takes too long" if late else "needs too much memory"}]
     assert done.returncode == 0, f"the renderer ended with {done.returncode}"
-    answer: dict[str, str] = json.loads(done.stdout.decode("utf-8", "surrogatepass"))
-    return answer
+    return answers
 
 
 def _one_line(text: str, longest: int = 200) -> str:

@@ -1,7 +1,8 @@
 """A chat template filled in: run as a process of its own, with bounds that a hostile template cannot pass.
 
-Reads a JSON request on standard input and answers in JSON on standard output: {"text": …}, or {"refused": …}
-when the template does not want these messages, or {"wrong": …} when something is wrong with the template.
+Reads a JSON request on standard input: a template, and sets of values to fill it in with. Answers each with a
+line of JSON on standard output: {"text": …}, or {"refused": …} when the template does not want these
+messages, or {"wrong": …} when something is wrong with the template. Each is held to the bounds by itself.
 
 A template is a small program by whoever made the model. Jinja's sandbox keeps it from the machine, but not
 from endless loops and huge strings, for which there are more ways than can be listed: the system stops those.
@@ -14,6 +15,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import jinja2
@@ -32,13 +34,17 @@ TOO_BIG = {"wrong": "needs too much memory"}
 
 
 class Generation(Extension):
-    """`{% generation %}` marks what the model is to learn; here its inside is shown as it is."""
+    """`{% generation %}` marks what the model is to learn: its inside, between two marks if there are any."""
 
     tags = {"generation"}  # noqa: RUF012 (as jinja declares it)
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        mark = getattr(self.environment, "mark", "")
+        if mark:
+            edge: list[nodes.Node] = [nodes.Output([nodes.TemplateData(mark)], lineno=line)]
+            body = [*edge, *body, *edge]
         return nodes.Scope(body, lineno=line)
 
 
@@ -101,11 +107,18 @@ def environment() -> ImmutableSandboxedEnvironment:
     return made
 
 
-def fill(template: str, values: Mapping[str, Any]) -> dict[str, str]:
+@lru_cache(maxsize=1)
+def _compile(template: str, mark: str) -> jinja2.Template:
+    made = environment()
+    made.extend(mark=mark)
+    return made.from_string(template)
+
+
+def fill(template: str, values: Mapping[str, Any], mark: str = "") -> dict[str, str]:
     """The text, or why there is none."""
     try:
         pieces, length = [], 0
-        for piece in environment().from_string(template).generate(values):
+        for piece in _compile(template, mark).generate(values):
             pieces.append(piece)
             length += len(piece)
             if length > LONGEST_OUTPUT:
@@ -131,8 +144,7 @@ def _bound() -> None:
         return
     import resource
 
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which ends the process, in the midst of anything
-    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+    _wind()
     for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
         try:
             resource.setrlimit(kind, (MOST_MEMORY, MOST_MEMORY))
@@ -140,15 +152,25 @@ def _bound() -> None:
             continue
 
 
+def _wind() -> None:
+    """Give the next one its time."""
+    if sys.platform != "win32":
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which ends the process, in the midst of anything
+        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+
+
 def main() -> None:
     request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogatepass"))
     _bound()
-    answer = fill(request["template"], request["values"])
-    try:
-        written = json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    except MemoryError:
-        written = json.dumps(TOO_BIG).encode()
-    sys.stdout.buffer.write(written)
+    for values in request["values"]:
+        _wind()
+        answer = fill(request["template"], values, request["mark"])
+        try:
+            written = json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        except MemoryError:
+            written = json.dumps(TOO_BIG).encode()
+        sys.stdout.buffer.write(written + b"\n")
+        sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import tokenizers
@@ -159,18 +160,32 @@ class Tokenizer:
             "leave it out, or train with the byte or bpe tokenizer, which know every character"
         )
 
-    def encode(self, text: str, special: bool = False) -> list[int]:
-        """The ids of this text and nothing else; "<|endoftext|>" in it is thirteen ordinary characters.
+    @cached_property
+    def _reading_specials(self) -> tokenizers.Tokenizer:
+        """The same, but what is spelled like a special token is one."""
+        inner = tokenizers.Tokenizer.from_str(self._inner.to_str())
+        inner.encode_special_tokens = False
+        return inner
 
-        With `special`, names of special tokens mean these tokens, as in what a chat template gives.
+    @property
+    def specials(self) -> list[str]:
+        """The special tokens, as they are spelled."""
+        return [self._added[i] for i in sorted(self._silent)]
+
+    def encode_template(self, text: str) -> tuple[list[int], list[int]]:
+        """The ids of what a chat template made, special tokens read as such, and where each begins.
+
+        Never for a text of unknown making: it could say that it ends, and that another speaks.
         """
         self.check(text)
+        encoding = self._reading_specials.encode(text, add_special_tokens=False)
+        return list(encoding.ids), [start for start, _ in encoding.offsets]
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of this text and nothing else; "<|endoftext|>" in it is thirteen ordinary characters."""
+        self.check(text)
         with _panics():
-            self._inner.encode_special_tokens = not special
-            try:
-                return list(self._inner.encode(text, add_special_tokens=False).ids)
-            finally:
-                self._inner.encode_special_tokens = True
+            return list(self._inner.encode(text, add_special_tokens=False).ids)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of each text, on all cores."""

@@ -23,6 +23,7 @@ from clearhead.text.sources import show
 from clearhead.text.tokenizer import Tokenizer
 
 SHARD = 2**26  # tokens
+IGNORED = -100  # in place of a target, as torch's cross entropy has it
 MANIFEST = "tokens.json"
 _FORMAT = 1
 
@@ -37,11 +38,17 @@ _TEMPORARY = re.compile(r"\.(?P<host>.+)-(?P<pid>\d{1,9})-[0-9a-f]{8}")
 class Tokens:
     """A read-only row of ids over any number of shards.
 
-    `n_bytes` is the length of the text in bytes of UTF-8, known for a whole text only.
+    `n_bytes` is the length of the text in bytes of UTF-8, known for a whole text only. `targets` are the
+    same ids as they are to be learned: the row itself, or one as long with IGNORED where nothing is.
     """
 
     def __init__(
-        self, shards: Sequence[NDArray[Any]], start: int, stop: int, n_bytes: int | None = None
+        self,
+        shards: Sequence[NDArray[Any]],
+        start: int,
+        stop: int,
+        n_bytes: int | None = None,
+        targets: "Tokens | None" = None,
     ) -> None:
         self._shards = shards
         self._ends = np.cumsum([len(shard) for shard in shards])
@@ -51,13 +58,24 @@ class Tokens:
         self._start = start
         self._stop = stop
         self.n_bytes = n_bytes
+        assert targets is None or len(targets) == len(self)
+        self._targets = targets
 
     @classmethod
-    def of(cls, ids: NDArray[Any] | Sequence[int]) -> "Tokens":
+    def of(cls, ids: NDArray[Any] | Sequence[int], targets: "Tokens | None" = None) -> "Tokens":
         """Ids in memory."""
         array = np.asarray(ids, dtype=np.int64) if not isinstance(ids, np.ndarray) else ids
         assert array.ndim == 1, f"ids have the shape {array.shape}, expected one dimension"
-        return cls([array], 0, len(array))
+        return cls([array], 0, len(array), targets=targets)
+
+    @property
+    def targets(self) -> "Tokens":
+        return self if self._targets is None else self._targets
+
+    @property
+    def all_count(self) -> bool:
+        """Whether every token is to be learned."""
+        return self._targets is None
 
     def __len__(self) -> int:
         return self._stop - self._start
@@ -79,7 +97,8 @@ class Tokens:
     def part(self, start: int, stop: int | None = None) -> "Tokens":
         """Some of them, without copying."""
         start, stop, _ = slice(start, stop).indices(len(self))
-        return Tokens(self._shards, self._start + start, self._start + max(start, stop))
+        targets = None if self._targets is None else self._targets.part(start, stop)
+        return Tokens(self._shards, self._start + start, self._start + max(start, stop), targets=targets)
 
     def split(self, fraction: float) -> tuple["Tokens", "Tokens"]:
         """All but the last `fraction`, for training, and the last, for validation. Nothing is copied."""

@@ -12,12 +12,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.model.transformer import Transformer
-from clearhead.text.batches import NO_TARGET
+from clearhead.text.tokens import IGNORED
 
 
 def word_loss(logits: Tensor, targets: Tensor) -> Tensor:
     """Mean of -ln P(word) over the positions that have a target, in nats: B T V, B T → a number."""
-    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET)
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+
+
+def count_targets(targets: np.ndarray) -> int:
+    """How many are not ignored."""
+    return int((targets != IGNORED).sum())
 
 
 def half_precision(device: torch.device, on: bool) -> AbstractContextManager[None]:
@@ -29,16 +34,18 @@ def half_precision(device: torch.device, on: bool) -> AbstractContextManager[Non
 def evaluate(
     network: Transformer, windows: Iterable[tuple[np.ndarray, np.ndarray]], bfloat16: bool = False
 ) -> float:
-    """Exact mean loss over all targets of the windows."""
+    """Exact mean loss over all targets of the windows but those that are ignored."""
     device = next(network.parameters()).device
     training, total, count = network.training, 0.0, 0
     network.eval()
     for inputs, targets in windows:
+        counted = count_targets(targets)
+        if not counted:
+            continue
         with half_precision(device, bfloat16):
             logits = network(torch.from_numpy(inputs).to(device))
         loss = word_loss(logits, torch.from_numpy(targets).to(device))
-        here = int((targets != NO_TARGET).sum())
-        total += loss.item() * here
-        count += here
+        total += loss.item() * counted
+        count += counted
     network.train(training)
     return total / count if count else math.nan

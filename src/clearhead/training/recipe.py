@@ -75,12 +75,15 @@ def make_optimisers(network: Transformer, recipe: Recipe) -> list[torch.optim.Op
     plain: list[nn.Parameter] = []
     matrices: list[nn.Parameter] = []
     for parameter in network.parameters():
+        if not parameter.requires_grad:
+            continue
         is_matrix = parameter.ndim == 2 and (recipe.decay_embeddings or id(parameter) not in tables)
         (matrices if is_matrix else plain).append(parameter)
     groups = [{"params": plain, "weight_decay": 0.0}]
     if recipe.optimiser == "adamw":
         groups.append({"params": matrices, "weight_decay": recipe.weight_decay})
-    fused = plain[0].device.type in ("cpu", "cuda")
+    groups = [group for group in groups if group["params"]]
+    fused = network.embedding.weight.device.type in ("cpu", "cuda")
     optimisers: list[torch.optim.Optimizer] = [
         torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, recipe.beta2), fused=fused)
     ]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches
-from clearhead.training.objective import half_precision, word_loss
+from clearhead.training.objective import count_targets, half_precision, word_loss
 from clearhead.training.recipe import Recipe, make_optimisers
 
 BROKEN = "the numbers are no longer finite; a lower --learning-rate, or another --seed, may keep it whole"
@@ -44,10 +44,8 @@ class Trainer:
         self.slowdown = 1.0  # of the learning rate, after training broke
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that training changes: the weights, and what the optimisers remember of each."""
-        tensors: dict[str, Tensor] = {
-            f"network.{name}": each for name, each in self.network.named_parameters()
-        }
+        """All that training changes: the weights it may, and what the optimisers remember of each."""
+        tensors: dict[str, Tensor] = {f"network.{name}": each for name, each in self._learning()}
         for number, optimiser in enumerate(self.optimisers):
             for i, parameter in enumerate(_parameters(optimiser)):
                 for key, value in optimiser.state[parameter].items():
@@ -58,7 +56,7 @@ class Trainer:
     def restore(self, step: int, tensors: dict[str, Tensor]) -> None:
         """Go back to, or on from, where these were taken."""
         self.step = step
-        for name, parameter in self.network.named_parameters():
+        for name, parameter in self._learning():
             parameter.copy_(tensors[f"network.{name}"])
         for number, optimiser in enumerate(self.optimisers):
             parameters = list(_parameters(optimiser))
@@ -68,6 +66,10 @@ class Trainer:
                 if kind == "optimiser" and int(rest[0]) == number:
                     own = parameters[int(rest[1])]
                     optimiser.state[own][rest[2]] = value.to(own.device, copy=True)
+
+    def _learning(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """The parameters that are not frozen."""
+        return (named for named in self.network.named_parameters() if named[1].requires_grad)
 
     def __iter__(self) -> Iterator[Record]:
         self.network.train()
@@ -96,12 +98,16 @@ class Trainer:
         return Record(self.step, loss, norm, rate, tokens, time.perf_counter() - start, skipped)
 
     def _gather_gradients(self, inputs: np.ndarray, targets: np.ndarray) -> float:
-        """Gradients of the whole batch's mean loss, one equal part after the other."""
-        parts, total = self.recipe.accumulation, 0.0
+        """Gradients of the whole batch's mean loss, one equal part of its rows after the other."""
+        parts, total, targeted = self.recipe.accumulation, 0.0, count_targets(targets)
         for some, aims in zip(np.split(inputs, parts), np.split(targets, parts), strict=True):
+            counted = count_targets(aims)
+            if not counted:
+                continue
             with half_precision(self.device, self.recipe.bfloat16):
                 logits = self.network(torch.from_numpy(some).to(self.device))
-            loss = word_loss(logits, torch.from_numpy(aims).to(self.device)) / parts
+            loss = word_loss(logits, torch.from_numpy(aims).to(self.device))
+            loss = loss / (targeted / counted)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
         return total

@@ -1,0 +1,157 @@
+"""Going on from a model: its network and tokenizer as the start, and a plan that leaves its shape alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from clearhead.errors import UserError
+from clearhead.formats.opening import open_model
+from clearhead.formats.saved import Saved
+from clearhead.model.block import Block
+from clearhead.model.config import Config
+from clearhead.model.machine import has_fast_bfloat16
+from clearhead.model.transformer import Transformer
+from clearhead.runs.plan import DEFAULT_STEPS, VALIDATION_SHARE, Plan, check_memory, fitting_context
+from clearhead.runs.request import Request
+from clearhead.text.batches import Batches
+from clearhead.text.tokens import Tokens
+from clearhead.training.lora import adapt
+from clearhead.training.objective import half_precision, word_loss
+from clearhead.training.recipe import Recipe
+from clearhead.training.trainer import Trainer
+
+# AdamW's, of all weights and of adapters; Muon's, where it is asked for (see LOG.md).
+FULL_RATE, LORA_RATE, MUON_RATE = 3e-4, 1e-3, 0.002
+
+WINDOW_ON_CPU, WINDOW = 256, 1024  # tokens
+BEST_STEPS = 200
+LEAST_BATCH, MOST_BATCH = 256, 16384  # tokens
+DEFAULT_BATCH = 1024
+LONG = 1.0  # seconds; what takes so long does so the second time too
+
+
+def open_start(request: Request) -> Saved | None:
+    """The model that a run goes on from, if it does."""
+    if request.start is None:
+        return None
+    saved = open_model(request.start)
+    if not saved.network.config.causal:
+        raise UserError(f"{request.start} sees both ways: it fills in blanks, and cannot learn to write on")
+    return saved
+
+
+def prepare(network: Transformer, config: Config, lora: int | None) -> Transformer:
+    """Ready to train: with the plan's dropout, and with adapters if they are asked for."""
+    assert replace(config, dropout=0.0) == replace(network.config, dropout=0.0)
+    network.config = config
+    for block in network.blocks:
+        assert isinstance(block, Block)
+        block.dropout = config.dropout
+    return network if lora is None else adapt(network, lora)
+
+
+def plan_start(
+    request: Request,
+    config: Config,
+    tokens: Tokens,
+    n_validation: int,
+    device: torch.device,
+    left: float | None,
+) -> Plan:
+    """Choose window, batch and steps; nothing of the model. `left` is how many seconds may still be taken."""
+    config = replace(config, dropout=request.dropout or 0.0)
+    window = WINDOW_ON_CPU if device.type == "cpu" else WINDOW
+    context = request.context or min(config.n_context, window, fitting_context(tokens))
+    if context > config.n_context:
+        raise UserError(
+            f"context = {context}: {request.start} can look back on {config.n_context} tokens; choose fewer"
+        )
+    if left is None:
+        steps = request.steps or DEFAULT_STEPS
+        recipe = _recipe(request, steps, request.batch or _rows(DEFAULT_BATCH, context), device)
+        _check_memory(request, config, context, recipe, device)
+        return Plan(config, recipe, min(steps, 5), None, context)
+    began = time.perf_counter()
+    rows, learning, reading = _measure(request, config, context, tokens, device, left)
+    left -= time.perf_counter() - began
+    validations = int(np.clip(VALIDATION_SHARE * left / max(n_validation * reading, 1e-6), 1, 10))
+    total = max(0.0, left - validations * n_validation * reading) / learning
+    steps = max(1, round(total / (rows * context)))
+    return Plan(config, _recipe(request, steps, rows, device), validations, left, context)
+
+
+def _measure(
+    request: Request, config: Config, context: int, tokens: Tokens, device: torch.device, left: float
+) -> tuple[int, float, float]:
+    """Windows a batch for about the best number of steps; seconds to learn from a token, and to read it."""
+    rows = request.batch or _rows(LEAST_BATCH * (1 if device.type == "cpu" else 16), context)
+    # The weights do not matter to the clock, and those of the start must not change.
+    network = prepare(Transformer(config), config, request.lora).to(device)
+    while True:
+        recipe = _recipe(request, 2, rows, device)
+        _check_memory(request, config, context, recipe, device)
+        trainer = Trainer(network.train(), Batches(tokens, context, rows, seed=request.seed), recipe)
+        inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
+        learning = _seconds(trainer.take_step) / inputs.numel()
+        better = _rows(left / learning / BEST_STEPS, context)
+        if request.batch or better <= rows:
+            break
+        rows = min(better, 4 * rows)
+    network.eval()
+
+    def read() -> None:
+        with torch.no_grad(), half_precision(device, recipe.bfloat16):
+            word_loss(network(inputs), inputs).item()
+
+    return rows, learning, _seconds(read) / inputs.numel()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """What it takes once things are set up."""
+    seconds = 0.0
+    for _ in range(2):
+        began = time.perf_counter()
+        work()
+        seconds = time.perf_counter() - began
+        if seconds > LONG:
+            break
+    return seconds
+
+
+def _rows(batch_tokens: float, context: int) -> int:
+    """A power of two of windows, so that a step reads about this many tokens, within bounds."""
+    return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / context)))
+
+
+def _recipe(request: Request, steps: int, rows: int, device: torch.device) -> Recipe:
+    """Gentle: a low rate, and nothing is pulled towards zero that was learned before."""
+    recipe = Recipe(
+        steps=steps,
+        batch_size=rows,
+        accumulation=request.accumulation,
+        optimiser=request.optimiser or "adamw",
+        learning_rate=FULL_RATE if request.lora is None else LORA_RATE,
+        matrix_rate=MUON_RATE,
+        weight_decay=0.0,
+        warmup=min(20, max(1, steps // 10)),
+        bfloat16=has_fast_bfloat16(device),
+        seed=request.seed,
+    )
+    rate = request.learning_rate
+    if rate is None:
+        return recipe
+    muon = request.optimiser == "muon"
+    return replace(recipe, matrix_rate=rate) if muon else replace(recipe, learning_rate=rate)
+
+
+def _check_memory(
+    request: Request, config: Config, context: int, recipe: Recipe, device: torch.device
+) -> None:
+    # The weights; for each that learns its gradient and two moments; with adapters, the merged weights.
+    bytes_a_weight = 16 if request.lora is None else 8
+    check_memory(config, recipe, device, context, bytes_a_weight)

@@ -1,0 +1,105 @@
+"""Conversations: lines of messages as ids to train on, of which only the assistant's replies are learned."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from clearhead.errors import UserError
+from clearhead.text.chat import check_messages, render_replies
+from clearhead.text.corpus import Document
+from clearhead.text.sources import PACKED_SUFFIXES, show
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import IGNORED, Tokens
+
+SUFFIX = ".jsonl"
+
+
+def are_conversations(documents: Sequence[Document]) -> bool:
+    """By their names. Conversations and other texts together are refused."""
+    named = [document for document in documents if _is_named_so(document.name.lower())]
+    if named and len(named) < len(documents):
+        other = next(document for document in documents if document not in named)
+        raise UserError(
+            f"{show(named[0].name)} holds conversations and {show(other.name)} does not: "
+            "train on one, then on the other"
+        )
+    return bool(named)
+
+
+def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) -> Tokens:
+    """The conversations one after another, as the model's chat template writes them."""
+    template = tokenizer.config.get("chat_template")
+    if not isinstance(template, str):
+        raise UserError(
+            "the model to go on from has no chat template: train it on plain text, or start from one "
+            "that was made for conversations"
+        )
+    lines = [line for document in documents for line in _read(document, tokenizer.specials)]
+    bos, eos = (tokenizer.special(role) or "" for role in ("bos_token", "eos_token"))
+    rendered = render_replies(template, [messages for _, messages in lines], bos=bos, eos=eos)
+    all_ids, all_targets = [], []
+    for (where, _), found in zip(lines, rendered, strict=False):
+        if isinstance(found, UserError):
+            raise UserError(f"{where}: {found}")
+        text, replies = found
+        try:
+            ids, starts = tokenizer.encode_template(text)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+        at, row = np.array(starts), np.array(ids, np.int64)
+        learned = np.zeros(len(row), bool)
+        for begin, end in replies:
+            learned |= (at >= begin) & (at < end)
+        all_ids.append(row)
+        all_targets.append(np.where(learned, row, IGNORED))
+    return Tokens.of(np.concatenate(all_ids), Tokens.of(np.concatenate(all_targets)))
+
+
+def _is_named_so(name: str) -> bool:
+    for packed in PACKED_SUFFIXES:
+        name = name.removesuffix(packed)
+    return name.endswith(SUFFIX)
+
+
+def _read(document: Document, specials: Sequence[str]) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Where each conversation stands, and its messages."""
+    empty = True
+    for number, line in enumerate(_lines(document), 1):
+        if not line.strip():
+            continue
+        where, empty = f"{show(document.name)}, line {number}", False
+        try:
+            yield where, _parse(line, specials)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+    if empty:
+        raise UserError(f"{show(document.name)} has no conversations; give some, one a line")
+
+
+def _parse(line: str, specials: Sequence[str]) -> list[dict[str, str]]:
+    expected = 'expected {"messages": [{"role": …, "content": …}, …]}'
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        raise UserError(f"this is not JSON; {expected}") from None
+    if not isinstance(found, dict) or "messages" not in found:
+        raise UserError(f"there are no messages; {expected}")
+    messages = check_messages(found["messages"])
+    if all(message["role"] != "assistant" for message in messages):
+        raise UserError("the assistant says nothing, so there is nothing to learn; leave it out")
+    if messages[0]["role"] == "assistant":
+        raise UserError("the assistant speaks first; expected a question, or a system message, before")
+    for message in messages:
+        for special in specials:
+            if special in message["content"]:
+                raise UserError(f"a message says {special}, which is a token of the model; leave it out")
+    return messages
+
+
+def _lines(document: Document) -> Iterator[str]:
+    held = ""
+    for text in document.read():
+        *whole, held = (held + text).split("\n")
+        yield from whole
+    yield held

@@ -1,0 +1,227 @@
+"""Going on from a model: with all its weights, or in adapters."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.language_model import LanguageModel
+from clearhead.model.transformer import Transformer
+from clearhead.runs.request import Request
+from clearhead.runs.run import Run
+from clearhead.runs.run_folder import KeptRun
+from clearhead.text.corpus import documents
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.training.lora import count_parameters
+
+CHATML = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content']"
+    " + '<|im_end|>' + '\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+OTHER = "The chicken didn't cross the road because it was too tired.\n" * 60
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "other.txt"
+    path.write_text(OTHER, encoding="utf-8")
+    return path
+
+
+def request(start, **settings):
+    return Request(
+        **{"steps": 12, "start": str(start), "context": 32, "batch": 4, "device": "cpu", **settings}
+    )
+
+
+def train_until(folder, text, cache, settings, step):
+    kept = KeptRun.open(folder, list(documents([text])), settings, True, cache=cache)
+    with kept:
+        for progress in kept:
+            if progress.record.step == step:
+                kept.save()
+                return
+        kept.run.model.save(folder, overwrite=True)
+        kept.finish()
+
+
+@pytest.mark.parametrize("lora", [None, 4])
+def test_it_goes_on_where_the_model_is(lora, model_folder, text, tmp_path):
+    start = clearhead.load(model_folder, "cpu")
+    run = Run(list(documents([text])), request(model_folder, lora=lora, learning_rate=0.01), tmp_path)
+    assert run.tokenizer.to_json() == start.tokenizer.to_json()
+    assert torch.equal(run.model.logits("The"), start.logits("The"))
+    assert (run.plan.config.n_context, run.plan.context) == (64, 32)
+    assert run.trainer.batches.at(0)[0].shape == (4, 32)
+    losses = [run.validate(), *(progress.validation for progress in run)]
+    assert losses[-1] < losses[0] - 0.1
+    assert run.model.config.n_context == 64
+    assert run.model.training["start_sha256"] == run.request.start_sha256 != ""
+    assert run.model.training["start"] == str(model_folder)
+
+
+@pytest.mark.parametrize("lora", [None, 4])
+def test_transformers_opens_what_came_of_it(lora, model_folder, text, tmp_path):
+    model = clearhead.train(text, tmp_path / "out", start=model_folder, lora=lora, steps=5, device="cpu")
+    assert count_parameters(model.network) == model.config.n_parameter
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
+    ids = torch.tensor([model.tokenizer.encode("The chicken")])
+    with torch.no_grad():
+        assert torch.allclose(theirs(ids).logits[0], model.logits("The chicken"), rtol=0, atol=1e-4)
+    again = clearhead.load(tmp_path / "out", "cpu")
+    assert torch.equal(again.logits("The chicken"), model.logits("The chicken"))
+    assert model.generate("The", tokens=5, temperature=0) == again.generate("The", tokens=5, temperature=0)
+
+
+def test_only_the_adapters_learn(model_folder, text, tmp_path):
+    run = Run(list(documents([text])), request(model_folder, lora=4), tmp_path)
+    before = {name: each.clone() for name, each in run.model.network.named_parameters()}
+    progress = [each.record for each in run]
+    changed = {
+        name for name, each in run.model.network.named_parameters() if not torch.equal(each, before[name])
+    }
+    assert changed == {name for name in before if name.endswith((".A", ".B"))}
+    assert len(progress) == 12
+    weights = [name for name in run.checkpoint().tensors if name.startswith("network.")]
+    assert weights
+    assert all(name.endswith((".A", ".B")) for name in weights)
+    trace = run.model.inspect("The chicken")
+    assert trace.verify() <= 1e-5
+    assert torch.allclose(trace.logits, run.model.logits("The chicken"), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("lora", [None, 4])
+def test_resumed_is_as_if_never_stopped(lora, model_folder, text, tmp_path):
+    settings = request(model_folder, lora=lora, dropout=0.1)
+    train_until(tmp_path / "whole", text, tmp_path, settings, None)
+    for stop in (1, 7, None):
+        train_until(tmp_path / "broken", text, tmp_path, settings, stop)
+    for name in ("metrics.jsonl", "model.safetensors", "clearhead.json", "config.json", "tokenizer.json"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
+
+
+def test_resuming_from_another_start_is_refused(copied_model, text, tmp_path):
+    train_until(tmp_path / "run", text, tmp_path, request(copied_model, lora=2), 3)
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())["request"]
+    assert kept["start"] == str(copied_model)
+    assert len(kept["start_sha256"]) == 64
+    elsewhere = shutil.copytree(copied_model, tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="start was"):
+        train_until(tmp_path / "run", text, tmp_path, request(elsewhere, lora=2), None)
+    other = clearhead.load(copied_model, "cpu")
+    with torch.no_grad():
+        other.network.embedding.weight += 0.1
+    other.save(copied_model, overwrite=True)
+    with pytest.raises(UserError, match="start_sha256 was"):
+        train_until(tmp_path / "run", text, tmp_path, request(copied_model, lora=2), None)
+
+
+def test_a_gguf_file_is_a_start_too(model_folder, text, tmp_path):
+    byte = clearhead.train(
+        text, tokenizer="byte", steps=2, blocks=1, width=32, heads=1, context=32, device="cpu"
+    )
+    byte.export(tmp_path / "model.gguf", "gguf", "F32")
+    run = Run(list(documents([text])), request(tmp_path / "model.gguf", steps=2), tmp_path)
+    assert torch.allclose(run.model.logits("The"), byte.logits("The"), atol=1e-5)
+    assert len(list(run)) == 2
+
+
+def test_minutes_are_kept(model_folder, text, tmp_path):
+    run = Run(list(documents([text])), request(model_folder, steps=None, minutes=0.04, batch=None), tmp_path)
+    assert run.plan.config == replace(clearhead.load(model_folder, "cpu").config, dropout=0.0)
+    assert list(run)[-1].validation is not None
+    assert run.seconds < 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"width": 64}, "width goes with a new model"),
+        ({"tokenizer": "byte"}, "tokenizer goes with a new model"),
+        ({"preset": "gpt2"}, "preset goes with a new model"),
+        ({"lora": 0}, "lora = 0: expected a rank"),
+        ({"lora": 2, "optimiser": "muon"}, "trained with adamw"),
+        ({"start": "no/such/model"}, "no such folder or file"),
+        ({"start": None, "lora": 2}, "say which, with --from"),
+    ],
+)
+def test_what_does_not_go_together_is_said(settings, message, model_folder):
+    with pytest.raises(UserError, match=message):
+        Request(**{"steps": 1, "start": str(model_folder), "device": "cpu", **settings})
+
+
+def test_a_window_longer_than_the_context_is_refused(model_folder, text, tmp_path):
+    with pytest.raises(UserError, match="can look back on 64 tokens"):
+        Run(list(documents([text])), request(model_folder, context=65), tmp_path)
+
+
+TALKS = [
+    [
+        {"role": "user", "content": f"What is {a} and {b}?"},
+        {"role": "assistant", "content": f"It is {a + b}."},
+    ]
+    for a in range(8)
+    for b in range(8)
+]
+
+
+@pytest.fixture
+def talker(model_folder, tmp_path):
+    """A small model with a chat template."""
+    start = clearhead.load(model_folder, "cpu")
+    tokenizer = Tokenizer.train("byte", [])
+    tokenizer._inner.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    tokenizer = Tokenizer(tokenizer._inner, {**tokenizer.config, "chat_template": CHATML})
+    torch.manual_seed(0)
+    config = replace(start.config, n_vocab=tokenizer.n_vocab, n_context=128)
+    LanguageModel(Transformer(config), tokenizer).save(tmp_path / "talker")
+    return tmp_path / "talker"
+
+
+@pytest.fixture
+def talks(tmp_path):
+    path = tmp_path / "talks.jsonl"
+    path.write_text("".join(json.dumps({"messages": talk}) + "\n" for talk in TALKS))
+    return path
+
+
+def test_conversations_are_learned_by_their_replies(talker, talks, tmp_path):
+    settings = request(talker, steps=40, learning_rate=0.01, context=64, accumulation=2)
+    run = Run(list(documents([talks])), settings, tmp_path)
+    progress = list(run)
+    assert progress[-1].validation < progress[0].loss - 1
+    targets, total, count = run.validation.targets[:], 0.0, 0
+    ids = np.concatenate(([int(run.tokens[len(run.tokens) - 1 :][0])], run.validation[:]))
+    for start in range(0, len(targets), 64):
+        window = torch.from_numpy(ids[start : start + 65])
+        with torch.no_grad():
+            surprise = -run.model.network(window[None, :-1])[0].double().log_softmax(-1)
+        for i, target in enumerate(targets[start : start + 64]):
+            if target >= 0:
+                total, count = total + float(surprise[i, target]), count + 1
+    assert 0 < count < len(targets)
+    assert progress[-1].validation == pytest.approx(total / count, rel=1e-5)
+    assert run.model.tokenizer.config["chat_template"] == CHATML
+
+
+def test_a_batch_in_parts_learns_what_it_would_whole(talker, talks, tmp_path):
+    """Although its parts hold replies of different lengths."""
+    runs = []
+    for accumulation in (1, 4):
+        settings = request(talker, steps=1, accumulation=accumulation, context=64)
+        run = Run(list(documents([talks])), settings, tmp_path)
+        (progress,) = run
+        runs.append((progress.record.loss, progress.record.gradient_norm))
+    assert runs[0] == pytest.approx(runs[1], rel=1e-5)
+
+
+def test_conversations_without_a_chat_template_are_refused(model_folder, talks, tmp_path):
+    with pytest.raises(UserError, match="has no chat template"):
+        Run(list(documents([talks])), request(model_folder), tmp_path)
