@@ -152,7 +152,8 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
             "the model began to learn the text by heart; train it for less time, or on more text; "
             f"the best one is kept in {kept.folder.path / 'best'}"
         )
-    err.print(f"saved to {folder}; try: clearhead generate {folder}")
+    use = "generate" if run.plan.config.causal else "inspect"  # one that sees both ways cannot write on
+    err.print(f"saved to {folder}; try: clearhead {use} {folder}")
     if json:
         print_json({"out": str(folder), "seconds": run.seconds, **_summary(run, training)})
     return folder
