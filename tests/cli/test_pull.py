@@ -120,6 +120,8 @@ def test_a_signal_leaves_nothing(number, tree):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # Whatever started the tests in the background may have had them ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         ) as pulling,
     ):
         connection, _ = listening.accept()  # pip is there

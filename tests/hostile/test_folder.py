@@ -124,7 +124,7 @@ def test_a_tensor_of_another_kind_in_a_sound_file(dtype, size, folder, weights, 
     header["other"] = header.pop(NORM)
     header[NORM] = {"dtype": dtype, "shape": [8], "data_offsets": [n, n + int(8 * size)]}
     weights.write_bytes(join(header, data + bytes(int(8 * size))))
-    refuse(folder, f"lacks {NORM}", weights)
+    refuse(folder, f"{NORM} is {dtype}, expected floats", weights)
 
 
 def test_tensors_that_share_their_bytes(folder, weights, refuse):
