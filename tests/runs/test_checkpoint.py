@@ -11,6 +11,7 @@ from clearhead.runs.checkpoint import (
     Checkpoint,
     is_whole,
     newest_checkpoint,
+    read_checkpoint,
     save_checkpoint,
 )
 from clearhead.runs.staging import recover
@@ -29,7 +30,7 @@ def folder(tmp_path):
 
 
 def test_what_was_saved_comes_back_to_the_bit(folder):
-    found = newest_checkpoint(folder)
+    found = read_checkpoint(newest_checkpoint(folder))
     assert found.step == 30
     assert found.state == {"losses": [1.5, 0.1]}
     for name, tensor in make(30).tensors.items():
@@ -47,16 +48,16 @@ def test_a_flipped_bit_sends_it_back_to_the_one_before(folder, name):
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     assert not is_whole(path.parent)
-    assert newest_checkpoint(folder).step == 20
+    assert newest_checkpoint(folder).name == "step-000000020"
 
 
 @pytest.mark.parametrize("name", [TENSORS, STATE, MANIFEST])
 def test_so_does_a_missing_or_a_cut_file(folder, name):
     path = folder / "step-000000030" / name
     path.write_bytes(path.read_bytes()[:-3])
-    assert newest_checkpoint(folder).step == 20
+    assert newest_checkpoint(folder).name == "step-000000020"
     path.unlink()
-    assert newest_checkpoint(folder).step == 20
+    assert newest_checkpoint(folder).name == "step-000000020"
 
 
 def test_none_that_is_whole_is_said(folder):
@@ -69,7 +70,7 @@ def test_none_that_is_whole_is_said(folder):
 def test_what_was_left_half_made_is_passed_over_and_swept(folder):
     shutil.copytree(folder / "step-000000030", folder / ".step-000000040.new")
     (folder / ".manifest.json.0123abcd").touch()
-    assert newest_checkpoint(folder).step == 30
+    assert newest_checkpoint(folder).name == "step-000000030"
     recover(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
 
@@ -79,7 +80,7 @@ def test_one_that_was_moved_aside_and_not_replaced_comes_back(folder):
     shutil.copytree(folder / "step-000000020", folder / ".step-000000020.old")
     recover(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
-    assert newest_checkpoint(folder).step == 30
+    assert newest_checkpoint(folder).name == "step-000000030"
 
 
 def test_a_run_that_went_back_leaves_none_of_the_course_it_left(folder):
@@ -90,7 +91,7 @@ def test_a_run_that_went_back_leaves_none_of_the_course_it_left(folder):
 def test_a_step_saved_again_takes_the_place_of_the_first(folder):
     again = Checkpoint(30, make(7).tensors, {"losses": []})
     save_checkpoint(folder, again)
-    found = newest_checkpoint(folder)
+    found = read_checkpoint(newest_checkpoint(folder))
     assert (found.step, found.state) == (30, {"losses": []})
     assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
 

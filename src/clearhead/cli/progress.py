@@ -45,6 +45,7 @@ def show_plan(run: Run) -> None:
         f"{recipe.name} ({recipe.optimiser}, rate {rate:g}, decay {recipe.weight_decay:g}), "
         f"dropout {config.dropout:g}, seed {recipe.seed}",
         "machine": f"{run.device.type}, {precision}"
+        + (f", {run.workers.count} processes" if run.workers.count > 1 else "")
         + (f", done in about {clock(run.plan.seconds + run.seconds)}" if run.plan.seconds else ""),
     }
     for name, row in rows.items():
@@ -63,10 +64,11 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
             if progress.validation is not None:
                 validation = progress.validation
             show(_describe(progress, validation, run), _is_plain_line(progress))
-            samples = run.plan.config.causal  # who sees both ways does not write
+            # Who sees both ways does not write; nor does one of several processes without the others.
+            samples = run.plan.config.causal and run.workers.first and not run.request.sharded
             if samples and progress.validation is not None and progress.record.step < progress.steps:
                 _show_sample(run)
-            if interrupted:
+            if run.workers.any(bool(interrupted)):
                 run.finish()
                 return False
     return True

@@ -13,8 +13,10 @@ from clearhead.cli.console import err, print_json
 from clearhead.cli.progress import follow, hold, interrupts, show_plan
 
 if TYPE_CHECKING:
+    from clearhead.runs.request import Request
     from clearhead.runs.run import Run
     from clearhead.runs.run_folder import KeptRun
+    from clearhead.training.workers import Workers
 
 
 def train(
@@ -57,6 +59,9 @@ def train(
         None, help="A share of the text's end, such as 0.1, or files of their own (may be repeated)."
     ),
     seed: int = typer.Option(0, help="The same seed gives the same batches and first weights."),
+    sharded: bool = typer.Option(
+        False, "--sharded", help="Of several processes, each holds a share of the weights (FSDP2)."
+    ),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run that this command began."),
     checkpoint_every: int = typer.Option(
@@ -68,15 +73,12 @@ def train(
     json: bool = typer.Option(False, "--json", help="Print what came of it as JSON."),
 ) -> None:
     """Train a model on your text. Ctrl-C ends early, with the model saved; --resume goes on."""
-    from clearhead.formats.folder import check_free, check_room
+    from clearhead.model.machine import pick_device
     from clearhead.runs.request import Request
-    from clearhead.runs.run import with_time
-    from clearhead.runs.run_folder import KeptRun, is_run
-    from clearhead.text.corpus import documents
+    from clearhead.training.workers import Workers
 
-    folder = out or _folder(_name(text[0]), resume)
-    if not is_run(folder):
-        check_free(folder)
+    workers = Workers.join(pick_device(device))
+    err.quiet = not workers.first
     request = Request(
         minutes=minutes,
         steps=steps,
@@ -99,20 +101,38 @@ def train(
         learning_rate=learning_rate,
         validation=_validation(validation),
         seed=seed,
+        sharded=sharded,
         device=device,
     )
-    kept = KeptRun.open(
-        folder,
-        list(documents(text, sys.stdin.buffer)),
-        with_time(request),
-        resume,
-        sys.argv,
-        checkpoint_every=checkpoint_every,
-        snapshots=snapshots,
-    )
+    keeping = {"checkpoint_every": checkpoint_every, "snapshots": snapshots}
+    with workers.together():
+        _train(text, out, request, resume or workers.restarted, workers, json, keeping)
+        workers.leave()
+
+
+def _train(
+    text: list[str],
+    out: Path | None,
+    request: Request,
+    resume: bool,
+    workers: Workers,
+    json: bool,
+    keeping: dict[str, Any],
+) -> None:
+    """By this process, alone or with others."""
+    from clearhead.formats.folder import check_free, check_room
+    from clearhead.runs.run import with_time
+    from clearhead.runs.run_folder import KeptRun, is_run
+    from clearhead.text.corpus import documents
+
+    folder = workers.agree(out or _folder(_name(text[0]), resume))
+    if not is_run(folder) and workers.first:
+        check_free(folder)
+    texts = list(documents(text, sys.stdin.buffer if workers.count == 1 else None))
+    kept = KeptRun.open(folder, texts, with_time(request), resume, sys.argv, workers=workers, **keeping)
     if kept is None:
         err.print(f"the run in {folder} is finished; try: clearhead generate {folder}")
-        if json:
+        if json and workers.first:
             print_json({"out": str(folder), "finished": True})
         return
     with kept:
@@ -133,7 +153,10 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
         hold()
         if not done:
             kept.save()
-        folder, refused = save_somewhere(run.model, folder)
+        model = run.whole_model()
+        if not run.workers.first:
+            return folder
+        folder, refused = save_somewhere(model, folder)
         if refused is None:
             _draw_losses(folder)
         if done and refused is None:

@@ -3,6 +3,9 @@
 The order in which a checkpoint is written: tensors and state into a folder beside, each flushed; a manifest
 of their sizes and hashes last; the folder renamed; its parent flushed. An older one is deleted only after the
 new one has been read back. Nothing is pickled.
+
+Of a sharded run every process writes the share it holds, as PyTorch's distributed checkpoint does, into
+safetensors files; any number of processes can read them.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +27,10 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.files import read_json, write_json, write_whole
 from clearhead.runs.staging import begin, drop, put_in_place
+from clearhead.training.workers import Workers
 
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
+SHARDS = "shard-*.safetensors"
 KEPT = 2  # the newest, and one to go back to
 
 
@@ -38,31 +45,32 @@ class Checkpoint:
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Add a checkpoint to those in the folder, then forget the oldest. Where it fails, the old ones stay."""
-    final = folder / _name(checkpoint.step)
-    staged = begin(final)
-    try:
-        staged.mkdir()
+    with _staged(folder / _name(checkpoint.step)) as staged:
         _write_tensors(staged / TENSORS, checkpoint.tensors)
-        write_json(staged / STATE, {"step": checkpoint.step, **checkpoint.state})
-        write_json(staged / MANIFEST, {name: _describe(staged / name) for name in (TENSORS, STATE)})
-        put_in_place(final)
-    except BaseException:
-        shutil.rmtree(staged, ignore_errors=True)
-        raise
-    if is_whole(final):
-        listed = _listed(folder)
-        at = listed.index(final)
-        # Later steps than this one are of a course that the run has gone back from.
-        for path in listed[:at] + listed[at + KEPT :]:
-            drop(path)
+        _seal(staged, checkpoint)
+    _forget_oldest(folder, checkpoint.step)
 
 
-def newest_checkpoint(folder: Path) -> Checkpoint | None:
+def save_shards(folder: Path, checkpoint: Checkpoint, workers: Workers) -> None:
+    """The same by all processes together, each of which writes its share of the tensors."""
+    final = folder / _name(checkpoint.step)
+    staged = workers.lead(lambda: _begin(final))
+    _write_shards(staged, checkpoint.tensors, workers)
+
+    def finish() -> None:
+        with _staged(final, begun=True):
+            _seal(staged, checkpoint)
+        _forget_oldest(folder, checkpoint.step)
+
+    workers.lead(finish)
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
     """The newest that is whole, going back as far as need be; none where there never was one."""
     paths = _listed(folder)
     for path in paths:
         if is_whole(path):
-            return _read(path)
+            return path
     if paths:
         raise UserError(
             f"none of the {len(paths)} checkpoints in {folder} is whole; delete {folder.parent} to begin anew"
@@ -80,20 +88,83 @@ def is_whole(path: Path) -> bool:
     """Whether every file has the size and the hash that the manifest says."""
     try:
         manifest = read_json(path / MANIFEST)
-        return set(manifest) == {TENSORS, STATE} and all(
+        return set(manifest) == set(_contents(path)) and all(
             _describe(path / name) == manifest[name] for name in manifest
         )
     except (UserError, OSError):
         return False
 
 
-def _read(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> Checkpoint:
     state = read_json(path / STATE)
     try:
         tensors = load_file(path / TENSORS)
     except SafetensorError as error:
         raise UserError(f"{path / TENSORS} is damaged ({error}); delete {path} to go back further") from None
     return Checkpoint(state.pop("step"), tensors, state)
+
+
+def read_shards(path: Path, tensors: dict[str, Tensor], workers: Workers) -> Checkpoint:
+    """Fill these tensors, sharded or not, with what some number of processes wrote of each."""
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
+    from torch.distributed.checkpoint.state_dict_loader import load
+
+    state = read_json(path / STATE)
+    load(tensors, storage_reader=HuggingFaceStorageReader(str(path)), no_dist=workers.count == 1)
+    return Checkpoint(state.pop("step"), tensors, state)
+
+
+def _begin(final: Path) -> Path:
+    staged = begin(final)
+    staged.mkdir()
+    return staged
+
+
+@contextmanager
+def _staged(final: Path, begun: bool = False) -> Iterator[Path]:
+    """A folder that takes its name when all went well, and else goes."""
+    staged = final.with_name(f".{final.name}.new")
+    try:
+        yield staged if begun else _begin(final)
+        put_in_place(final)
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+
+
+def _contents(path: Path) -> list[str]:
+    """The files of a checkpoint that its manifest must speak of."""
+    shards = sorted(each.name for each in path.glob(SHARDS))
+    return [*(shards or [TENSORS]), STATE]
+
+
+def _seal(staged: Path, checkpoint: Checkpoint) -> None:
+    write_json(staged / STATE, {"step": checkpoint.step, **checkpoint.state})
+    write_json(staged / MANIFEST, {name: _describe(staged / name) for name in _contents(staged)})
+
+
+def _forget_oldest(folder: Path, step: int) -> None:
+    """Now that this step's has been read back."""
+    final = folder / _name(step)
+    if is_whole(final):
+        listed = _listed(folder)
+        at = listed.index(final)
+        # Later steps than this one are of a course that the run has gone back from.
+        for path in listed[:at] + listed[at + KEPT :]:
+            drop(path)
+
+
+def _write_shards(staged: Path, tensors: dict[str, Tensor], workers: Workers) -> None:
+    from torch.distributed.checkpoint.api import CheckpointException
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
+    from torch.distributed.checkpoint.state_dict_saver import save
+
+    writer = HuggingFaceStorageWriter(str(staged), save_distributed=True)
+    try:
+        save(tensors, storage_writer=writer, no_dist=workers.count == 1)
+    except CheckpointException as error:  # of one process, told to all
+        reasons = "; ".join(sorted({str(failure[0]) for failure in error.failures.values()}))
+        raise OSError(None, reasons) from None
 
 
 def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:

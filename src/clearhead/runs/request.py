@@ -47,6 +47,7 @@ class Request:
     # A fraction of the text's end, or files of their own.
     validation: float | str | Path | Sequence[str | Path] | None = None
     seed: int = 0
+    sharded: bool = False  # several processes each hold a share of the weights
     device: str | None = None
 
     def __post_init__(self) -> None:
@@ -80,6 +81,13 @@ class Request:
             raise UserError(f"seed = {self.seed}: expected 0 to {2**32 - 1}")
         pick_device(self.device)
         self._check_start()
+        if self.sharded and self.recipe == "fast" and self.optimiser != "adamw":
+            raise UserError(
+                "sharded training cannot use muon, which works on whole matrices: add --optimiser adamw or "
+                "--recipe classic, or leave --sharded out"
+            )
+        if self.sharded and self.lora is not None:
+            raise UserError("adapters are small and are not sharded: leave out --sharded, or --lora")
 
     def _check_start(self) -> None:
         if self.lora is not None and not 1 <= self.lora <= MOST_RANK:

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens, tokenize
 from clearhead.training.objective import count_targets, evaluate
 from clearhead.training.trainer import BROKEN, Record, Trainer
+from clearhead.training.workers import Workers, share, whole
 
 LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
 LARGEST_START_VALIDATION = 20_000  # of one to go on from, which is large and reads slowly
@@ -72,26 +74,32 @@ class Run:
         cache: Path | None = None,
         plan: Plan | None = None,
         tokenizer: Tokenizer | None = None,
+        workers: Workers | None = None,
     ) -> None:
         """`plan` and `tokenizer` are those of the run that this one goes on with."""
         self.start = time.perf_counter()
         self.request = request
+        self.workers = workers or Workers()
         self.device = pick_device(request.device)
         cache = cache or home() / "tokens"
         self.text_sha256, n_bytes = measure(texts)
+        if self.workers.agree(self.text_sha256) != self.text_sha256:
+            raise UserError("the text that this process reads is not the first one's: give all the same")
         start = open_start(request)
         if start is not None:
             tokenizer = start.tokenizer
-        self.tokenizer = tokenizer or _train_tokenizer(texts, request, n_bytes)
-        self.tokens, self.validation = _split(texts, request, self.tokenizer, cache, n_bytes)
+        self.tokenizer = self.workers.lead(lambda: tokenizer or _train_tokenizer(texts, request, n_bytes))
+        split = partial(_split, texts, request, self.tokenizer, cache, n_bytes)
+        self.tokens, self.validation = self.workers.after_first(split)
         left = None if request.minutes is None else 60 * request.minutes - self.seconds
         torch.manual_seed(request.seed)
+        n_validation, n_vocab = len(self.validation), self.tokenizer.n_vocab
         if plan is None and start is not None:
             config = start.network.config
-            plan = plan_start(request, config, self.tokens, len(self.validation), self.device, left)
-        self.plan: Plan = plan or make_plan(
-            request, self.tokens, len(self.validation), self.tokenizer.n_vocab, self.device, left
-        )
+            make = partial(plan_start, request, config, self.tokens, n_validation, self.device, left)
+        else:
+            make = partial(make_plan, request, self.tokens, n_validation, n_vocab, self.device, left)
+        self.plan: Plan = self.workers.lead(lambda: plan or _shared(make(), request, self.workers))
         # Before the network: a text too short for the context must not cost the memory of its positions.
         mask = self.tokenizer.mask_id
         self.blanks = Blanks(mask) if request.both_ways and mask is not None else None
@@ -103,7 +111,7 @@ class Run:
         else:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
-        self.trainer = Trainer(network, batches, self.plan.recipe)
+        self.trainer = Trainer(network, batches, self.plan.recipe, self.workers, request.sharded)
         self.seconds_a_validation = 0.0
         self.losses: list[float] = []  # validation losses, the last one the newest
         self.validated_at = 0  # the step that it was taken after
@@ -111,8 +119,8 @@ class Run:
         self.replan_at = list(REPLAN_AT)
         self.trained = 0.0  # seconds spent in steps
         self.skipped = 0  # steps in a row whose numbers were not finite
-        self.good = self.checkpoint()  # where to go back to when they are
         self.retreats = 0
+        self.good = self.checkpoint()  # where to go back to when they are
 
     @property
     def seconds(self) -> float:
@@ -143,19 +151,38 @@ class Run:
         self.finish()
 
     def checkpoint(self) -> Checkpoint:
-        """Everything that going on depends on, as it stands."""
-        tensors = {name: tensor.detach().cpu().clone() for name, tensor in self.trainer.tensors().items()}
-        state = {
-            "losses": self.losses,
+        """Everything that going on depends on, as it stands; of sharded tensors, this process's share."""
+        tensors = {
+            name: share(tensor).detach().cpu().clone() for name, tensor in self.trainer.tensors().items()
+        }
+        return Checkpoint(self.trainer.step, tensors, self.state())
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint says beside its tensors."""
+        return {
+            "losses": list(self.losses),
             "validated_at": self.validated_at,
             "seconds": self.seconds,
             "trained": self.trained,
             "replan_at": self.replan_at,
             "steps": self.trainer.recipe.steps,
             "slowdown": self.trainer.slowdown,
-            "retreats": getattr(self, "retreats", 0),
+            "retreats": self.retreats,
         }
-        return Checkpoint(self.trainer.step, tensors, {**state, "losses": list(self.losses)})
+
+    def whole_model(self) -> LanguageModel:
+        """The model as it stands; one that is sharded is gathered, on the CPU of the first process.
+
+        All processes must ask for it, and only the first has all of it.
+        """
+        if not self.request.sharded:
+            return self.model
+        network = Transformer(self.plan.config).eval()
+        with torch.no_grad():
+            own = dict(network.named_parameters())
+            for name, parameter in self.model.network.named_parameters():
+                own[name].copy_(whole(parameter))
+        return LanguageModel(network, self.tokenizer, self.model.training)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on as if the run had never stopped."""
@@ -167,7 +194,7 @@ class Run:
         self.trainer.slowdown, self.retreats = state["slowdown"], state["retreats"]
         self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
-        self.good = checkpoint
+        self.good = self.checkpoint()
 
     @property
     def is_best(self) -> bool:
@@ -201,7 +228,7 @@ class Run:
         windows = windows_for_evaluation(
             self.validation, self.plan.context, self.plan.recipe.batch_size, before, self.blanks
         )
-        loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16)
+        loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16, self.workers)
         self.losses.append(loss)
         self.validated_at = self.trainer.step
         self.seconds_a_validation = time.perf_counter() - began
@@ -240,7 +267,7 @@ class Run:
         assert self.request.minutes is not None
         coming = max(1, self.plan.validations - len(self.losses))
         left = 60 * self.request.minutes - self.seconds - coming * self.seconds_a_validation
-        steps = done + max(1, round(left / seconds_a_step))
+        steps = self.workers.agree(done + max(1, round(left / seconds_a_step)))
         self.trainer.recipe = replace(self.trainer.recipe, steps=steps)
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
 
@@ -259,6 +286,15 @@ def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError 
 def with_time(request: Request, minutes: float = 3) -> Request:
     """Three minutes, for one who said nothing of time."""
     return replace(request, minutes=minutes) if request.minutes is None and request.steps is None else request
+
+
+def _shared(plan: Plan, request: Request, workers: Workers) -> Plan:
+    """With a batch, where it was not asked for, that the workers can share equally."""
+    recipe = plan.recipe
+    if request.batch is not None:
+        return plan
+    equal = workers.count * recipe.accumulation
+    return replace(plan, recipe=replace(recipe, batch_size=-(-recipe.batch_size // equal) * equal))
 
 
 def _train_tokenizer(texts: Sequence[Document], request: Request, n_bytes: int) -> Tokenizer:

@@ -19,7 +19,7 @@ import platform
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,22 @@ from filelock import FileLock, Timeout
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, read_json, write_json
 from clearhead.language_model import LanguageModel
-from clearhead.runs.checkpoint import Checkpoint, newest_checkpoint, newest_step, save_checkpoint
+from clearhead.runs.checkpoint import (
+    Checkpoint,
+    newest_checkpoint,
+    newest_step,
+    read_checkpoint,
+    read_shards,
+    save_checkpoint,
+    save_shards,
+)
 from clearhead.runs.plan import Plan
 from clearhead.runs.request import Request
 from clearhead.runs.run import Progress, Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
 from clearhead.text.corpus import Document, measure
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.training.workers import Workers
 
 RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "checkpoints", "best", "snapshots"
 FORMAT = 1
@@ -46,10 +55,13 @@ PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
 
 class RunFolder:
-    """One process at a time holds a run's folder."""
+    """One process at a time holds a run's folder; of several that train together, the first."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, held: bool = True) -> None:
+        self.path, self.held = path, held
+        self.unwritten: list[str] = []  # lines of metrics that the disk refused
+        if not held:
+            return
         self.made = [each for each in (path, *path.parents) if not each.exists()]
         with disk_errors(path, "the run was not begun"):
             path.mkdir(parents=True, exist_ok=True)
@@ -63,9 +75,10 @@ class RunFolder:
 
             for each in (path, path / CHECKPOINTS, path / SNAPSHOTS):
                 recover(each)
-        self.unwritten: list[str] = []  # lines of metrics that the disk refused
 
     def close(self) -> None:
+        if not self.held:
+            return
         # Before it is released: whoever locks it in between would otherwise lose the file of a lock he holds.
         with suppress(PermissionError):  # Windows deletes no file that is open
             (self.path / ".lock").unlink(missing_ok=True)
@@ -73,6 +86,8 @@ class RunFolder:
 
     def discard(self) -> None:
         """Leave nothing of a run that took no step."""
+        if not self.held:
+            return
         for name in (RUN, METRICS, *TOKENIZER):
             (self.path / name).unlink(missing_ok=True)
         self.close()
@@ -120,23 +135,26 @@ class RunFolder:
             },
         )
 
-    def restore(self, run: Run) -> bool:
-        """Put the run where its newest whole checkpoint is. False where there is none yet."""
-        checkpoint = newest_checkpoint(self.path / CHECKPOINTS)
-        if checkpoint is not None:
+    def restore(self, run: Run) -> None:
+        """Put the run where its newest whole checkpoint is, if there is one yet."""
+        newest, metrics_bytes = run.workers.lead(lambda: newest_checkpoint(self.path / CHECKPOINTS)), 0
+        if newest is not None:
+            if run.request.sharded:
+                checkpoint = read_shards(newest, run.trainer.tensors(), run.workers)
+            else:
+                checkpoint = read_checkpoint(newest)
             run.restore(checkpoint)
-        self._cut_metrics(checkpoint.state.get("metrics_bytes", 0) if checkpoint else 0)
-        return checkpoint is not None
+            metrics_bytes = checkpoint.state.get("metrics_bytes", 0)
+        run.workers.lead(lambda: self._cut_metrics(metrics_bytes))
 
-    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+    def save_checkpoint(self, run: Run) -> None:
         """With how long the metrics are now: what is added later is of steps that will be taken again."""
-        path, size = self.path / METRICS, 0
-        if path.exists():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-                size = os.fstat(file.fileno()).st_size
-        state = {**checkpoint.state, "metrics_bytes": size}
-        save_checkpoint(self.path / CHECKPOINTS, replace(checkpoint, state=state))
+        state = {**run.state(), "metrics_bytes": run.workers.lead(self._settle_metrics)}
+        checkpoint = Checkpoint(run.trainer.step, run.trainer.tensors(), state)
+        if run.request.sharded:
+            save_shards(self.path / CHECKPOINTS, checkpoint, run.workers)
+        else:
+            run.workers.lead(lambda: save_checkpoint(self.path / CHECKPOINTS, checkpoint))
 
     def drop_checkpoints(self) -> None:
         drop(self.path / CHECKPOINTS)
@@ -174,6 +192,15 @@ class RunFolder:
                 file.truncate(before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.unwritten.clear()
+
+    def _settle_metrics(self) -> int:
+        """Make sure that the lines so far are on the disk; how many bytes they are."""
+        path = self.path / METRICS
+        if not path.exists():
+            return 0
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            return os.fstat(file.fileno()).st_size
 
     def _cut_metrics(self, size: int) -> None:
         """Forget the steps that will be taken again, and a line that was cut off."""
@@ -252,22 +279,20 @@ class KeptRun:
         resume: bool = False,
         command: Sequence[str] = (),
         cache: Path | None = None,
+        workers: Workers | None = None,
         **keeping: Any,
     ) -> KeptRun | None:
         """Begin a run, or go on with one. None if it is finished already."""
-        folder = RunFolder(path)
+        workers = workers or Workers()
+        folder = workers.after_first(lambda: RunFolder(path, held=workers.first))
         begun = is_run(path)
         try:
-            settings = folder.settings()
+            settings = workers.lead(lambda: _begun(folder, request, resume))
             if settings is None:
-                run = Run(texts, request, cache)
-                folder.begin(run, command)
+                run = Run(texts, request, cache, workers=workers)
+                workers.lead(lambda: folder.begin(run, command))
                 return cls(folder, run, command, **keeping)
-            if not resume:
-                raise UserError(_occupied(path, settings, folder.newest_step()))
-            _check_same(path, settings["request"], request_to_json(request))
             if settings.get("finished"):
-                folder.drop_checkpoints()  # where it was broken off while it did so
                 folder.close()
                 return None
             if measure(texts)[0] != settings["text_sha256"]:
@@ -276,10 +301,10 @@ class KeptRun:
                     "begin a run in another folder with --out"
                 )
             plan = Plan.from_json(settings["plan"])
-            tokenizer = folder.tokenizer()
-            run = Run(texts, request, cache, plan=plan, tokenizer=tokenizer)
+            tokenizer = workers.lead(folder.tokenizer)
+            run = Run(texts, request, cache, plan=plan, tokenizer=tokenizer, workers=workers)
             if tokenizer is None:
-                folder.save_tokenizer(run)
+                workers.lead(lambda: folder.save_tokenizer(run))
             folder.restore(run)
             return cls(folder, run, settings.get("command", command), **keeping)
         except BaseException:
@@ -294,12 +319,14 @@ class KeptRun:
 
     def __iter__(self) -> Iterator[Progress]:
         for progress in self.run:
-            self._try("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
+            self._write("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
             step = progress.record.step
             if progress.validation is not None and self.run.is_best:
-                self._try("the best model so far", lambda: self.folder.save_best(self.run.model))
+                model = self.run.whole_model()
+                self._write("the best model so far", lambda model=model: self.folder.save_best(model))
             if step in snapshot_steps(self.snapshots, progress.steps):
-                self._try("a snapshot", lambda step=step: self.folder.save_snapshot(self.run.model, step))
+                model = self.run.whole_model()
+                self._write("a snapshot", lambda m=model, step=step: self.folder.save_snapshot(m, step))
             # Where the run went back, the checkpoints of the course it left must not be gone on from.
             if self._is_due(step) or self.run.trainer.step < step:
                 self.save()
@@ -308,7 +335,7 @@ class KeptRun:
     def save(self) -> None:
         """A checkpoint of the run as it stands."""
         self.saved_at = self.run.seconds
-        self._try("a checkpoint", lambda: self.folder.save_checkpoint(self.run.checkpoint()))
+        self._try("a checkpoint", lambda: self.folder.save_checkpoint(self.run))
 
     def finish(self) -> None:
         """The run has come to its end and its model is saved: what was for going on is no longer needed."""
@@ -320,7 +347,12 @@ class KeptRun:
     def _is_due(self, step: int) -> bool:
         if self.every is not None:
             return step % self.every == 0
-        return self.run.seconds - self.saved_at >= SECONDS_A_CHECKPOINT
+        return self.run.workers.agree(self.run.seconds - self.saved_at >= SECONDS_A_CHECKPOINT)
+
+    def _write(self, what: str, work: Any) -> None:
+        """By the first process alone."""
+        if self.run.workers.first:
+            self._try(what, work)
 
     def _try(self, what: str, work: Any) -> None:
         """Do it; what the disk refuses is told, and training goes on."""
@@ -332,6 +364,19 @@ class KeptRun:
             if what not in self.failing:
                 self.run.notes.append(f"{what} could not be saved ({reason}); training goes on")
             self.failing.add(what)
+
+
+def _begun(folder: RunFolder, request: Request, resume: bool) -> dict[str, Any] | None:
+    """The settings of the run that is to be gone on with; none where a new one may begin."""
+    settings = folder.settings()
+    if settings is None:
+        return None
+    if not resume:
+        raise UserError(_occupied(folder.path, settings, folder.newest_step()))
+    _check_same(folder.path, settings["request"], request_to_json(request))
+    if settings.get("finished"):
+        folder.drop_checkpoints()  # where it was broken off while it did so
+    return settings
 
 
 def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:

@@ -9,11 +9,13 @@ from typing import Any
 from clearhead.errors import UserError
 from clearhead.formats.folder import check_free, check_room
 from clearhead.language_model import LanguageModel, load
+from clearhead.model.machine import pick_device
 from clearhead.runs.request import Request
 from clearhead.runs.run import Run, save_somewhere, with_time
 from clearhead.runs.run_folder import KeptRun, is_run
 from clearhead.text.corpus import documents
 from clearhead.training.lora import merge
+from clearhead.training.workers import Workers
 
 
 def train(
@@ -32,15 +34,15 @@ def train(
     all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end.
     """
     request = with_time(Request(**settings))
+    workers = Workers.join(pick_device(request.device))
     given = [sources] if isinstance(sources, str | Path) else sources
     if out is None:
-        run = Run(list(documents(given)), request)
+        run = Run(list(documents(given)), request, workers=workers)
         for _ in run:
             pass
-        merge(run.model.network)
-        return run.model
+        return _merged(run.whole_model())
     folder = Path(out)
-    if not is_run(folder):
+    if not is_run(folder) and workers.first:
         check_free(folder)
     kept = KeptRun.open(
         folder,
@@ -49,6 +51,7 @@ def train(
         resume,
         checkpoint_every=checkpoint_every,
         snapshots=snapshots,
+        workers=workers,
     )
     if kept is None:
         return load(folder, request.device)
@@ -56,9 +59,16 @@ def train(
         check_room(folder, kept.run.plan.config)
         for _ in kept:
             pass
-        saved, refused = save_somewhere(kept.run.model, folder)
-        if refused is not None:
-            raise UserError(f"{refused}; the model was saved to {saved}")
-        kept.finish()
-    merge(kept.run.model.network)
-    return kept.run.model
+        model = kept.run.whole_model()
+        if workers.first:
+            saved, refused = save_somewhere(model, folder)
+            if refused is not None:
+                raise UserError(f"{refused}; the model was saved to {saved}")
+            kept.finish()
+        workers.wait()
+    return _merged(model)
+
+
+def _merged(model: LanguageModel) -> LanguageModel:
+    merge(model.network)
+    return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokens import IGNORED
+from clearhead.training.workers import Workers
 
 
 def word_loss(logits: Tensor, targets: Tensor) -> Tensor:
@@ -32,20 +33,43 @@ def half_precision(device: torch.device, on: bool) -> AbstractContextManager[Non
 
 @torch.no_grad()
 def evaluate(
-    network: Transformer, windows: Iterable[tuple[np.ndarray, np.ndarray]], bfloat16: bool = False
+    network: Transformer,
+    windows: Iterable[tuple[np.ndarray, np.ndarray]],
+    bfloat16: bool = False,
+    workers: Workers | None = None,
 ) -> float:
-    """Exact mean loss over all targets of the windows but those that are ignored."""
+    """Exact mean loss over all targets of the windows but those that are ignored; workers take turns."""
+    workers = workers or Workers()
     device = next(network.parameters()).device
     training, total, count = network.training, 0.0, 0
     network.eval()
-    for inputs, targets in windows:
+    for inputs, targets, is_own in _turns(windows, workers):
         counted = count_targets(targets)
-        if not counted:
+        if not counted and workers.count == 1:
             continue
         with half_precision(device, bfloat16):
             logits = network(torch.from_numpy(inputs).to(device))
         loss = word_loss(logits, torch.from_numpy(targets).to(device))
-        total += loss.item() * counted
-        count += counted
+        if is_own and counted:
+            total += loss.item() * counted
+            count += counted
     network.train(training)
+    total, count = workers.add(total), int(workers.add(count))
     return total / count if count else math.nan
+
+
+def _turns(
+    windows: Iterable[tuple[np.ndarray, np.ndarray]], workers: Workers
+) -> Iterator[tuple[np.ndarray, np.ndarray, bool]]:
+    """Every so manieth for each worker; those that are left without at the end read the last one too.
+
+    For sharded, all must run the network equally often.
+    """
+    turn: list[tuple[np.ndarray, np.ndarray]] = []
+    for window in windows:
+        turn.append(window)
+        if len(turn) == workers.count:
+            yield *turn[workers.number], True
+            turn.clear()
+    if turn:
+        yield *turn[min(workers.number, len(turn) - 1)], workers.number < len(turn)

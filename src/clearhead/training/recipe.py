@@ -68,6 +68,19 @@ class Recipe:
         return self.final_rate + (1 - self.final_rate) * (1 + math.cos(math.pi * done)) / 2
 
 
+def make_states(optimiser: torch.optim.Optimizer) -> None:
+    """What the optimiser remembers of each parameter, as it is before the first step, which it would make."""
+    for group in optimiser.param_groups:
+        for parameter in group["params"]:
+            state = optimiser.state[parameter]
+            if isinstance(optimiser, Muon):
+                state["momentum"] = torch.zeros_like(parameter)
+            else:
+                state["step"] = torch.zeros((), device=parameter.device if group["fused"] else None)
+                state["exp_avg"] = torch.zeros_like(parameter)
+                state["exp_avg_sq"] = torch.zeros_like(parameter)
+
+
 def make_optimisers(network: Transformer, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Matrices are decayed, and Muon's if it is asked for; vectors are AdamW's, and so are embeddings."""
     tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}

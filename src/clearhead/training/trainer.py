@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches
 from clearhead.training.objective import count_targets, half_precision, word_loss
-from clearhead.training.recipe import Recipe, make_optimisers
+from clearhead.training.recipe import Recipe, make_optimisers, make_states
+from clearhead.training.workers import Workers, averaging, share, whole
 
 BROKEN = "the numbers are no longer finite; a lower --learning-rate, or another --seed, may keep it whole"
 
@@ -32,13 +33,25 @@ class Record:
 
 
 class Trainer:
-    """Takes `recipe.steps` steps, one each time it is asked for a record."""
+    """Takes `recipe.steps` steps, one each time it is asked for a record; so do all workers together."""
 
-    def __init__(self, network: Transformer, batches: Batches, recipe: Recipe) -> None:
+    def __init__(
+        self,
+        network: Transformer,
+        batches: Batches,
+        recipe: Recipe,
+        workers: Workers | None = None,
+        sharded: bool = False,
+    ) -> None:
         assert batches.batch_size == recipe.batch_size
+        self.workers = workers or Workers()
+        self.workers.check_share(recipe.batch_size, recipe.accumulation)
         self.network, self.batches, self.recipe = network, batches, recipe
         self.device = next(network.parameters()).device
+        self.module = self.workers.spread(network, sharded)  # the network, and the averaging of gradients
         self.optimisers = make_optimisers(network, recipe)
+        for optimiser in self.optimisers:
+            make_states(optimiser)
         self.full_rates = [[group["lr"] for group in each.param_groups] for each in self.optimisers]
         self.step = 0
         self.slowdown = 1.0  # of the learning rate, after training broke
@@ -54,18 +67,10 @@ class Trainer:
 
     @torch.no_grad()
     def restore(self, step: int, tensors: dict[str, Tensor]) -> None:
-        """Go back to, or on from, where these were taken."""
+        """Go back to, or on from, where these were taken; of sharded ones, this process's share is enough."""
         self.step = step
-        for name, parameter in self._learning():
-            parameter.copy_(tensors[f"network.{name}"])
-        for number, optimiser in enumerate(self.optimisers):
-            parameters = list(_parameters(optimiser))
-            optimiser.state.clear()
-            for name, value in tensors.items():
-                kind, *rest = name.split(".", 3)
-                if kind == "optimiser" and int(rest[0]) == number:
-                    own = parameters[int(rest[1])]
-                    optimiser.state[own][rest[2]] = value.to(own.device, copy=True)
+        for name, own in self.tensors().items():
+            share(own).copy_(share(tensors[name]))
 
     def _learning(self) -> Iterator[tuple[str, nn.Parameter]]:
         """The parameters that are not frozen."""
@@ -78,15 +83,16 @@ class Trainer:
 
     def take_step(self) -> Record:
         start = time.perf_counter()
-        # What dropout leaves out is, like the batch, a function of the seed and the step alone.
-        torch.manual_seed(self.recipe.seed * 1_000_003 + self.step)
+        # What dropout leaves out is, like the batch, a function of the seed and the step alone; and of the
+        # worker, for each has other rows.
+        torch.manual_seed(self.recipe.seed * 1_000_003 + self.step + (self.workers.number << 48))
         rate = self.recipe.rate(self.step) * self.slowdown
         for optimiser, full in zip(self.optimisers, self.full_rates, strict=True):
             for group, lr in zip(optimiser.param_groups, full, strict=True):
                 group["lr"] = lr * rate
-        inputs, targets = self.batches.at(self.step)
+        inputs, targets = self.batches.at(self.step, self.workers.number, self.workers.count)
         loss = self._gather_gradients(inputs, targets)
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip).item()
+        norm = whole(torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)).item()
         # Numbers that are not finite would spoil every weight: such a step changes none.
         skipped = not (np.isfinite(loss) and np.isfinite(norm))
         for optimiser in self.optimisers:
@@ -94,23 +100,27 @@ class Trainer:
                 optimiser.step()
             optimiser.zero_grad()
         self.step += 1
-        tokens = self.step * inputs.size
+        tokens = self.step * inputs.size * self.workers.count
         return Record(self.step, loss, norm, rate, tokens, time.perf_counter() - start, skipped)
 
     def _gather_gradients(self, inputs: np.ndarray, targets: np.ndarray) -> float:
-        """Gradients of the whole batch's mean loss, one equal part of its rows after the other."""
-        parts, total, targeted = self.recipe.accumulation, 0.0, count_targets(targets)
-        for some, aims in zip(np.split(inputs, parts), np.split(targets, parts), strict=True):
+        """Gradients of the whole batch's mean loss, one equal part of this worker's rows after the other."""
+        parts, total, count = self.recipe.accumulation, 0.0, self.workers.count
+        targeted = self.workers.add(count_targets(targets))
+        for i, (some, aims) in enumerate(zip(np.split(inputs, parts), np.split(targets, parts), strict=True)):
             counted = count_targets(aims)
-            if not counted:
-                continue
-            with half_precision(self.device, self.recipe.bfloat16):
-                logits = self.network(torch.from_numpy(some).to(self.device))
-            loss = word_loss(logits, torch.from_numpy(aims).to(self.device))
-            loss = loss / (targeted / counted)
-            loss.backward()  # type: ignore[no-untyped-call]
+            with averaging(self.module, i == parts - 1):
+                with half_precision(self.device, self.recipe.bfloat16):
+                    logits = self.module(torch.from_numpy(some).to(self.device))
+                if counted:
+                    loss = word_loss(logits, torch.from_numpy(aims).to(self.device))
+                    # The mean over the workers is to be the sum over all rows, each target weighing the same.
+                    loss = loss / (targeted / counted / count)
+                else:
+                    loss = 0.0 * logits.sum()  # nothing to learn, but the others wait for its gradients
+                loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
-        return total
+        return self.workers.add(total) / count
 
 
 def _parameters(optimiser: torch.optim.Optimizer) -> Iterator[Tensor]:

@@ -1,0 +1,135 @@
+"""Several real processes on one machine: the same losses as one alone, whatever their number on resuming."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+import clearhead as ch
+from clearhead.runs.run_folder import read_metrics
+
+pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="a process's children are read from /proc")
+
+STEPS = 24
+SETTINGS = ["--steps", str(STEPS), "--width", "32", "--blocks", "2", "--heads", "2", "--batch", "8"]
+SETTINGS += ["--context", "32", "--dropout", "0", "--device", "cpu", "--checkpoint-every", "4"]
+KINDS = {"averaged": [], "sharded": ["--recipe", "classic", "--sharded"]}
+
+
+def start(text: Path, out: Path, processes: int, *more: str) -> subprocess.Popen:
+    """A run by so many processes."""
+    launch = [sys.executable, "-m"]
+    if processes > 1:
+        launch += ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CLEARHEAD_HOME": str(text.parent / "home")}
+    return subprocess.Popen(
+        [*launch, "clearhead", "train", str(text), "--out", str(out), *SETTINGS, *more],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen) -> str:
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    return said
+
+
+def workers_of(process: subprocess.Popen) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def kill(process: subprocess.Popen) -> None:
+    """All at once, without a word; torchrun's workers are in groups of their own."""
+    for pid in [process.pid, *workers_of(process)]:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+
+
+def wait_for_step(out: Path, step: int) -> None:
+    until = time.monotonic() + 120
+    while len(read_metrics(out)) < step:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def text(story_text, tmp_path_factory):
+    path = tmp_path_factory.mktemp("workers") / "stories.txt"
+    path.write_text(story_text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def alone(request, text):
+    """The kind of run, and what one process made of it."""
+    out = text.parent / f"alone-{request.param}"
+    finish(start(text, out, 1, *KINDS[request.param]))
+    return request.param, out
+
+
+def check_same(one: Path, other: Path) -> None:
+    ours, theirs = read_metrics(one), read_metrics(other)
+    assert [line["step"] for line in theirs] == list(range(1, STEPS + 1))
+    for mine, yours in zip(ours, theirs, strict=True):
+        assert mine.keys() == yours.keys()
+        for name in ("loss", "validation", "gradient_norm"):
+            assert yours.get(name, 0) == pytest.approx(mine.get(name, 0), abs=1e-5)
+    weights = load_file(other / "model.safetensors")
+    for name, tensor in load_file(one / "model.safetensors").items():
+        assert (weights[name] - tensor).abs().max() < 1e-3
+
+
+def test_two_killed_and_gone_on_with_by_one_make_the_losses_of_one(alone, text):
+    kind, one = alone
+    out = text.parent / f"two-{kind}"
+    process = start(text, out, 2, *KINDS[kind])
+    wait_for_step(out, 10)
+    kill(process)
+    names = {path.name for path in next(out.glob("checkpoints/step-*")).iterdir()}
+    assert any(name.startswith("shard-00002") for name in names) == (kind == "sharded")
+    assert "going on after step" in finish(start(text, out, 1, *KINDS[kind], "--resume"))
+    check_same(one, out)
+
+
+def test_one_asked_to_end_and_gone_on_with_by_two_too(alone, text):
+    kind, one = alone
+    out = text.parent / f"one-{kind}"
+    process = start(text, out, 1, *KINDS[kind])
+    wait_for_step(out, 10)
+    process.terminate()
+    finish(process)
+    said = finish(start(text, out, 2, *KINDS[kind], "--resume"))
+    assert "2 processes" in said
+    assert said.count("going on after step") == 1  # the first alone speaks
+    check_same(one, out)
+    assert ch.load(out).generate("Once", tokens=3)
+
+
+def test_what_stops_the_first_stops_all_with_one_line(text):
+    process = start(text, text.parent / "bad", 2, "--batch", "7")
+    _, said = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "a batch of 7 cannot be shared equally by 2 processes" in said
+    assert "clearhead/runs" not in said  # the only traceback is torchrun's own
+    assert not (text.parent / "bad").exists()
+
+
+def test_one_that_dies_takes_the_others_with_it_and_the_run_can_go_on(text):
+    out = text.parent / "dies"
+    process = start(text, out, 2, "--steps", "5000")
+    wait_for_step(out, 10)
+    os.kill(workers_of(process)[-1], signal.SIGKILL)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "mistake of ours" not in said
+    assert json.loads((out / "run.json").read_text(encoding="utf-8"))["finished"] is False
+    assert list(out.glob("checkpoints/step-*"))
