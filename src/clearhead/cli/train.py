@@ -178,7 +178,7 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
     use = "generate" if run.plan.config.causal else "inspect"  # one that sees both ways cannot write on
     err.print(f"saved to {folder}; try: clearhead {use} {folder}")
     if json:
-        print_json({"out": str(folder), "seconds": run.seconds, **_summary(run, training)})
+        print_json({"out": str(folder), **_summary(run, training), "seconds": run.seconds})
     return folder
 
 
