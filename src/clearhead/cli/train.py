@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,9 @@ from clearhead.cli.progress import follow, hold, interrupts, show_plan
 if TYPE_CHECKING:
     from clearhead.runs.run import Run
     from clearhead.runs.run_folder import KeptRun
+
+
+DRAWING = 0.5  # seconds that the curve of the losses takes at the end
 
 
 def train(
@@ -57,6 +62,9 @@ def train(
         None, help="A share of the text's end, such as 0.1, or files of their own (may be repeated)."
     ),
     seed: int = typer.Option(0, help="The same seed gives the same batches and first weights."),
+    deterministic: bool = typer.Option(
+        False, "--deterministic", help="The same weights to the last bit on CUDA too, at some cost of speed."
+    ),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run that this command began."),
     checkpoint_every: int = typer.Option(
@@ -68,6 +76,7 @@ def train(
     json: bool = typer.Option(False, "--json", help="Print what came of it as JSON."),
 ) -> None:
     """Train a model on your text. Ctrl-C ends early, with the model saved; --resume goes on."""
+    began = time.perf_counter()  # before torch, which takes a while to import
     from clearhead.formats.folder import check_free, check_room
     from clearhead.runs.request import Request
     from clearhead.runs.run import with_time
@@ -99,6 +108,7 @@ def train(
         learning_rate=learning_rate,
         validation=_validation(validation),
         seed=seed,
+        deterministic=deterministic,
         device=device,
     )
     kept = KeptRun.open(
@@ -107,8 +117,10 @@ def train(
         with_time(request),
         resume,
         sys.argv,
+        began=began,
         checkpoint_every=checkpoint_every,
         snapshots=snapshots,
+        after=DRAWING,
     )
     if kept is None:
         err.print(f"the run in {folder} is finished; try: clearhead generate {folder}")
@@ -128,6 +140,8 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
     from clearhead.runs.run import save_somewhere
 
     run = kept.run
+    with suppress(ImportError):  # now, while there is time; at the end it would come unforeseen
+        import clearhead.views.curves  # noqa: F401
     with interrupts() as interrupted:
         done = follow(kept, interrupted)
         hold()

@@ -47,6 +47,7 @@ class Request:
     # A fraction of the text's end, or files of their own.
     validation: float | str | Path | Sequence[str | Path] | None = None
     seed: int = 0
+    deterministic: bool = False  # the same bits each time on CUDA too, at some cost of speed
     device: str | None = None
 
     def __post_init__(self) -> None:

@@ -17,10 +17,11 @@ import math
 import os
 import platform
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ from clearhead.text.tokenizer import Tokenizer
 RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "checkpoints", "best", "snapshots"
 FORMAT = 1
 SECONDS_A_CHECKPOINT = 60.0
+# What saving a model takes, until one has been saved; then as long as that took.
+SAVING, SAVED_A_SECOND = 0.1, 3e8  # seconds, bytes
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
@@ -116,7 +119,7 @@ class RunFolder:
                 "validation_tokens": len(run.validation),
                 "command": list(command),
                 "machine": f"{platform.machine()}, {os.cpu_count()} cores, {run.device}",
-                "versions": {name: version(name) for name in PACKAGES},
+                "versions": {name: _version(name) for name in PACKAGES},
             },
         )
 
@@ -237,7 +240,10 @@ class KeptRun:
     """A run whose folder is kept up to date as it is iterated over."""
 
     def __init__(self, folder: RunFolder, run: Run, command: Sequence[str] = (), **keeping: Any) -> None:
+        """`after`: the seconds that the caller needs once the model is saved, which are part of the time."""
         self.folder, self.run, self.command = folder, run, command
+        self.after: float = keeping.get("after") or 0.0
+        run.ending = self.after + SAVING + 4 * run.plan.config.n_parameter / SAVED_A_SECOND
         self.every: int | None = keeping.get("checkpoint_every")
         self.snapshots: int = keeping.get("snapshots") or 0
         self.saved_at = run.seconds
@@ -252,15 +258,19 @@ class KeptRun:
         resume: bool = False,
         command: Sequence[str] = (),
         cache: Path | None = None,
+        began: float | None = None,
         **keeping: Any,
     ) -> KeptRun | None:
-        """Begin a run, or go on with one. None if it is finished already."""
+        """Begin a run, or go on with one. None if it is finished already.
+
+        `began` is when the clock began to run, as in `Run`; a run that is gone on with has its own.
+        """
         folder = RunFolder(path)
         begun = is_run(path)
         try:
             settings = folder.settings()
             if settings is None:
-                run = Run(texts, request, cache)
+                run = Run(texts, request, cache, began=began)
                 folder.begin(run, command)
                 return cls(folder, run, command, **keeping)
             if not resume:
@@ -296,14 +306,20 @@ class KeptRun:
         for progress in self.run:
             self._try("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
             step = progress.record.step
-            if progress.validation is not None and self.run.is_best:
-                self._try("the best model so far", lambda: self.folder.save_best(self.run.model))
+            # The last one is saved anyway.
+            if progress.validation is not None and self.run.is_best and step < progress.steps:
+                self._try("the best model so far", self._save_best)
             if step in snapshot_steps(self.snapshots, progress.steps):
                 self._try("a snapshot", lambda step=step: self.folder.save_snapshot(self.run.model, step))
             # Where the run went back, the checkpoints of the course it left must not be gone on from.
             if self._is_due(step) or self.run.trainer.step < step:
                 self.save()
             yield progress
+
+    def _save_best(self) -> None:
+        began = time.perf_counter()
+        self.folder.save_best(self.run.model)
+        self.run.ending = self.after + time.perf_counter() - began
 
     def save(self) -> None:
         """A checkpoint of the run as it stands."""
@@ -332,6 +348,14 @@ class KeptRun:
             if what not in self.failing:
                 self.run.notes.append(f"{what} could not be saved ({reason}); training goes on")
             self.failing.add(what)
+
+
+def _version(package: str) -> str | None:
+    """None of ourselves where we run from our source, not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
