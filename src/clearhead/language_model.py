@@ -15,7 +15,6 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
-from clearhead.formats.gguf import model as gguf_model
 from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
@@ -101,6 +100,8 @@ class LanguageModel:
         if kind == "gguf":
             if path.exists():
                 raise UserError(f"{path} is there already; choose another name, or move it away")
+            from clearhead.formats.gguf import model as gguf_model  # only then is gguf needed
+
             gguf_model.save(path, Saved(self.network, self.tokenizer, self.training), numbers or "F16")
         elif kind == "huggingface":
             if numbers is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from clearhead.runs.run import Run
     from clearhead.runs.run_folder import KeptRun
     from clearhead.training.workers import Workers
+
+
+DRAWING = 0.5  # seconds that the curve of the losses takes at the end
 
 
 def train(
@@ -62,6 +67,9 @@ def train(
     sharded: bool = typer.Option(
         False, "--sharded", help="Of several processes, each holds a share of the weights (FSDP2)."
     ),
+    deterministic: bool = typer.Option(
+        False, "--deterministic", help="The same weights to the last bit on CUDA too, at some cost of speed."
+    ),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run that this command began."),
     checkpoint_every: int = typer.Option(
@@ -73,6 +81,7 @@ def train(
     json: bool = typer.Option(False, "--json", help="Print what came of it as JSON."),
 ) -> None:
     """Train a model on your text. Ctrl-C ends early, with the model saved; --resume goes on."""
+    began = time.perf_counter()  # before torch, which takes a while to import
     from clearhead.model.machine import pick_device
     from clearhead.runs.request import Request
     from clearhead.training.workers import Workers
@@ -102,9 +111,15 @@ def train(
         validation=_validation(validation),
         seed=seed,
         sharded=sharded,
+        deterministic=deterministic,
         device=device,
     )
-    keeping = {"checkpoint_every": checkpoint_every, "snapshots": snapshots}
+    keeping = {
+        "checkpoint_every": checkpoint_every,
+        "snapshots": snapshots,
+        "began": began,
+        "after": DRAWING,
+    }
     with workers.together():
         _train(text, out, request, resume or workers.restarted, workers, json, keeping)
         workers.leave()
@@ -148,6 +163,8 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
     from clearhead.runs.run import save_somewhere
 
     run = kept.run
+    with suppress(ImportError):  # now, while there is time; at the end it would come unforeseen
+        import clearhead.views.curves  # noqa: F401
     with interrupts() as interrupted:
         done = follow(kept, interrupted)
         hold()

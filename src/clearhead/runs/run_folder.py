@@ -17,10 +17,11 @@ import math
 import os
 import platform
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ from clearhead.training.workers import Workers
 RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "checkpoints", "best", "snapshots"
 FORMAT = 1
 SECONDS_A_CHECKPOINT = 60.0
+# What saving a model takes, until one has been saved; then as long as that took.
+SAVING, SAVED_A_SECOND = 0.1, 3e8  # seconds, bytes
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
@@ -131,7 +134,7 @@ class RunFolder:
                 "validation_tokens": len(run.validation),
                 "command": list(command),
                 "machine": f"{platform.machine()}, {os.cpu_count()} cores, {run.device}",
-                "versions": {name: version(name) for name in PACKAGES},
+                "versions": {name: _version(name) for name in PACKAGES},
             },
         )
 
@@ -264,7 +267,10 @@ class KeptRun:
     """A run whose folder is kept up to date as it is iterated over."""
 
     def __init__(self, folder: RunFolder, run: Run, command: Sequence[str] = (), **keeping: Any) -> None:
+        """`after`: the seconds that the caller needs once the model is saved, which are part of the time."""
         self.folder, self.run, self.command = folder, run, command
+        self.after: float = keeping.get("after") or 0.0
+        run.ending = self.after + SAVING + 4 * run.plan.config.n_parameter / SAVED_A_SECOND
         self.every: int | None = keeping.get("checkpoint_every")
         self.snapshots: int = keeping.get("snapshots") or 0
         self.saved_at = run.seconds
@@ -280,16 +286,20 @@ class KeptRun:
         command: Sequence[str] = (),
         cache: Path | None = None,
         workers: Workers | None = None,
+        began: float | None = None,
         **keeping: Any,
     ) -> KeptRun | None:
-        """Begin a run, or go on with one. None if it is finished already."""
+        """Begin a run, or go on with one. None if it is finished already.
+
+        `began` is when the clock began to run, as in `Run`; a run that is gone on with has its own.
+        """
         workers = workers or Workers()
         folder = workers.after_first(lambda: RunFolder(path, held=workers.first))
         begun = is_run(path)
         try:
             settings = workers.lead(lambda: _begun(folder, request, resume))
             if settings is None:
-                run = Run(texts, request, cache, workers=workers)
+                run = Run(texts, request, cache, workers=workers, began=began)
                 workers.lead(lambda: folder.begin(run, command))
                 return cls(folder, run, command, **keeping)
             if settings.get("finished"):
@@ -321,9 +331,10 @@ class KeptRun:
         for progress in self.run:
             self._write("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
             step = progress.record.step
-            if progress.validation is not None and self.run.is_best:
+            # The last one is saved anyway.
+            if progress.validation is not None and self.run.is_best and step < progress.steps:
                 model = self.run.whole_model()
-                self._write("the best model so far", lambda model=model: self.folder.save_best(model))
+                self._write("the best model so far", lambda model=model: self._save_best(model))
             if step in snapshot_steps(self.snapshots, progress.steps):
                 model = self.run.whole_model()
                 self._write("a snapshot", lambda m=model, step=step: self.folder.save_snapshot(m, step))
@@ -331,6 +342,11 @@ class KeptRun:
             if self._is_due(step) or self.run.trainer.step < step:
                 self.save()
             yield progress
+
+    def _save_best(self, model: LanguageModel) -> None:
+        began = time.perf_counter()
+        self.folder.save_best(model)
+        self.run.ending = self.after + time.perf_counter() - began
 
     def save(self) -> None:
         """A checkpoint of the run as it stands."""
@@ -377,6 +393,14 @@ def _begun(folder: RunFolder, request: Request, resume: bool) -> dict[str, Any] 
     if settings.get("finished"):
         folder.drop_checkpoints()  # where it was broken off while it did so
     return settings
+
+
+def _version(package: str) -> str | None:
+    """None of ourselves where we run from our source, not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
