@@ -24,7 +24,7 @@ from clearhead.files import read_json, write_json, write_whole
 from clearhead.runs.staging import begin, drop, put_in_place
 
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
-KEPT = 2  # the newest, and one to go back to
+KEPT = 2  # the newest, and one in case it is damaged; beside them those that they name as good
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,10 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Add a checkpoint to those in the folder, then forget the oldest. Where it fails, the old ones stay."""
+    """Add a checkpoint to those in the folder, then forget the oldest. Where it fails, the old ones stay.
+
+    `good` in its state is the step of the one that the run would go back to if its numbers broke.
+    """
     final = folder / _name(checkpoint.step)
     staged = begin(final)
     try:
@@ -52,8 +55,10 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     if is_whole(final):
         listed = _listed(folder)
         at = listed.index(final)
+        kept = listed[at : at + KEPT]
+        good = {folder / _name(step) for path in kept if (step := _good(path)) is not None}
         # Later steps than this one are of a course that the run has gone back from.
-        for path in listed[:at] + listed[at + KEPT :]:
+        for path in listed[:at] + [each for each in listed[at + KEPT :] if each not in good]:
             drop(path)
 
 
@@ -68,6 +73,12 @@ def newest_checkpoint(folder: Path) -> Checkpoint | None:
             f"none of the {len(paths)} checkpoints in {folder} is whole; delete {folder.parent} to begin anew"
         )
     return None
+
+
+def checkpoint_at(folder: Path, step: int) -> Checkpoint | None:
+    """The one of a step, if it is there and whole."""
+    path = folder / _name(step)
+    return _read(path) if is_whole(path) else None
 
 
 def newest_step(folder: Path) -> int | None:
@@ -85,6 +96,15 @@ def is_whole(path: Path) -> bool:
         )
     except (UserError, OSError):
         return False
+
+
+def _good(path: Path) -> int | None:
+    """The step that a checkpoint names as good; none where it cannot be read."""
+    try:
+        step = read_json(path / STATE).get("good")
+    except UserError:
+        return None
+    return step if isinstance(step, int) else None
 
 
 def _read(path: Path) -> Checkpoint:

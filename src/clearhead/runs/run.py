@@ -111,8 +111,8 @@ class Run:
         self.replan_at = list(REPLAN_AT)
         self.trained = 0.0  # seconds spent in steps
         self.skipped = 0  # steps in a row whose numbers were not finite
-        self.good = self.checkpoint()  # where to go back to when they are
         self.retreats = 0
+        self.good = self.checkpoint()  # where to go back to after too many of them
 
     @property
     def seconds(self) -> float:
@@ -146,16 +146,17 @@ class Run:
         """Everything that going on depends on, as it stands."""
         tensors = {name: tensor.detach().cpu().clone() for name, tensor in self.trainer.tensors().items()}
         state = {
-            "losses": self.losses,
+            "losses": list(self.losses),
             "validated_at": self.validated_at,
             "seconds": self.seconds,
             "trained": self.trained,
-            "replan_at": self.replan_at,
+            "replan_at": list(self.replan_at),
             "steps": self.trainer.recipe.steps,
             "slowdown": self.trainer.slowdown,
-            "retreats": getattr(self, "retreats", 0),
+            "skipped": self.skipped,
+            "retreats": self.retreats,
         }
-        return Checkpoint(self.trainer.step, tensors, {**state, "losses": list(self.losses)})
+        return Checkpoint(self.trainer.step, tensors, state)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on as if the run had never stopped."""
@@ -165,6 +166,7 @@ class Run:
         self.trained, self.replan_at = state["trained"], list(state["replan_at"])
         self.start = time.perf_counter() - state["seconds"]
         self.trainer.slowdown, self.retreats = state["slowdown"], state["retreats"]
+        self.skipped = state.get("skipped", 0)
         self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
         self.good = checkpoint

@@ -30,7 +30,13 @@ from filelock import FileLock, Timeout
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, read_json, write_json
 from clearhead.language_model import LanguageModel
-from clearhead.runs.checkpoint import Checkpoint, newest_checkpoint, newest_step, save_checkpoint
+from clearhead.runs.checkpoint import (
+    Checkpoint,
+    checkpoint_at,
+    newest_checkpoint,
+    newest_step,
+    save_checkpoint,
+)
 from clearhead.runs.plan import Plan
 from clearhead.runs.request import Request
 from clearhead.runs.run import Progress, Run
@@ -124,18 +130,23 @@ class RunFolder:
         """Put the run where its newest whole checkpoint is. False where there is none yet."""
         checkpoint = newest_checkpoint(self.path / CHECKPOINTS)
         if checkpoint is not None:
+            first = run.good
             run.restore(checkpoint)
+            good = checkpoint.state.get("good", checkpoint.step)
+            if good != checkpoint.step:
+                found = first if good == first.step else checkpoint_at(self.path / CHECKPOINTS, good)
+                run.good = found or checkpoint
         self._cut_metrics(checkpoint.state.get("metrics_bytes", 0) if checkpoint else 0)
         return checkpoint is not None
 
-    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """With how long the metrics are now: what is added later is of steps that will be taken again."""
+    def save_checkpoint(self, checkpoint: Checkpoint, good: int) -> None:
+        """With the step of the good one, and how long the metrics are: later lines are of steps taken again."""
         path, size = self.path / METRICS, 0
         if path.exists():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
                 size = os.fstat(file.fileno()).st_size
-        state = {**checkpoint.state, "metrics_bytes": size}
+        state = {**checkpoint.state, "good": good, "metrics_bytes": size}
         save_checkpoint(self.path / CHECKPOINTS, replace(checkpoint, state=state))
 
     def drop_checkpoints(self) -> None:
@@ -290,7 +301,8 @@ class KeptRun:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.folder.close() if self.run.trainer.step else self.folder.discard()
+        stepped = self.run.trainer.step or self.run.retreats  # it may have gone back to the very beginning
+        self.folder.close() if stepped else self.folder.discard()
 
     def __iter__(self) -> Iterator[Progress]:
         for progress in self.run:
@@ -300,15 +312,18 @@ class KeptRun:
                 self._try("the best model so far", lambda: self.folder.save_best(self.run.model))
             if step in snapshot_steps(self.snapshots, progress.steps):
                 self._try("a snapshot", lambda step=step: self.folder.save_snapshot(self.run.model, step))
-            # Where the run went back, the checkpoints of the course it left must not be gone on from.
-            if self._is_due(step) or self.run.trainer.step < step:
+            # Where the run went back, the checkpoints of the course it left must not be gone on from. What it
+            # would go back to is saved too, so that a resumed run goes back to the same.
+            is_good = self.run.good.step == step < progress.steps
+            if self._is_due(step) or is_good or self.run.trainer.step < step:
                 self.save()
             yield progress
 
     def save(self) -> None:
         """A checkpoint of the run as it stands."""
         self.saved_at = self.run.seconds
-        self._try("a checkpoint", lambda: self.folder.save_checkpoint(self.run.checkpoint()))
+        run = self.run
+        self._try("a checkpoint", lambda: self.folder.save_checkpoint(run.checkpoint(), run.good.step))
 
     def finish(self) -> None:
         """The run has come to its end and its model is saved: what was for going on is no longer needed."""
