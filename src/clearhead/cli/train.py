@@ -125,7 +125,9 @@ def train(
 
 def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
     """Train, save, and say what came of it. Where the folder refuses, the model goes to a temporary one."""
+    from clearhead.runs.loss_curve import draw_losses
     from clearhead.runs.run import save_somewhere
+    from clearhead.runs.run_folder import BEST
 
     run = kept.run
     with interrupts() as interrupted:
@@ -135,7 +137,7 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
             kept.save()
         folder, refused = save_somewhere(run.model, folder)
         if refused is None:
-            _draw_losses(folder)
+            run.notes += draw_losses(folder)
         if done and refused is None:
             kept.finish()
     for note in run.notes:
@@ -146,30 +148,13 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
     assert training is not None
     if not done:
         err.print(f"stopped after {training['steps_done']:,} steps; the same command with --resume goes on")
-    if run.losses and run.losses[-1] > min(run.losses) + 0.02:
-        err.print(
-            f"the validation loss was lower before ({min(run.losses):.4f}) and rose to {run.losses[-1]:.4f}: "
-            "the model began to learn the text by heart; train it for less time, or on more text; "
-            f"the best one is kept in {kept.folder.path / 'best'}"
-        )
+    for word in run.hindsight(kept.folder.path / BEST):
+        err.print(word)
     use = "generate" if run.plan.config.causal else "inspect"  # one that sees both ways cannot write on
     err.print(f"saved to {folder}; try: clearhead {use} {folder}")
     if json:
         print_json({"out": str(folder), "seconds": run.seconds, **_summary(run, training)})
     return folder
-
-
-def _draw_losses(folder: Path) -> None:
-    """The losses as a curve beside the model. Whatever goes wrong with it, the run is none the worse."""
-    from clearhead.files import write_text
-
-    try:
-        from clearhead.runs.run_folder import read_metrics
-        from clearhead.views.curves import loss_curve
-
-        write_text(folder / "loss.svg", loss_curve(read_metrics(folder))._repr_svg_())
-    except Exception as error:
-        err.print(f"clearhead: loss.svg was not drawn ({' '.join(str(error).split())})")
 
 
 def _folder(name: str, resume: bool) -> Path:

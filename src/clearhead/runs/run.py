@@ -34,6 +34,7 @@ LARGEST_START_VALIDATION = 20_000  # of one to go on from, which is large and re
 LARGEST_TOKENIZER_TEXT = 32_000_000  # bytes that a tokenizer is trained on
 # Where in a timed run the number of steps is set anew from the time they really take.
 REPLAN_AT = (0.05, 0.3, 0.6, 0.85)
+LEAST_RISE = 0.02  # of the validation loss, in nats, that is worth a word
 MOST_SKIPPED = 3  # steps in a row that break, before the run goes back
 MOST_RETREATS = 3
 
@@ -219,6 +220,17 @@ class Run:
             "validation_tokens": len(self.validation),
             "validation_loss": self._last_loss(),
         }
+
+    def hindsight(self, best: Path | None = None) -> list[str]:
+        """What one should know when it is over; `best` is where the model with the lowest loss is kept."""
+        if not self.losses or self.losses[-1] <= min(self.losses) + LEAST_RISE:
+            return []
+        kept = f"; the best one is kept in {best}" if best is not None else ""
+        return [
+            f"the validation loss was lower before ({min(self.losses):.4f}) and rose to "
+            f"{self.losses[-1]:.4f}: the model began to learn the text by heart; train it for less time, or "
+            f"on more text{kept}"
+        ]
 
     def _origin(self) -> dict[str, Any]:
         """What the network was before its first step."""

@@ -3,7 +3,7 @@
 run.json           the request, the plan made of it, the text's hash, versions; without times of day
 tokenizer.json …   the tokenizer, kept from the start
 metrics.jsonl      a line a step
-loss.svg           the losses as a curve, where the command line trained it
+loss.svg           the losses as a curve, when it ends or is stopped
 checkpoints/       to go on from; gone when the run is finished
 best/              the model with the lowest validation loss, where that is not the last
 snapshots/step-…/  the model as it was, at a few steps ever further apart
@@ -140,7 +140,7 @@ class RunFolder:
         return checkpoint is not None
 
     def save_checkpoint(self, checkpoint: Checkpoint, good: int) -> None:
-        """With the step of the good one, and how long the metrics are: later lines are of steps taken again."""
+        """With the step of the good one, and the length of the metrics: what is added is of steps to come."""
         path, size = self.path / METRICS, 0
         if path.exists():
             with path.open("rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 from clearhead.errors import UserError
 from clearhead.formats.folder import check_free, check_room
 from clearhead.language_model import LanguageModel, load
+from clearhead.runs.loss_curve import draw_losses
 from clearhead.runs.request import Request
 from clearhead.runs.run import Run, save_somewhere, with_time
-from clearhead.runs.run_folder import KeptRun, is_run
+from clearhead.runs.run_folder import BEST, KeptRun, is_run
 from clearhead.text.corpus import documents
 from clearhead.training.lora import merge
 
@@ -29,14 +31,17 @@ def train(
 
     `resume` goes on with the run that is there. Other settings are those of `Request`: minutes or steps,
     preset, blocks, heads, width, context, tokenizer, … With `start`, training goes on from that model, with
-    all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end.
+    all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end. What one
+    should know, such as that the text is short, comes as warnings.
     """
     request = with_time(Request(**settings))
     given = [sources] if isinstance(sources, str | Path) else sources
     if out is None:
         run = Run(list(documents(given)), request)
+        _warn(run.plan.warnings(len(run.tokens)))
         for _ in run:
-            pass
+            _warn(run.notes)
+        _warn(run.hindsight())
         merge(run.model.network)
         return run.model
     folder = Path(out)
@@ -53,12 +58,22 @@ def train(
     if kept is None:
         return load(folder, request.device)
     with kept:
-        check_room(folder, kept.run.plan.config)
+        run = kept.run
+        check_room(folder, run.plan.config)
+        _warn(run.plan.warnings(len(run.tokens)))
         for _ in kept:
-            pass
-        saved, refused = save_somewhere(kept.run.model, folder)
+            _warn(run.notes)
+        saved, refused = save_somewhere(run.model, folder)
         if refused is not None:
             raise UserError(f"{refused}; the model was saved to {saved}")
+        _warn(draw_losses(folder))
         kept.finish()
-    merge(kept.run.model.network)
-    return kept.run.model
+    _warn(run.hindsight(folder / BEST))
+    merge(run.model.network)
+    return run.model
+
+
+def _warn(words: list[str]) -> None:
+    """Each once, as if from where `train` was called."""
+    while words:
+        warnings.warn(words.pop(0), stacklevel=3)
