@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.console import err, print_json
-from clearhead.cli.progress import follow, hold, interrupts, show_plan
+from clearhead.cli.progress import follow, hold, interrupts, show_plan, tell
 
 if TYPE_CHECKING:
     from clearhead.runs.run import Run
@@ -65,15 +65,19 @@ def train(
     snapshots: int = typer.Option(
         0, min=0, help="Keep the model as it was at so many steps, ever further apart."
     ),
+    tensorboard: bool = typer.Option(False, "--tensorboard", help="Report to TensorBoard, in the folder."),
+    wandb: str = typer.Option(None, metavar="PROJECT", help="Report to this project of Weights & Biases."),
     json: bool = typer.Option(False, "--json", help="Print what came of it as JSON."),
 ) -> None:
     """Train a model on your text. Ctrl-C ends early, with the model saved; --resume goes on."""
     from clearhead.formats.folder import check_free, check_room
+    from clearhead.runs.reports import Reports
     from clearhead.runs.request import Request
     from clearhead.runs.run import with_time
     from clearhead.runs.run_folder import KeptRun, is_run
     from clearhead.text.corpus import documents
 
+    reports = Reports(tensorboard, wandb)
     folder = out or _folder(_name(text[0]), resume)
     if not is_run(folder):
         check_free(folder)
@@ -117,10 +121,14 @@ def train(
         return
     with kept:
         check_room(folder, kept.run.plan.config)
+        kept.report_to(reports)
         show_plan(kept.run)
+        for reporter in reports.reporters:
+            err.print(f"{'reports':<10} {reporter.place}")
         if kept.run.trainer.step:
             err.print(f"going on after step {kept.run.trainer.step:,}")
         finish(kept, folder, json)
+    tell(kept.run)
 
 
 def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
@@ -140,8 +148,7 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
             run.notes += draw_losses(folder)
         if done and refused is None:
             kept.finish()
-    for note in run.notes:
-        err.print(f"clearhead: {note}")
+    tell(run)
     if refused is not None:
         err.print(f"clearhead: {refused}")
     training = run.model.training

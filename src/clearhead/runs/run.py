@@ -50,6 +50,24 @@ class Progress:
     seconds: float  # since the run began
     validation: float | None  # the loss over the whole validation text, where it was taken
 
+    @property
+    def tokens_a_second(self) -> float:
+        return self.record.tokens / self.record.step / self.seconds_a_step
+
+    def metrics(self) -> dict[str, int | float | None]:
+        """What is kept of the step, the same in every run like this one. None is what was not finite."""
+        record = self.record
+        numbers: dict[str, int | float] = {
+            "loss": record.loss,
+            "gradient_norm": record.gradient_norm,
+            "rate": record.rate,
+            "tokens": record.tokens,
+        }
+        if self.validation is not None:
+            numbers["validation"] = self.validation
+        finite = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
+        return {"step": record.step, **finite}
+
 
 class Smooth:
     """A running mean that forgets: of the first few numbers their mean, later of about the last twenty."""

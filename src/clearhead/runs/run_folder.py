@@ -5,6 +5,7 @@ tokenizer.json …   the tokenizer, kept from the start
 metrics.jsonl      a line a step
 loss.svg           the losses as a curve, when it ends or is stopped
 checkpoints/       to go on from; gone when the run is finished
+tensorboard/       what was reported, and when, where it was asked for; wandb/ likewise
 best/              the model with the lowest validation loss, where that is not the last
 snapshots/step-…/  the model as it was, at a few steps ever further apart
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import platform
 import shutil
@@ -38,6 +38,7 @@ from clearhead.runs.checkpoint import (
     save_checkpoint,
 )
 from clearhead.runs.plan import Plan
+from clearhead.runs.reports import Reports
 from clearhead.runs.request import Request
 from clearhead.runs.run import Progress, Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
@@ -166,17 +167,7 @@ class RunFolder:
 
     def add_metrics(self, progress: Progress) -> None:
         """One line; where the disk refuses it, it is kept for the next time."""
-        record = progress.record
-        line = {
-            "step": record.step,
-            "loss": record.loss if math.isfinite(record.loss) else None,
-            "gradient_norm": record.gradient_norm if math.isfinite(record.gradient_norm) else None,
-            "rate": record.rate,
-            "tokens": record.tokens,
-        }
-        if progress.validation is not None:
-            line["validation"] = progress.validation
-        self.unwritten.append(json.dumps(line) + "\n")
+        self.unwritten.append(json.dumps(progress.metrics()) + "\n")
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()
@@ -251,6 +242,7 @@ class KeptRun:
         self.folder, self.run, self.command = folder, run, command
         self.every: int | None = keeping.get("checkpoint_every")
         self.snapshots: int = keeping.get("snapshots") or 0
+        self.reports = Reports()
         self.saved_at = run.seconds
         self.failing: set[str] = set()  # what the disk refused when it was last tried
 
@@ -300,13 +292,22 @@ class KeptRun:
     def __enter__(self) -> KeptRun:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         stepped = self.run.trainer.step or self.run.retreats  # it may have gone back to the very beginning
-        self.folder.close() if stepped else self.folder.discard()
+        try:
+            self.run.notes += self.reports.close(failed=error is not None)
+        finally:
+            self.folder.close() if stepped else self.folder.discard()
+
+    def report_to(self, reports: Reports) -> None:
+        """Every step from here on."""
+        self.reports = reports
+        self.run.notes += reports.begin(self.folder.path)
 
     def __iter__(self) -> Iterator[Progress]:
         for progress in self.run:
             self._try("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
+            self.run.notes += self.reports.add(progress)
             step = progress.record.step
             if progress.validation is not None and self.run.is_best:
                 self._try("the best model so far", lambda: self.folder.save_best(self.run.model))

@@ -11,6 +11,7 @@ from clearhead.errors import UserError
 from clearhead.formats.folder import check_free, check_room
 from clearhead.language_model import LanguageModel, load
 from clearhead.runs.loss_curve import draw_losses
+from clearhead.runs.reports import Reports
 from clearhead.runs.request import Request
 from clearhead.runs.run import Run, save_somewhere, with_time
 from clearhead.runs.run_folder import BEST, KeptRun, is_run
@@ -25,18 +26,24 @@ def train(
     resume: bool = False,
     checkpoint_every: int | None = None,
     snapshots: int = 0,
+    tensorboard: bool = False,
+    wandb: str | None = None,
     **settings: Any,
 ) -> LanguageModel:
     """Train a model on your text: a file, a folder, a pattern, or several. With `out`, keep the run there.
 
-    `resume` goes on with the run that is there. Other settings are those of `Request`: minutes or steps,
+    `resume` goes on with the run that is there. `tensorboard`, and `wandb` with a project's name, have every
+    step reported there. Other settings are those of `Request`: minutes or steps,
     preset, blocks, heads, width, context, tokenizer, … With `start`, training goes on from that model, with
     all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end. What one
     should know, such as that the text is short, comes as warnings.
     """
+    reports = Reports(tensorboard, wandb)
     request = with_time(Request(**settings))
     given = [sources] if isinstance(sources, str | Path) else sources
     if out is None:
+        if reports.reporters:
+            raise UserError("what is reported is kept with the run: say in which folder, with out=…")
         run = Run(list(documents(given)), request)
         _warn(run.plan.warnings(len(run.tokens)))
         for _ in run:
@@ -60,6 +67,7 @@ def train(
     with kept:
         run = kept.run
         check_room(folder, run.plan.config)
+        kept.report_to(reports)
         _warn(run.plan.warnings(len(run.tokens)))
         for _ in kept:
             _warn(run.notes)
@@ -68,7 +76,7 @@ def train(
             raise UserError(f"{refused}; the model was saved to {saved}")
         _warn(draw_losses(folder))
         kept.finish()
-    _warn(run.hindsight(folder / BEST))
+    _warn(run.notes + run.hindsight(folder / BEST))
     merge(run.model.network)
     return run.model
 
