@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from clearhead.cli import demo as demo_command
 from clearhead.language_model import load
@@ -75,6 +76,19 @@ def test_train_goes_on_from_a_model(clearhead, story_file, model_folder, tmp_pat
     assert re.search(rf"^model +{model_folder}: .* in adapters that learn", result.err, re.MULTILINE)
     assert "adamw" in result.err
     assert load(tmp_path / "more").training["start_sha256"] == summary["start_sha256"]
+
+
+def test_train_reports_where_it_is_asked_to(process, story_file, tmp_path):
+    given = ("train", story_file, "--out", "m", "--tensorboard", "--wandb", "stories", "--json", *SMALL)
+    result = process(*given, WANDB_MODE="offline", HOME=str(tmp_path / "home"))
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["steps_done"] == 5
+    assert "reports    tensorboard --logdir m/tensorboard\n" in result.err
+    assert "reports    wandb sync m/wandb/offline-run-*\n" in result.err
+    shown = EventAccumulator("m/tensorboard").Reload()
+    assert [each.step for each in shown.Scalars("loss")] == [1, 2, 3, 4, 5]
+    [kept] = (tmp_path / "m" / "wandb").glob("offline-run-*/*.wandb")
+    assert (tmp_path / "m" / "wandb" / "run-id").read_text().strip() in kept.name
 
 
 def test_train_without_json_keeps_standard_output_empty(clearhead, story_file):
@@ -243,7 +257,16 @@ def test_help_is_readable(command, clearhead):
     assert "\x1b" not in result.out
     assert "\n\n\n" not in result.out
     if command == "train":
-        for option in ("--minutes", "--steps", "--preset", "--blocks", "--out", "--seed", "--json"):
+        for option in (
+            "--minutes",
+            "--steps",
+            "--preset",
+            "--blocks",
+            "--out",
+            "--seed",
+            "--wandb",
+            "--json",
+        ):
             assert option in result.out
     if command is None:
         for name in ("demo", "train", "generate", "eval", "pull", "models", "--version"):

@@ -33,6 +33,7 @@ from clearhead.training.workers import Workers, held, whole
 
 # Where in a timed run the number of steps is set anew from the time they really take.
 REPLAN_AT = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99)
+LEAST_RISE = 0.02  # of the validation loss, in nats, that is worth a word
 MOST_SKIPPED = 3  # steps in a row that break, before the run goes back
 MOST_RETREATS = 3
 
@@ -47,6 +48,24 @@ class Progress:
     seconds_a_step: float  # likewise
     seconds: float  # since the run began
     validation: float | None  # the loss over the whole validation text, where it was taken
+
+    @property
+    def tokens_a_second(self) -> float:
+        return self.record.tokens / self.record.step / self.seconds_a_step
+
+    def metrics(self) -> dict[str, int | float | None]:
+        """What is kept of the step, the same in every run like this one. None is what was not finite."""
+        record = self.record
+        numbers: dict[str, int | float] = {
+            "loss": record.loss,
+            "gradient_norm": record.gradient_norm,
+            "rate": record.rate,
+            "tokens": record.tokens,
+        }
+        if self.validation is not None:
+            numbers["validation"] = self.validation
+        finite = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
+        return {"step": record.step, **finite}
 
 
 class Smooth:
@@ -127,7 +146,7 @@ class Run:
         self.ending = 0.0  # seconds that the caller needs after the last step, to save what came of it
         self.skipped = 0  # steps in a row whose numbers were not finite
         self.retreats = 0
-        self.good = self.checkpoint()  # where to go back to when they are
+        self.good = self.checkpoint()  # where to go back to after too many of them
 
     def _prepare(
         self, texts: Sequence[Document], cache: Path, tokenizer: Tokenizer | None, share: float | None
@@ -189,9 +208,10 @@ class Run:
             "validated_at": self.validated_at,
             "seconds": self.seconds,
             "trained": self.trained,
-            "replan_at": self.replan_at,
+            "replan_at": list(self.replan_at),
             "steps": self.trainer.recipe.steps,
             "slowdown": self.trainer.slowdown,
+            "skipped": self.skipped,
             "retreats": self.retreats,
         }
 
@@ -217,6 +237,7 @@ class Run:
         self.trained, self.replan_at = state["trained"], list(state["replan_at"])
         self.start = time.perf_counter() - state["seconds"]
         self.trainer.slowdown, self.retreats = state["slowdown"], state["retreats"]
+        self.skipped = state.get("skipped", 0)
         self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
         self.good = self.checkpoint()
@@ -270,6 +291,17 @@ class Run:
             "validation_tokens": len(self.validation),
             "validation_loss": self._last_loss(),
         }
+
+    def hindsight(self, best: Path | None = None) -> list[str]:
+        """What one should know when it is over; `best` is where the model with the lowest loss is kept."""
+        if not self.losses or self.losses[-1] <= min(self.losses) + LEAST_RISE:
+            return []
+        kept = f"; the best one is kept in {best}" if best is not None else ""
+        return [
+            f"the validation loss was lower before ({min(self.losses):.4f}) and rose to "
+            f"{self.losses[-1]:.4f}: the model began to learn the text by heart; train it for less time, or "
+            f"on more text{kept}"
+        ]
 
     def _origin(self) -> dict[str, Any]:
         """What the network was before its first step."""

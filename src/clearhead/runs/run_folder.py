@@ -3,8 +3,9 @@
 run.json           the request, the plan made of it, the text's hash, versions; without times of day
 tokenizer.json …   the tokenizer, kept from the start
 metrics.jsonl      a line a step
-loss.svg           the losses as a curve, where the command line trained it
+loss.svg           the losses as a curve, when it ends or is stopped
 checkpoints/       to go on from; gone when the run is finished
+tensorboard/       what was reported, and when, where it was asked for; wandb/ likewise
 best/              the model with the lowest validation loss, where that is not the last
 snapshots/step-…/  the model as it was, at a few steps ever further apart
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import platform
 import shutil
@@ -33,6 +33,8 @@ from clearhead.files import disk_errors, read_json, write_json
 from clearhead.language_model import LanguageModel
 from clearhead.runs.checkpoint import (
     Checkpoint,
+    checkpoint_at,
+    good_step,
     newest_checkpoint,
     newest_step,
     read_checkpoint,
@@ -41,6 +43,7 @@ from clearhead.runs.checkpoint import (
     save_shards,
 )
 from clearhead.runs.plan import Plan
+from clearhead.runs.reports import Reports
 from clearhead.runs.request import Request
 from clearhead.runs.run import Progress, Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
@@ -140,19 +143,30 @@ class RunFolder:
 
     def restore(self, run: Run) -> None:
         """Put the run where its newest whole checkpoint is, if there is one yet."""
-        newest, metrics_bytes = run.workers.lead(lambda: newest_checkpoint(self.path / CHECKPOINTS)), 0
+        folder, lead, good = self.path / CHECKPOINTS, run.workers.lead, run.good
+        newest, metrics_bytes = lead(lambda: newest_checkpoint(folder)), 0
         if newest is not None:
-            if run.request.sharded:
-                checkpoint = read_shards(newest, run.trainer.tensors(), run.workers)
-            else:
-                checkpoint = read_checkpoint(newest)
+            named = lead(lambda: good_step(newest))
+            path = None if named is None else lead(lambda: checkpoint_at(folder, named))
+            if path is not None and path != newest:
+                run.restore(self._read(path, run))
+                good = run.good
+            checkpoint = self._read(newest, run)
             run.restore(checkpoint)
+            if good.step == named:
+                run.good = good
             metrics_bytes = checkpoint.state.get("metrics_bytes", 0)
-        run.workers.lead(lambda: self._cut_metrics(metrics_bytes))
+        lead(lambda: self._cut_metrics(metrics_bytes))
+
+    def _read(self, path: Path, run: Run) -> Checkpoint:
+        if run.request.sharded:
+            return read_shards(path, run.trainer.tensors(), run.workers)
+        return read_checkpoint(path)
 
     def save_checkpoint(self, run: Run) -> None:
-        """With how long the metrics are now: what is added later is of steps that will be taken again."""
-        state = {**run.state(), "metrics_bytes": run.workers.lead(self._settle_metrics)}
+        """With the step of the good one, and the length of the metrics: what is added is of steps to come."""
+        metrics_bytes = run.workers.lead(self._settle_metrics)
+        state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}
         checkpoint = Checkpoint(run.trainer.step, run.trainer.tensors(), state)
         if run.request.sharded:
             save_shards(self.path / CHECKPOINTS, checkpoint, run.workers)
@@ -176,17 +190,7 @@ class RunFolder:
 
     def add_metrics(self, progress: Progress) -> None:
         """One line; where the disk refuses it, it is kept for the next time."""
-        record = progress.record
-        line = {
-            "step": record.step,
-            "loss": record.loss if math.isfinite(record.loss) else None,
-            "gradient_norm": record.gradient_norm if math.isfinite(record.gradient_norm) else None,
-            "rate": record.rate,
-            "tokens": record.tokens,
-        }
-        if progress.validation is not None:
-            line["validation"] = progress.validation
-        self.unwritten.append(json.dumps(line) + "\n")
+        self.unwritten.append(json.dumps(progress.metrics()) + "\n")
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()
@@ -273,6 +277,7 @@ class KeptRun:
         run.ending = self.after + SAVING + 4 * run.plan.config.n_parameter / SAVED_A_SECOND
         self.every: int | None = keeping.get("checkpoint_every")
         self.snapshots: int = keeping.get("snapshots") or 0
+        self.reports = Reports()
         self.saved_at = run.seconds
         self.failing: set[str] = set()  # what the disk refused when it was last tried
 
@@ -324,12 +329,24 @@ class KeptRun:
     def __enter__(self) -> KeptRun:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.folder.close() if self.run.trainer.step else self.folder.discard()
+    def __exit__(self, error: object, *_: object) -> None:
+        stepped = self.run.trainer.step or self.run.retreats  # it may have gone back to the very beginning
+        try:
+            self.run.notes += self.reports.close(failed=error is not None)
+        finally:
+            self.folder.close() if stepped else self.folder.discard()
+
+    def report_to(self, reports: Reports) -> None:
+        """Every step from here on."""
+        if not self.run.workers.first:
+            return
+        self.reports = reports
+        self.run.notes += reports.begin(self.folder.path)
 
     def __iter__(self) -> Iterator[Progress]:
         for progress in self.run:
             self._write("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
+            self.run.notes += self.reports.add(progress)
             step = progress.record.step
             # The last one is saved anyway.
             if progress.validation is not None and self.run.is_best and step < progress.steps:
@@ -338,8 +355,10 @@ class KeptRun:
             if step in snapshot_steps(self.snapshots, progress.steps):
                 model = self.run.whole_model()
                 self._write("a snapshot", lambda m=model, step=step: self.folder.save_snapshot(m, step))
-            # Where the run went back, the checkpoints of the course it left must not be gone on from.
-            if self._is_due(step) or self.run.trainer.step < step:
+            # Where the run went back, the checkpoints of the course it left must not be gone on from. What it
+            # would go back to is saved too, so that a resumed run goes back to the same.
+            is_good = self.run.good.step == step < progress.steps
+            if self._is_due(step) or is_good or self.run.trainer.step < step:
                 self.save()
             yield progress
 
