@@ -31,8 +31,9 @@ from clearhead.training.objective import evaluate
 from clearhead.training.trainer import BROKEN, Record, Trainer
 from clearhead.training.workers import Workers, held, whole
 
-# Where in a timed run the number of steps is set anew from the time they really take.
-REPLAN_AT = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99)
+# In a timed run the number of steps is set anew from what they really take: first after this share of them,
+# then each time that the other share of those left has been taken; so ever more often, until the last.
+FIRST_REPLAN, REPLAN = 0.02, 0.2
 LEAST_RISE = 0.02  # of the validation loss, in nats, that is worth a word
 MOST_SKIPPED = 3  # steps in a row that break, before the run goes back
 MOST_RETREATS = 3
@@ -140,7 +141,7 @@ class Run:
         self.losses: list[float] = []  # validation losses, the last one the newest
         self.validated_at = 0  # the step that it was taken after
         self.notes: list[str] = []  # what the user should be told
-        self.replan_at = list(REPLAN_AT)
+        self.replan_at = FIRST_REPLAN * self.plan.recipe.steps  # steps done
         self.trained = 0.0  # seconds spent in steps
         self.validating = 0.0  # and in validation
         self.ending = 0.0  # seconds that the caller needs after the last step, to save what came of it
@@ -177,9 +178,7 @@ class Run:
             record = self.trainer.take_step()
             self.model.network.eval()  # whoever looks on sees no dropout, and draws none of its numbers
             self.trained += record.seconds
-            steps = self.trainer.recipe.steps
-            if self.replan_at and self.request.minutes and record.step >= self.replan_at[0] * steps:
-                self.replan_at.pop(0)
+            if self.request.minutes and record.step >= self.replan_at:
                 self._set_steps(record.step, self.pace.take() or self.trained / record.step)
             validation = self.validate() if self._is_due(record.step) else None
             broke = record.skipped or (validation is not None and not math.isfinite(validation))
@@ -208,7 +207,6 @@ class Run:
             "validated_at": self.validated_at,
             "seconds": self.seconds,
             "trained": self.trained,
-            "replan_at": list(self.replan_at),
             "steps": self.trainer.recipe.steps,
             "slowdown": self.trainer.slowdown,
             "skipped": self.skipped,
@@ -234,7 +232,7 @@ class Run:
         state = checkpoint.state
         self.trainer.restore(checkpoint.step, checkpoint.tensors)
         self.losses, self.validated_at = list(state["losses"]), state["validated_at"]
-        self.trained, self.replan_at = state["trained"], list(state["replan_at"])
+        self.trained, self.replan_at = state["trained"], checkpoint.step
         self.start = time.perf_counter() - state["seconds"]
         self.trainer.slowdown, self.retreats = state["slowdown"], state["retreats"]
         self.skipped = state.get("skipped", 0)
@@ -316,20 +314,18 @@ class Run:
         return self.losses[-1] if known else None
 
     def _is_due(self, step: int) -> bool:
-        """At equal distances, and at the end."""
+        """At equal distances, also where their number is set anew, and at the end."""
         steps, validations = self.trainer.recipe.steps, self.plan.validations
-        return step * validations // steps > (step - 1) * validations // steps
+        return step >= steps or step * validations // steps > len(self.losses)
 
     def _set_steps(self, done: int, seconds_a_step: float) -> None:
         """As many more as fit into the time left, less what the coming validations and the end take."""
         assert self.request.minutes is not None
-        validations = self.plan.validations
-        between = (
-            validations - 1 - done * validations // self.trainer.recipe.steps
-        )  # but for the one at the end
+        before_last = max(0, self.plan.validations - 1 - len(self.losses))
         left = 60 * self.request.minutes - self.seconds - self.ending
-        left -= self.pace.seconds_a_validation + max(0, between) * self.pace.around_validation
-        steps = self.workers.agree(max(done, done + round(left / seconds_a_step)))
+        left -= before_last * self.pace.around_validation + self.pace.seconds_a_validation
+        steps = self.workers.agree(done + max(0, round(left / seconds_a_step)))
+        self.replan_at = done + REPLAN * (steps - done)
         self.trainer.recipe = replace(self.trainer.recipe, steps=steps)
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
 
