@@ -183,6 +183,14 @@ def test_wandb_goes_on_under_the_same_id(story_file, tmp_path):
     assert before[-1]["loss"] == after[0]["loss"]
 
 
+def test_a_run_that_took_no_step_leaves_no_report(story_file, tmp_path):
+    texts, request = list(documents([story_file])), Request(steps=2, **SIZES)
+    with KeptRun.open(tmp_path / "run", texts, request) as kept:
+        kept.report_to(Reports(tensorboard=True, wandb="stories"))
+        assert (tmp_path / "run" / "wandb").exists()
+    assert not (tmp_path / "run").exists()
+
+
 def test_wandb_where_nobody_has_logged_in(story_file, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "online")
     with pytest.raises(UserError, match=r"^W&B refused \(No API key.*WANDB_MODE=offline") as told:

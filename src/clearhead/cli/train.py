@@ -196,8 +196,8 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
         err.print(f"stopped after {training['steps_done']:,} steps; the same command with --resume goes on")
     for word in run.hindsight(kept.folder.path / BEST):
         err.print(word)
-    use = "generate" if run.plan.config.causal else "inspect"  # one that sees both ways cannot write on
-    err.print(f"saved to {folder}; try: clearhead {use} {folder}")
+    use = f"generate {folder}" if run.plan.config.causal else f'fill {folder} "Once ___ a time"'
+    err.print(f"saved to {folder}; try: clearhead {use}")
     if json:
         print_json({"out": str(folder), **_summary(run, training), "seconds": run.seconds})
     return folder

@@ -127,11 +127,13 @@ def _split(
     if request.validation is None or isinstance(request.validation, float):
         training, validation = tokens.split(_fraction(request, n_bytes))
     else:
-        # Texts begin and end with the end token; of the second's, the first is the one that goes before.
         training = tokens
         given = request.validation
         files = [given] if isinstance(given, str | Path) else given
-        validation = _tokenize(list(documents(files)), request, tokenizer, cache).part(1)
+        validation = _tokenize(list(documents(files)), request, tokenizer, cache)
+        if validation.all_count:
+            # Texts begin and end with the end token; of the second's, the first is the one that goes before.
+            validation = validation.part(1)
     if not len(validation):
         raise UserError("no text is left for validation: give more text, or a larger --validation")
     for part, what in ((training, "to train on"), (validation, "for validation")):

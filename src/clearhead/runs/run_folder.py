@@ -97,6 +97,8 @@ class RunFolder:
         for name in (RUN, METRICS, *TOKENIZER):
             (self.path / name).unlink(missing_ok=True)
         self.close()
+        if self.path in self.made:
+            shutil.rmtree(self.path, ignore_errors=True)  # reports may have been begun in it
         for folder in self.made:
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
