@@ -183,6 +183,15 @@ def test_wandb_goes_on_under_the_same_id(story_file, tmp_path):
     assert before[-1]["loss"] == after[0]["loss"]
 
 
+def test_wandb_that_is_turned_off(story_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    reports = Reports(wandb="stories")
+    (wandb_reporter,) = reports.reporters
+    assert take(tmp_path / "run", story_file, reports).notes == []
+    assert wandb_reporter.place == "disabled"
+    assert [path.name for path in (tmp_path / "run" / "wandb").iterdir()] == ["run-id"]
+
+
 def test_a_run_that_took_no_step_leaves_no_report(story_file, tmp_path):
     texts, request = list(documents([story_file])), Request(steps=2, **SIZES)
     with KeptRun.open(tmp_path / "run", texts, request) as kept:

@@ -134,12 +134,12 @@ class WeightsAndBiases:
         import wandb
 
         kept = folder / WANDB / "run-id"
-        made = read_text(kept).strip() if kept.exists() else secrets.token_hex(4)
+        run_id = read_text(kept).strip() if kept.exists() else secrets.token_hex(4)
         try:
             self.run = wandb.init(
                 project=self.project,
                 name=folder.name,
-                id=made,
+                id=run_id,
                 resume="allow",
                 reinit="create_new",  # whoever called `train` may have a run of his own
                 dir=folder.resolve(),
@@ -152,7 +152,8 @@ class WeightsAndBiases:
             raise UserError(
                 f"W&B refused ({_words(error)}); or set WANDB_MODE=offline to keep its records in the folder"
             ) from None
-        write_text(kept, f"{made}\n")
+        kept.parent.mkdir(exist_ok=True)
+        write_text(kept, f"{run_id}\n")
         # Its own count of steps may not go back.
         self.run.define_metric("*", step_metric="step")
         offline = f"wandb sync {folder / WANDB / 'offline-run-*'}"
