@@ -1,13 +1,13 @@
 """Whether training for so many minutes takes so many minutes: short and long texts, short and long times.
 
 Usage: python -m bench.minutes TEXT… [--minutes 0.5 2 5] [--sizes 10kB 1MB 70MB] [--device cpu|cuda]
-[--from MODEL] [--one-thread] [--short]. Prints one JSON line for each size of the text's beginning and each number of
-minutes; each is trained in a process of its own with an empty cache of tokens, and kept in a folder as a
-user's is. `over` is the share by which `seconds`, from before torch is imported until the model is saved, is
-more than what was `asked` (less, if negative); `process` is the life of the process. `parts` are the seconds
-of imports, reading, tokenizer and tokens (`text`), of measuring the machine (`plan`), and so on. On a machine
-that does much else, --one-thread counts the time of the process on a processor, and not the clock on the
-wall: on a core of its own they are the same.
+[--from MODEL] [--one-thread] [--short]. Prints one JSON line for each size of the text's beginning and each
+number of minutes; each is trained in a process of its own with an empty cache of tokens, and kept in a folder
+as a user's is. `over` is the share by which `seconds`, from before torch is imported until the model is
+saved, is more than what was `asked` (less, if negative); `process` is the process's life. `parts` are the
+seconds of imports, reading, tokenizer and tokens (`text`), of measuring the machine (`plan`), and so on. On a
+machine that does much else, --one-thread counts the time of the process on a processor, and not the clock on
+the wall: on a core of its own they are the same.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ if __name__ == "__main__":
     parser.add_argument("--device")
     parser.add_argument("--from", dest="start", help="a model to go on from")
     parser.add_argument("--one-thread", action="store_true", help="count processor time, for a busy machine")
-    parser.add_argument("--short", action="store_true", help="twelve seconds on some stories")
+    parser.add_argument("--short", action="store_true", help="six seconds on some stories")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     options = [*(("--device", given.device) if given.device else ())]
@@ -135,7 +135,7 @@ if __name__ == "__main__":
             print(json.dumps(train_one(given.one, folder, given.minutes[0], given.device, given.start)))
             sys.exit()
         if given.short:
-            given.minutes, given.sizes = [0.2], [30_000]
+            given.minutes, given.sizes = [0.1], [30_000]
         text = read_text(given.text, given.short)
         for size in given.sizes:
             path = folder / "text.txt"

@@ -1,6 +1,7 @@
 """A training run: exact, repeatable, on time."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from clearhead.runs.run import Run, Smooth, with_time
 from clearhead.text.corpus import Document, documents
 
 SMALL = Request(steps=8, blocks=1, heads=1, width=32, context=32, tokenizer="char", dropout=0.1, device="cpu")
+
+
+SIZES = {"blocks": 1, "heads": 1, "width": 32, "context": 32, "batch": 4, "tokenizer": "byte"}
 
 
 def request(**settings):
@@ -150,6 +154,60 @@ def test_by_the_clock_it_ends_on_time(story_file):
     assert progress[-1].record.step == progress[-1].steps == run.plan.recipe.steps
     assert progress[-1].record.rate <= 2 / progress[-1].steps, "the learning rate has not come down"
     assert progress[-1].validation is not None
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
+def test_it_ends_on_time_though_the_machine_changes_its_speed(factor, story_file, monkeypatch, tmp_path):
+    """The clock is the processor's, which other work does not slow; from the middle on it runs faster."""
+    began, middle = time.process_time(), 4.0
+
+    def clock():
+        passed = time.process_time() - began
+        return min(passed, middle) + factor * max(0.0, passed - middle)
+
+    monkeypatch.setattr(time, "perf_counter", clock)
+    request = Request(minutes=8 / 60, device="cpu", **SIZES)
+    run = Run(list(documents([story_file])), request, tmp_path)
+    progress = list(run)
+    assert run.seconds == pytest.approx(8, rel=0.05)
+    assert progress[-1].validation is not None
+    validated = [each.record.step for each in progress if each.validation is not None]
+    assert len(validated) <= run.plan.validations
+    assert progress[-1].record.rate < 0.1, "the learning rate has not come down"
+
+
+def test_what_the_caller_does_is_part_of_the_time(story_file, tmp_path):
+    request = Request(minutes=0.1, device="cpu", **SIZES)
+    run = Run(list(documents([story_file])), request, tmp_path, began=time.perf_counter() - 1.0)
+    run.ending = 1.5
+    for _ in run:
+        time.sleep(0.03)  # such as saving
+    assert 3 < run.seconds < 6
+    assert run.prepared > 1.0
+
+
+def test_a_time_that_is_over_before_it_began_still_gives_a_model(story_file, tmp_path):
+    began = time.perf_counter() - 100
+    run = Run(list(documents([story_file])), Request(minutes=0.01, device="cpu"), tmp_path, began=began)
+    [progress] = run
+    assert progress.record.step == 1
+    assert progress.validation is not None
+
+
+def test_a_validation_that_takes_long_reads_less(story_text, tmp_path):
+    request = Request(minutes=0.05, device="cpu", validation=0.9, **SIZES)
+    run = Run([Document.of("long", story_text * 20)], request, tmp_path)
+    assert run.plan.validations == 1
+    assert 32 <= len(run.validation) == run.plan.validated < 0.5 * len(story_text) * 20
+    assert list(run)[-1].validation is not None
+    assert run.model.training["validation_tokens"] == run.plan.validated
+
+
+def test_deterministic_changes_nothing_on_a_processor(texts):
+    one = finished(texts, SMALL).model.network.state_dict()
+    same = finished(texts, request(deterministic=True)).model.network.state_dict()
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_the_settings_asked_for_are_kept(texts):

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
-from clearhead.text.corpus import PIECE, Document, cut, documents, text_hash
+from clearhead.text.corpus import PIECE, STRETCH, Document, cut, documents, text_hash, thin
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -223,3 +223,26 @@ def test_a_forbidden_file_is_refused(nobody: Path) -> None:
     refused([folder], "closed cannot be read: Permission denied")
     refused([folder / "x.txt"], "x.txt cannot be read: Permission denied")
     folder.chmod(0o700)
+
+
+LONG = "some words, " * 200_000
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.25, 0.06])
+def test_a_share_of_a_long_document_is_every_so_manieth_stretch(share: float) -> None:
+    taken = list(thin(Document.of("long", LONG).pieces(), 0, share))
+    assert all(LONG[start : start + len(stretch)] == stretch for start, stretch in taken)
+    length = sum(len(stretch) for _, stretch in taken)
+    assert abs(length - share * len(LONG)) <= (0 if share == 1 else STRETCH + 20)
+    starts = [start for start, _ in taken]
+    assert starts == sorted(starts)
+    if share < 1:
+        gaps = [b - a for a, b in pairwise(starts)]
+        assert max(gaps) <= (1 / share + 1) * (STRETCH + 20)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.25, 0.06])
+def test_a_share_of_many_short_documents_is_every_so_manieth_document(share: float) -> None:
+    taken = [number for number in range(1000) if list(thin(["a short one"], number, share))]
+    assert len(taken) == pytest.approx(1000 * share, abs=3)
+    assert max(b - a for a, b in pairwise(taken)) <= 3 / share

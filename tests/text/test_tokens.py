@@ -235,3 +235,23 @@ def test_many_processes_at_once_agree(tmp_path: Path) -> None:
     assert [int(process.communicate(timeout=60)[0]) for process in processes] == [350_002] * 3
     [folder] = tmp_path.iterdir()
     assert sum(json.loads((folder / MANIFEST).read_text())["shards"]) == 350_002
+
+
+def test_a_share_has_the_ends_of_the_documents_it_takes_alone(tmp_path: Path) -> None:
+    texts = [Document.of(str(number), f"number {number}") for number in range(100)]
+    tokens = tokenize(texts, BYTE, tmp_path, share=0.25)
+    ids = whole(tokens)
+    assert (ids[0], ids[-1]) == (END, END)
+    taken = "".join("|" if i == END else chr(i) for i in ids)[1:-1].split("|")
+    assert len(taken) == pytest.approx(25, abs=3)
+    assert set(taken) < {f"number {number}" for number in range(100)}
+    assert tokens.n_bytes is None
+    assert whole(tokenize(texts, BYTE, tmp_path, share=0.25)) == ids
+    assert len(tokenize(texts, BYTE, tmp_path)) > 3 * len(ids)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_hash_that_is_not_the_texts_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="changed while it was being read"):
+        tokenize(TWO, BYTE, tmp_path, text_hash="0" * 64)
+    assert list(tmp_path.iterdir()) == []

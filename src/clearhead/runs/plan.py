@@ -14,6 +14,7 @@ from clearhead.errors import UserError
 from clearhead.model.config import Config, preset
 from clearhead.model.machine import has_fast_bfloat16, memory_of
 from clearhead.model.transformer import Transformer
+from clearhead.runs.pace import Schedule
 from clearhead.runs.request import Request
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import Tokens
@@ -59,10 +60,7 @@ CLASSIC_SMALL, CLASSIC_LARGE = (1e-3, 0.99), (6e-4, 0.95)
 CLASSIC_DROPOUT = 0.2  # where the text is read again and again; else none
 
 MEASURED_STEPS = 4
-VALIDATION_SHARE = 0.05  # of the time, if once is not more
-LARGEST_VALIDATION_SHARE = 0.1  # for one; where the whole validation text takes longer, less of it is read
-MOST_VALIDATIONS = 10
-MEASURING_SHARE = 0.15
+MEASURING_SHARE = 0.15  # of the time
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Plan:
     context: int = 0  # tokens of a window; as many as the model can look back on unless said
     share: float = 1.0  # of the text that is used, from all over it, where there is no time for all of it
     validated: int | None = None  # tokens of the validation text that are read each time; all unless said
-    seconds_a_validation: float = 0.0  # as foreseen
+    steps_a_validation: float = 0.0  # that one takes the time of, as foreseen
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "context", self.context or self.config.n_context)
@@ -110,7 +108,7 @@ class Plan:
         """The plan that was written down with its config when a run began."""
         try:
             config, recipe = Config.from_json(settings["config"]), Recipe(**settings["recipe"])
-            kinds = {"validations": int, "context": int, "share": float, "seconds_a_validation": float}
+            kinds = {"validations": int, "context": int, "share": float, "steps_a_validation": float}
             numbers = {name: kind(settings[name]) for name, kind in kinds.items()}
             seconds, validated = settings["seconds"], settings["validated"]
             return cls(config, recipe, seconds=seconds, validated=validated, **numbers)
@@ -267,23 +265,12 @@ def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.de
 def _plan_time(
     request: Request, tokens: Tokens, n_validation: int, left: float, config: Config, measure: Measure
 ) -> Plan:
-    validation = plan_validation(n_validation, config.n_context, measure.seconds_a_token_read, left)
-    total = max(0.0, left - validation["validations"] * validation["seconds_a_validation"])
-    steps = max(1, round(total / measure.seconds_a_token / (measure.rows * config.n_context)))
-    recipe = _recipe(request, config, steps, measure.rows, measure.bfloat16)
-    return Plan(*_restrain(request, config, recipe, tokens), seconds=left, **validation)
-
-
-def plan_validation(n_tokens: int, context: int, seconds_a_token: float, left: float) -> dict[str, Any]:
-    """How much of the validation text is read, how often, and the seconds it takes each time."""
-    most = int(LARGEST_VALIDATION_SHARE * left / seconds_a_token)
-    validated = min(n_tokens, max(context, most))
-    seconds = validated * seconds_a_token
-    return {
-        "validated": validated,
-        "validations": int(np.clip(VALIDATION_SHARE * left / seconds, 1, MOST_VALIDATIONS)),
-        "seconds_a_validation": seconds,
-    }
+    seconds_a_step = measure.seconds_a_token * measure.rows * config.n_context
+    schedule = Schedule.fit(
+        left, seconds_a_step, measure.seconds_a_token_read, n_validation, config.n_context
+    )
+    recipe = _recipe(request, config, schedule.steps, measure.rows, measure.bfloat16)
+    return Plan(*_restrain(request, config, recipe, tokens), seconds=left, **schedule.to_plan())
 
 
 def _candidates(request: Request, tokens: Tokens, n_vocab: int) -> list[Config]:

@@ -137,9 +137,10 @@ class Run:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
         self.trainer = Trainer(network, batches, self.plan.recipe, self.workers, request.sharded)
-        self.pace = Pace(self.plan.seconds_a_validation)
+        self.pace = Pace(self.plan.steps_a_validation)
         self.losses: list[float] = []  # validation losses, the last one the newest
         self.validated_at = 0  # the step that it was taken after
+        self.marks = 0  # at which it was due
         self.notes: list[str] = []  # what the user should be told
         self.replan_at = FIRST_REPLAN * self.plan.recipe.steps  # steps done
         self.trained = 0.0  # seconds spent in steps
@@ -173,14 +174,14 @@ class Run:
     def __iter__(self) -> Iterator[Progress]:
         loss, pace = Smooth(), Smooth()
         while self.trainer.step < self.trainer.recipe.steps:
-            began = self.seconds
+            began, validated = self.seconds, self.validating
             self.model.network.train()
             record = self.trainer.take_step()
             self.model.network.eval()  # whoever looks on sees no dropout, and draws none of its numbers
             self.trained += record.seconds
             if self.request.minutes and record.step >= self.replan_at:
-                self._set_steps(record.step, self.pace.take() or self.trained / record.step)
-            validation = self.validate() if self._is_due(record.step) else None
+                self._set_steps(record.step)
+            validation = self.validate() if self._passes_mark(record.step) else None
             broke = record.skipped or (validation is not None and not math.isfinite(validation))
             self.skipped = self.skipped + 1 if broke else 0
             if self.skipped >= MOST_SKIPPED or (validation is not None and broke):
@@ -190,7 +191,7 @@ class Run:
             shown = loss.mean if record.skipped else loss(record.loss)
             steps = self.trainer.recipe.steps
             yield Progress(record, steps, shown, pace(record.seconds), self.seconds, validation)
-            self.pace.note(self.seconds - began, validation is not None)
+            self.pace.note(self.seconds - began, self.validating - validated)
         self.finish()
 
     def checkpoint(self) -> Checkpoint:
@@ -238,6 +239,7 @@ class Run:
         self.skipped = state.get("skipped", 0)
         self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
+        self.marks = self._marks(checkpoint.step)
         self.good = self.checkpoint()
 
     @property
@@ -275,8 +277,7 @@ class Run:
         loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16, self.workers)
         self.losses.append(loss)
         self.validated_at = self.trainer.step
-        self.pace.seconds_a_validation = time.perf_counter() - began
-        self.validating += self.pace.seconds_a_validation
+        self.validating += time.perf_counter() - began
         return loss
 
     def describe(self) -> dict[str, Any]:
@@ -313,21 +314,26 @@ class Run:
         known = self.losses and self.validated_at == self.trainer.step and math.isfinite(self.losses[-1])
         return self.losses[-1] if known else None
 
-    def _is_due(self, step: int) -> bool:
-        """At equal distances, also where their number is set anew, and at the end."""
-        steps, validations = self.trainer.recipe.steps, self.plan.validations
-        return step >= steps or step * validations // steps > len(self.losses)
+    def _passes_mark(self, step: int) -> bool:
+        """Marks lie at equal distances, the last one at the end; each is passed once, though they move."""
+        before, self.marks = self.marks, max(self.marks, self._marks(step))
+        return self.marks > before or step >= self.trainer.recipe.steps
 
-    def _set_steps(self, done: int, seconds_a_step: float) -> None:
+    def _marks(self, step: int) -> int:
+        """How many lie before a step or at it."""
+        return step * self.plan.validations // self.trainer.recipe.steps
+
+    def _set_steps(self, done: int) -> None:
         """As many more as fit into the time left, less what the coming validations and the end take."""
         assert self.request.minutes is not None
-        before_last = max(0, self.plan.validations - 1 - len(self.losses))
         left = 60 * self.request.minutes - self.seconds - self.ending
-        left -= before_last * self.pace.around_validation + self.pace.seconds_a_validation
-        steps = self.workers.agree(done + max(0, round(left / seconds_a_step)))
-        self.replan_at = done + REPLAN * (steps - done)
-        self.trainer.recipe = replace(self.trainer.recipe, steps=steps)
+        steps = left / (self.pace.seconds_a_step() or self.trained / done)
+        before_last = self.plan.validations - 1 - self.marks
+        steps -= max(0, before_last) * self.pace.around_validation + self.pace.validation
+        steps = self.workers.agree(steps)
+        self.trainer.recipe = replace(self.trainer.recipe, steps=done + max(0, round(steps)))
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
+        self.replan_at = done + REPLAN * max(0, steps)
 
 
 def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError | None]:

@@ -16,7 +16,8 @@ from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.model.machine import has_fast_bfloat16
 from clearhead.model.transformer import Transformer
-from clearhead.runs.plan import DEFAULT_STEPS, Plan, check_memory, fitting_context, plan_validation
+from clearhead.runs.pace import Schedule
+from clearhead.runs.plan import DEFAULT_STEPS, Plan, check_memory, fitting_context
 from clearhead.runs.request import Request
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import Tokens
@@ -79,10 +80,9 @@ def plan_start(
     began = time.perf_counter()
     rows, learning, reading = _measure(request, config, context, tokens, device, left)
     left -= time.perf_counter() - began
-    validation = plan_validation(n_validation, context, reading, left)
-    total = max(0.0, left - validation["validations"] * validation["seconds_a_validation"])
-    steps = max(1, round(total / learning / (rows * context)))
-    return Plan(config, _recipe(request, steps, rows, device), seconds=left, context=context, **validation)
+    schedule = Schedule.fit(left, learning * rows * context, reading, n_validation, context)
+    recipe = _recipe(request, schedule.steps, rows, device)
+    return Plan(config, recipe, seconds=left, context=context, **schedule.to_plan())
 
 
 def _measure(

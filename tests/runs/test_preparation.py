@@ -1,0 +1,98 @@
+"""The text made ready: as much of it as there is time for, and the same again when it is gone on with."""
+
+from itertools import pairwise
+
+import pytest
+
+from clearhead.errors import UserError
+from clearhead.runs import preparation
+from clearhead.runs.preparation import prepare_text
+from clearhead.runs.request import Request
+from clearhead.runs.run_folder import KeptRun
+from clearhead.text.corpus import STRETCH, Document
+
+SHORT = 0.001  # minutes, in which little can be tokenized
+
+
+COUNT = 200_000
+
+
+@pytest.fixture(scope="module")
+def long_text():
+    """Some 1.3 MB in one document: the numbers, in which one sees what was left out."""
+    return [Document.of("numbers", " ".join(map(str, range(COUNT))))]
+
+
+def n_bytes(texts):
+    return sum(len(text.encode()) for document in texts for text in document.read())
+
+
+def test_without_a_clock_all_of_it_is_taken(long_text, tmp_path):
+    text = prepare_text(long_text, Request(steps=1, tokenizer="byte"), tmp_path)
+    assert text.share == 1.0
+    assert len(text.tokens) + len(text.validation) == n_bytes(long_text) + 2
+
+
+def test_a_short_time_takes_a_part_from_all_over(long_text, tmp_path):
+    text = prepare_text(long_text, Request(minutes=SHORT, tokenizer="byte"), tmp_path)
+    assert text.share in (0.5, 0.25, 0.125)
+    taken = text.tokenizer.decode([*text.tokens[:], *text.validation[:]])
+    assert len(taken) == pytest.approx(text.share * n_bytes(long_text), rel=0.3)
+    numbers = [int(number) for number in taken.split()]
+    assert numbers[0] == 0
+    assert numbers[-1] > (1 - 1.5 * text.share) * COUNT
+    jumps = [(a, b) for a, b in pairwise(numbers) if b != a + 1]
+    assert all(b > a for a, b in jumps)
+    assert len(jumps) == pytest.approx(len(taken) / STRETCH, abs=1.5)
+    again = prepare_text(long_text, Request(minutes=SHORT, tokenizer="byte"), tmp_path, share=text.share)
+    assert again.tokens[:].tolist() == text.tokens[:].tolist()
+    assert again.sha256 == text.sha256
+
+
+def test_enough_time_takes_all(long_text, tmp_path):
+    assert prepare_text(long_text, Request(minutes=60.0, tokenizer="byte"), tmp_path).share == 1.0
+
+
+def test_what_is_kept_already_takes_no_time(long_text, tmp_path):
+    prepare_text(long_text, Request(steps=1, tokenizer="byte"), tmp_path)
+    assert prepare_text(long_text, Request(minutes=SHORT, tokenizer="byte"), tmp_path).share == 1.0
+
+
+def test_a_tokenizer_learns_from_all_over_the_text(tmp_path):
+    first, second = (
+        "the same old words again and again. " * 30_000,
+        "quixotic zephyrs vex jumpy wolves. " * 30_000,
+    )
+    texts = [Document.of("two", first + second + first)]
+    request = Request(minutes=0.05, tokenizer="bpe", vocab=400)
+    share = 60 * 0.05 * preparation.TOKENIZER_TEXT_A_SECOND / n_bytes(texts)
+    assert share < 0.1
+    tokenizer = prepare_text(texts, request, tmp_path).tokenizer
+    assert len(tokenizer.encode("again and again. quixotic zephyrs")) < 10
+
+
+def test_a_character_that_is_unknown_is_still_named_with_its_place(tmp_path, long_text):
+    tokenizer = prepare_text(long_text, Request(steps=1, tokenizer="char"), tmp_path).tokenizer
+    with pytest.raises(UserError, match=r"other\.txt: 'ß' .* at character 7"):
+        prepare_text([Document.of("other.txt", "1 2 3 4ß")], Request(minutes=SHORT), tmp_path, tokenizer)
+
+
+def test_a_run_that_is_gone_on_with_takes_the_same_part(long_text, tmp_path, monkeypatch):
+    sizes = {"blocks": 1, "width": 32, "heads": 1, "context": 32, "batch": 2, "tokenizer": "byte"}
+    request = Request(minutes=SHORT, device="cpu", **sizes)
+    with KeptRun.open(tmp_path / "run", long_text, request, cache=tmp_path / "cache") as kept:
+        share, tokens = kept.run.plan.share, kept.run.tokens[:].tolist()
+        assert share < 1
+        [word] = [word for word in kept.run.plan.warnings(len(tokens)) if "more minutes" in word]
+        assert word.startswith(
+            f"there is no time to tokenize the whole text: 1/{1 / share:.0f} of it is used"
+        )
+        next(iter(kept))
+        kept.save()
+    monkeypatch.setattr(preparation, "TOKENIZING_SHARE", 1e6)  # as if the machine were faster now
+    with KeptRun.open(tmp_path / "run", long_text, request, True, cache=tmp_path / "other") as kept:
+        assert kept.run.plan.share == share
+        assert kept.run.tokens[:].tolist() == tokens
+        assert kept.run.model.training is None
+        list(kept)
+        assert kept.run.model.training["share"] == share
