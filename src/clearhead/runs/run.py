@@ -92,8 +92,7 @@ class Run:
         left = None if request.minutes is None else 60 * request.minutes - self.prepared
         torch.manual_seed(request.seed)
         if plan is None and start is not None:
-            config = start.network.config
-            plan = plan_start(request, config, self.tokens, n_validation, self.device, left)
+            plan = plan_start(request, start.network, self.tokens, n_validation, self.device, left)
         n_vocab = self.tokenizer.n_vocab
         plan = plan or make_plan(request, self.tokens, n_validation, n_vocab, self.device, left)
         self.plan: Plan = replace(plan, share=text.share)
