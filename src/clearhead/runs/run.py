@@ -206,7 +206,7 @@ class Run:
         self.model.training = self.describe()
 
     def validate(self) -> float:
-        """The loss over the whole validation text."""
+        """The loss over the validation text."""
         began = time.perf_counter()
         before = int(self.tokens[len(self.tokens) - 1 :][0])
         windows = windows_for_evaluation(
