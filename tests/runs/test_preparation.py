@@ -71,6 +71,14 @@ def test_a_tokenizer_learns_from_all_over_the_text(tmp_path):
     assert len(tokenizer.encode("again and again. quixotic zephyrs")) < 10
 
 
+def test_a_tokenizer_does_not_learn_from_what_a_part_is_validated_on(tmp_path):
+    plain, secret = "the same old words again. " * 100_000, "xyzzyx " * 30_000
+    assert 200_000 < len(secret) < 0.1 * len(plain)
+    request = Request(minutes=0.01, tokenizer="bpe", vocab=300)
+    tokenizer = prepare_text([Document.of("a", plain + secret)], request, tmp_path).tokenizer
+    assert not any("xyz" in piece for piece in tokenizer.pieces(range(tokenizer.n_vocab)))
+
+
 def test_a_character_that_is_unknown_is_still_named_with_its_place(tmp_path, long_text):
     tokenizer = prepare_text(long_text, Request(steps=1, tokenizer="char"), tmp_path).tokenizer
     with pytest.raises(UserError, match=r"other\.txt: 'ß' .* at character 7"):

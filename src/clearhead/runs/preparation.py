@@ -69,11 +69,13 @@ def _train_tokenizer(texts: Sequence[Document], request: Request, n_bytes: int) 
         whole = (piece for document in texts for piece in document.pieces())
         return Tokenizer.train(kind, whole, n_vocab, mask=request.both_ways)
     most = max(TOKENIZER_TEXT, TOKENIZER_TEXT_A_TOKEN * (n_vocab or 0))
+    taken = n_bytes
     if request.minutes is not None:
         most = min(most, int(60 * request.minutes * TOKENIZER_TEXT_A_SECOND))
-    # Not from the validation text.
-    pieces = _sample(texts, int((1 - _fraction(request, n_bytes)) * n_bytes), most / n_bytes)
-    return Tokenizer.train(kind, pieces, n_vocab, mask=request.both_ways)
+        taken = min(taken, LEAST_TEXT)
+    # Not from the validation text, which is the more of it, the less of it is taken.
+    beginning = int((1 - _fraction(request, taken)) * n_bytes)
+    return Tokenizer.train(kind, _sample(texts, beginning, most / n_bytes), n_vocab, mask=request.both_ways)
 
 
 def _sample(texts: Sequence[Document], n_bytes: int, share: float) -> Iterator[str]:

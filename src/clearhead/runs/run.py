@@ -115,8 +115,7 @@ class Run:
         left = None if request.minutes is None else 60 * request.minutes - self.prepared
         torch.manual_seed(request.seed)
         if plan is None and start is not None:
-            config = start.network.config
-            make = partial(plan_start, request, config, self.tokens, n_validation, self.device, left)
+            make = partial(plan_start, request, start.network, self.tokens, n_validation, self.device, left)
         else:
             make = partial(make_plan, request, self.tokens, n_validation, n_vocab, self.device, left)
         plan = self.workers.lead(lambda: plan or _shared(make(), request, self.workers))
@@ -268,7 +267,7 @@ class Run:
         self.model.training = self.describe()
 
     def validate(self) -> float:
-        """The loss over the whole validation text."""
+        """The loss over the validation text."""
         began = time.perf_counter()
         before = int(self.tokens[len(self.tokens) - 1 :][0])
         windows = windows_for_evaluation(

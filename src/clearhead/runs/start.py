@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,8 @@ WINDOW_ON_CPU, WINDOW = 256, 1024  # tokens
 BEST_STEPS = 200
 LEAST_BATCH, MOST_BATCH = 256, 16384  # tokens
 DEFAULT_BATCH = 1024
-LONG = 1.0  # seconds; what takes so long does so the second time too
+LONG = 1.0  # seconds; what takes a processor so long does so the second time too
+READING = 1 / 3  # of learning: the way forward without the way back, which is twice as long
 
 
 def open_start(request: Request) -> Saved | None:
@@ -58,14 +60,14 @@ def prepare(network: Transformer, config: Config, lora: int | None) -> Transform
 
 def plan_start(
     request: Request,
-    config: Config,
+    network: Transformer,
     tokens: Tokens,
     n_validation: int,
     device: torch.device,
     left: float | None,
 ) -> Plan:
     """Choose window, batch and steps; nothing of the model. `left` is how many seconds may still be taken."""
-    config = replace(config, dropout=request.dropout or 0.0)
+    config = replace(network.config, dropout=request.dropout or 0.0)
     window = WINDOW_ON_CPU if device.type == "cpu" else WINDOW
     context = request.context or min(config.n_context, window, fitting_context(tokens))
     if context > config.n_context:
@@ -78,7 +80,9 @@ def plan_start(
         _check_memory(request, config, context, recipe, device)
         return Plan(config, recipe, min(steps, 5), None, context)
     began = time.perf_counter()
-    rows, learning, reading = _measure(request, config, context, tokens, device, left)
+    # The weights of the start must not change.
+    network = prepare(deepcopy(network), config, request.lora).to(device)
+    rows, learning, reading = _measure(request, network, context, tokens, left)
     left -= time.perf_counter() - began
     schedule = Schedule.fit(left, learning * rows * context, reading, n_validation, context)
     recipe = _recipe(request, schedule.steps, rows, device)
@@ -86,39 +90,40 @@ def plan_start(
 
 
 def _measure(
-    request: Request, config: Config, context: int, tokens: Tokens, device: torch.device, left: float
+    request: Request, network: Transformer, context: int, tokens: Tokens, left: float
 ) -> tuple[int, float, float]:
     """Windows a batch for about the best number of steps; seconds to learn from a token, and to read it."""
+    device = network.embedding.weight.device
     rows = request.batch or _rows(LEAST_BATCH * (1 if device.type == "cpu" else 16), context)
-    # The weights do not matter to the clock, and those of the start must not change.
-    network = prepare(Transformer(config), config, request.lora).to(device)
     while True:
         recipe = _recipe(request, 2, rows, device)
-        _check_memory(request, config, context, recipe, device)
+        _check_memory(request, network.config, context, recipe, device)
         trainer = Trainer(network.train(), Batches(tokens, context, rows, seed=request.seed), recipe)
         inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
-        learning = _seconds(trainer.take_step) / inputs.numel()
+        learning = _seconds(trainer.take_step, device) / inputs.numel()
         better = _rows(left / learning / BEST_STEPS, context)
         if request.batch or better <= rows:
             break
         rows = min(better, 4 * rows)
+    if learning * inputs.numel() > LONG:
+        return rows, learning, learning * READING
     network.eval()
 
     def read() -> None:
         with torch.no_grad(), half_precision(device, recipe.bfloat16):
             word_loss(network(inputs), inputs).item()
 
-    return rows, learning, _seconds(read) / inputs.numel()
+    return rows, learning, _seconds(read, device) / inputs.numel()
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def _seconds(work: Callable[[], object], device: torch.device) -> float:
     """What it takes once things are set up."""
     seconds = 0.0
     for _ in range(2):
         began = time.perf_counter()
         work()
         seconds = time.perf_counter() - began
-        if seconds > LONG:
+        if seconds > LONG and device.type == "cpu":
             break
     return seconds
 
