@@ -10,6 +10,10 @@ class UserError(ValueError):
         super().__init__(_one_line(message))
 
 
+class OwnError(UserError):
+    """Of several processes that work together this one alone knows of it, and so must tell."""
+
+
 def _one_line(message: str) -> str:
     """Escape what would break the line or steer a terminal, and cut out the middle of what is too long."""
     if len(message) > LONGEST:

@@ -2,10 +2,12 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 
 from clearhead.cli import train as command
+from clearhead.cli.runs import _how_to_resume
 
 SIZES = {
     "blocks": 1,
@@ -97,3 +99,10 @@ def test_a_curve_that_cannot_be_drawn_is_said_and_no_more(clearhead, story_file,
     assert "clearhead: loss.svg was not drawn (no ink)\n" in result.err
     assert (tmp_path / "model" / "config.json").exists()
     assert json.loads((tmp_path / "model" / "run.json").read_text())["finished"]
+
+
+def test_the_folder_where_the_run_is_now_and_a_run_begun_from_python():
+    begun = ["x", "train", "my.txt", "--out", "runs/old", "--resume"]
+    assert _how_to_resume(begun, Path("runs/new")) == "clearhead train my.txt --out runs/new --resume"
+    assert _how_to_resume(["x", "train", "a"], Path("r")) == "clearhead train a --out r --resume"
+    assert _how_to_resume(["script.py"], Path("r")).startswith("ch.train(…, out='r', resume=True)")

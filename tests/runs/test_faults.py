@@ -113,6 +113,10 @@ def test_a_flipped_bit_in_the_newest_checkpoint(name, broken, whole):
     flip(newest(broken) / name)
     ended = broken.go_on()
     assert "going on after step 3\n" in ended.err
+    assert (
+        "the checkpoint of step 6 is damaged (the disk may be failing): going back to that of step 3"
+        in ended.err
+    )
     broken.lost = 0  # that it lost more is the damage's doing
     assert files(broken.folder) == whole
 

@@ -79,3 +79,28 @@ def test_numbers_that_break_are_told_of(story_file, tmp_path, monkeypatch):
     monkeypatch.setattr(Trainer, "_gather_gradients", break_some)
     with pytest.warns(UserWarning, match="step 7: the numbers were no longer finite; back to step 4"):
         clearhead.train(story_file, tmp_path / "run", steps=20, **SIZES)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": 5.5},
+        {"steps": True},
+        {"steps": "5"},
+        {"minutes": "3"},
+        {"steps": 3, "checkpoint_every": 0},
+        {"steps": 3, "snapshots": -1},
+        {"steps": 3, "width": 32.0},
+    ],
+)
+def test_numbers_that_are_none_are_refused_before_anything_is_written(wrong, story_file, tmp_path):
+    sizes = {name: value for name, value in SIZES.items() if name not in wrong}
+    with pytest.raises(clearhead.UserError, match=f"{list(wrong)[-1]} = .*: expected a"):
+        clearhead.train(story_file, tmp_path / "run", **sizes, **wrong)
+    assert not (tmp_path / "run").exists()
+
+
+def test_conversations_without_a_model_to_chat_are_told_to_be_plain_text(story_text, tmp_path):
+    (tmp_path / "talks.jsonl").write_text(story_text[:3000])
+    with pytest.warns(UserWarning, match=r"^a .jsonl file is read as plain text"):
+        clearhead.train(tmp_path / "talks.jsonl", steps=1, **SIZES)

@@ -9,7 +9,7 @@ import sys
 import traceback
 from types import FrameType
 
-from clearhead.errors import UserError
+from clearhead.errors import OwnError, UserError
 
 INTERRUPTED = 130  # the exit code after Ctrl-C; typer returns it too
 
@@ -38,7 +38,9 @@ def run(arguments: list[str]) -> int:
             return _complain("stopped", INTERRUPTED)
         return int(result or 0)
     except UserError as error:
-        return _complain(str(error), 2)
+        # Of several processes the first says what all of them know.
+        silent = os.environ.get("RANK", "0") != "0" and not isinstance(error, OwnError)
+        return 2 if silent else _complain(str(error), 2)
     except typer.TyperException as error:
         # The base class of every complaint about options and arguments.
         message = getattr(error, "format_message", error.__str__)()

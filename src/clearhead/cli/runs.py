@@ -82,14 +82,21 @@ def _describe(folder: Path) -> dict[str, Any]:
         "validation_loss": losses[-1] if losses else None,
         "best_validation_loss": min(losses) if losses else None,
         "finished": finished,
-        "resume": None if finished else _how_to_resume([str(each) for each in settings["command"]]),
+        "resume": None if finished else _how_to_resume([str(each) for each in settings["command"]], folder),
     }
 
 
-def _how_to_resume(command: list[str]) -> str:
-    """The command that began it, as it can be typed, with --resume."""
-    words = ["clearhead", *command[1:]]
-    return shlex.join(words if "--resume" in words else [*words, "--resume"])
+def _how_to_resume(command: list[str], folder: Path) -> str:
+    """The command that began it, as it can be typed, with --resume, and the folder where it is now."""
+    if command[1:2] != ["train"]:
+        return f"ch.train(…, out={str(folder)!r}, resume=True), with the settings it was begun with"
+    words, given = ["clearhead", *(word for word in command[1:] if word != "--resume")], False
+    for i, word in enumerate(words):
+        if word in ("--out", "-o") and i + 1 < len(words):
+            words[i + 1], given = str(folder), True
+        elif word.startswith("--out="):
+            words[i], given = f"--out={folder}", True
+    return shlex.join([*words, *([] if given else ["--out", str(folder)]), "--resume"])
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:

@@ -76,6 +76,8 @@ def find_snapshot(run: Path, step: int) -> Path:
         for path in (run / "snapshots").glob("step-*")
         if path.name.removeprefix("step-").isdigit()
     )
+    if type(step) is not int:
+        raise UserError(f"step = {step!r}: expected a whole number, such as 100")
     if step not in steps:
         known = f"there are {', '.join(map(str, steps))}" if steps else "it was trained without --snapshots"
         raise UserError(f"{run} has no snapshot of step {step}: {known}")

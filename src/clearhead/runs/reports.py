@@ -150,7 +150,8 @@ class WeightsAndBiases:
             )
         except (wandb.errors.UsageError, wandb.errors.AuthenticationError) as error:
             raise UserError(
-                f"W&B refused ({_words(error)}); or set WANDB_MODE=offline to keep its records in the folder"
+                f"W&B refused ({_words(error)}): log in, or set WANDB_MODE=offline to keep its records in "
+                "the run's folder"
             ) from None
         kept.parent.mkdir(exist_ok=True)
         write_text(kept, f"{run_id}\n")

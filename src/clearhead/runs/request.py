@@ -16,6 +16,7 @@ from clearhead.training.recipe import OPTIMISERS, RECIPES
 
 MOST_MINUTES = 60 * 24 * 365
 MOST_RANK = 1024
+COUNTS = ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch")
 # What a start model has already.
 SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab")
 
@@ -54,6 +55,14 @@ class Request:
     def __post_init__(self) -> None:
         if self.minutes is not None and self.steps is not None:
             raise UserError("both minutes and steps were given; give one of them")
+        for name in ("minutes", "dropout", "learning_rate"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise UserError(f"{name} = {value!r}: expected a number")
+        for name in (*COUNTS, "accumulation", "lora", "seed"):
+            value = getattr(self, name)
+            if value is not None and type(value) is not int:
+                raise UserError(f"{name} = {value!r}: expected a whole number")
         if self.minutes is not None and not 0 < self.minutes <= MOST_MINUTES:
             raise UserError(
                 f"minutes = {self.minutes}: expected a number above 0, such as 3, and at most a year"
@@ -66,7 +75,7 @@ class Request:
             raise UserError(f"optimiser = {self.optimiser!r}: expected one of {', '.join(OPTIMISERS)}")
         if self.recipe == "classic" and self.optimiser == "muon":
             raise UserError("the classic recipe trains with adamw: leave out the optimiser, or the recipe")
-        for name in ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch"):
+        for name in COUNTS:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} = {value}: expected at least 1")

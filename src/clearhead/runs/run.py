@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from clearhead.errors import UserError
+from clearhead.errors import OwnError, UserError
 from clearhead.files import home
 from clearhead.language_model import LanguageModel
 from clearhead.model.machine import make_deterministic, pick_device
@@ -141,10 +141,13 @@ class Run:
         self.validated_at = 0  # the step that it was taken after
         self.marks = 0  # at which it was due
         self.notes: list[str] = []  # what the user should be told
+        if request.start is None and any(each.name.lower().endswith(".jsonl") for each in texts):
+            self.notes.append("a .jsonl file is read as plain text here: conversations go with --from MODEL")
         self.replan_at = FIRST_REPLAN * self.plan.recipe.steps  # steps done
         self.trained = 0.0  # seconds spent in steps
         self.validating = 0.0  # and in validation
         self.ending = 0.0  # seconds that the caller needs after the last step, to save what came of it
+        self.smoothed = Smooth()  # the loss that is shown
         self.skipped = 0  # steps in a row whose numbers were not finite
         self.retreats = 0
         self.good = self.checkpoint()  # where to go back to after too many of them
@@ -162,7 +165,7 @@ class Run:
         sha256, tokenizer, share = self.workers.lead(prepare_first)
         text = made[0] if made else prepare_text(texts, self.request, cache, tokenizer, share)
         if text.sha256 != sha256:
-            raise UserError("the text that this process reads is not the first one's: give all the same")
+            raise OwnError("the text that this process reads is not the first one's: give all the same")
         return text
 
     @property
@@ -171,7 +174,7 @@ class Run:
         return time.perf_counter() - self.start
 
     def __iter__(self) -> Iterator[Progress]:
-        loss, pace = Smooth(), Smooth()
+        loss, pace = self.smoothed, Smooth()
         while self.trainer.step < self.trainer.recipe.steps:
             began, validated = self.seconds, self.validating
             self.model.network.train()
@@ -209,6 +212,7 @@ class Run:
             "trained": self.trained,
             "steps": self.trainer.recipe.steps,
             "slowdown": self.trainer.slowdown,
+            "smoothed": [self.smoothed.mean, self.smoothed.count],
             "skipped": self.skipped,
             "retreats": self.retreats,
         }
@@ -236,6 +240,7 @@ class Run:
         self.start = time.perf_counter() - state["seconds"]
         self.trainer.slowdown, self.retreats = state["slowdown"], state["retreats"]
         self.skipped = state.get("skipped", 0)
+        self.smoothed.mean, self.smoothed.count = state.get("smoothed", (0.0, 0))
         self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
         self.marks = self._marks(checkpoint.step)

@@ -155,6 +155,11 @@ class RunFolder:
                 good = run.good
             checkpoint = self._read(newest, run)
             run.restore(checkpoint)
+            if (last := lead(lambda: newest_step(folder))) != checkpoint.step:
+                run.notes.append(
+                    f"the checkpoint of step {last} is damaged (the disk may be failing): going back to that "
+                    f"of step {checkpoint.step}"
+                )
             if good.step == named:
                 run.good = good
             metrics_bytes = checkpoint.state.get("metrics_bytes", 0)
@@ -300,6 +305,7 @@ class KeptRun:
 
         `began` is when the clock began to run, as in `Run`; a run that is gone on with has its own.
         """
+        _check_keeping(**keeping)
         workers = workers or Workers()
         folder = workers.after_first(lambda: RunFolder(path, held=workers.first))
         begun = is_run(path)
@@ -401,6 +407,12 @@ class KeptRun:
             if what not in self.failing:
                 self.run.notes.append(f"{what} could not be saved ({reason}); training goes on")
             self.failing.add(what)
+
+
+def _check_keeping(checkpoint_every: Any = None, snapshots: Any = 0, **_: Any) -> None:
+    for name, value, least in (("checkpoint_every", checkpoint_every, 1), ("snapshots", snapshots, 0)):
+        if value is not None and (type(value) is not int or value < least):
+            raise UserError(f"{name} = {value!r}: expected a whole number, at least {least}")
 
 
 def _begun(folder: RunFolder, request: Request, resume: bool) -> dict[str, Any] | None:

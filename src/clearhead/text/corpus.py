@@ -136,6 +136,11 @@ def _decode(source: Source) -> Iterator[str]:
         try:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
+            if not block:
+                raise UserError(
+                    f"{name} ends in the middle of a character: it was cut off; copy it again, or leave out "
+                    f"its last {len(error.object)} bytes"
+                ) from None
             raise UserError(
                 f"{name} is not UTF-8: byte {start - len(unfinished) + error.start} is "
                 f"0x{error.object[error.start]:02x}; convert it, for example: {_iconv('LATIN1', name)}"

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from clearhead.errors import UserError
+from clearhead.errors import OwnError, UserError
 from clearhead.model.transformer import Transformer
 
 _LOST = re.compile(r"gloo|NCCL|Socket|Connection (closed|reset)|store", re.IGNORECASE)
@@ -69,7 +69,7 @@ class Workers:
         except RuntimeError as error:
             if self.count == 1 or not _LOST.search(str(error)):
                 raise
-            raise UserError(
+            raise OwnError(
                 "another of the processes ended, and so must this one; the same command with --resume goes on"
             ) from None
 
