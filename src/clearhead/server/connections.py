@@ -1,0 +1,50 @@
+"""Connections: how many at a time, and how long one may take to say what it wants."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from clearhead.server.limits import Bounds
+
+
+def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
+    """uvicorn's own, which by itself would wait for ever for the end of a request's head."""
+
+    class Bounded(H11Protocol):
+        _patience: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > bounds.connections:
+                transport.abort()
+                return
+            self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def handle_events(self) -> None:
+            before = self.cycle
+            super().handle_events()
+            if self.cycle is not before:
+                self._stop_waiting()  # the head is whole
+
+        def on_response_complete(self) -> None:
+            self._wait()  # for the next; which may have come already
+            super().on_response_complete()
+
+        def _wait(self) -> None:
+            self._stop_waiting()
+            if not self.transport.is_closing():
+                self._patience = self.loop.call_later(bounds.header_patience, self.transport.abort)
+
+        def _stop_waiting(self) -> None:
+            if self._patience is not None:
+                self._patience.cancel()
+                self._patience = None
+
+    return cast(Any, Bounded)
