@@ -142,8 +142,6 @@ def _import_everything() -> None:
     import matplotlib.backends.backend_svg  # noqa: F401
     import torch._dynamo  # noqa: F401 (optimisers import it at their first step)
 
-    import clearhead.runs.run_folder
-    import clearhead.views.curves  # noqa: F401
     from clearhead.cli import run
 
     with contextlib.redirect_stderr(io.StringIO()):

@@ -1,6 +1,8 @@
 """A language model: text in, text out."""
 
+import json
 import math
+import re
 
 import pytest
 import torch
@@ -9,7 +11,8 @@ from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.text.corpus import Document
+from clearhead.text.corpus import Document, documents
+from clearhead.text.tokenizer import Tokenizer
 
 
 def test_it_says_what_it_is(model):
@@ -139,3 +142,84 @@ def test_a_model_that_sees_both_ways_does_not_write(trained):
     assert both.logits("Anna").shape == (4, 99)
     with pytest.raises(UserError, match="sees both ways"):
         both.generate("Anna")
+
+
+CHATML = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content']"
+    " + '<|im_end|>' + '\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+TALKS = [
+    [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": f"What is {a} and 2?"},
+        {"role": "assistant", "content": f"It is {a + 2}."},
+        {"role": "user", "content": "Thanks."},
+        {"role": "assistant", "content": "Bye!"},
+    ]
+    for a in range(3)
+]
+
+
+@pytest.fixture
+def talker():
+    """A small model with a chat template."""
+    made = Tokenizer.train("byte", [])
+    made._inner.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    tokenizer = Tokenizer(made._inner, {**made.config, "chat_template": CHATML})
+    torch.manual_seed(0)
+    config = preset("modern", n_vocab=tokenizer.n_vocab, n_context=64, n_block=1, n_head=1, d_model=16)
+    return LanguageModel(Transformer(config), tokenizer)
+
+
+@pytest.fixture
+def talks(tmp_path):
+    path = tmp_path / "talks.jsonl"
+    path.write_text("".join(json.dumps({"messages": talk}) + "\n" for talk in TALKS))
+    return path
+
+
+def test_conversations_are_judged_by_their_replies(talker, talks):
+    ids, counts = [talker.tokenizer.end_id], [False]
+    for talk in TALKS:
+        text = talker.chat_text(talk, add_generation_prompt=False)
+        spans = [hit.span(1) for hit in re.finditer(r"assistant\n(.*?<\|im_end\|>\n)", text)]
+        found, starts = talker.tokenizer.encode_template(text)
+        ids += found
+        counts += [any(a <= at < b for a, b in spans) for at in starts]
+    losses = []
+    for start in range(0, len(ids) - 1, 64):
+        window = torch.tensor(ids[start : start + 65])
+        with torch.no_grad():
+            surprise = -talker.network(window[None, :-1])[0].double().log_softmax(-1)
+        right = surprise.gather(1, window[1:, None])[:, 0].tolist()
+        losses += [loss for loss, count in zip(right, counts[start + 1 :], strict=False) if count]
+    assert len(losses) == sum(counts) == 3 * (len("It is 2.") + len("Bye!") + 4)
+    for given in (talks, list(documents([talks]))):
+        evaluation = talker.evaluate(given)
+        assert evaluation.replies
+        assert evaluation.loss == pytest.approx(sum(losses) / len(losses), rel=1e-6)
+        assert (evaluation.tokens, evaluation.bytes) == (len(losses), talks.stat().st_size)
+        assert evaluation.bits_per_byte is None
+    told = []
+    talker.evaluate(talks, 1, lambda done, total: told.append((done, total)))
+    assert told[-1] == (len(ids) - 1, len(ids) - 1)
+
+
+def test_without_a_chat_template_a_line_of_json_is_text(talker, talks, tmp_path):
+    plain = LanguageModel(talker.network, Tokenizer.train("byte", []))
+    whole = plain.evaluate(talks)
+    assert not whole.replies
+    assert whole == plain.evaluate(talks.read_text())
+    assert whole.tokens == talks.stat().st_size + 1
+    (tmp_path / "more.txt").write_text("More.")
+    assert plain.evaluate(list(documents([talks, tmp_path / "more.txt"]))).tokens == whole.tokens + 6
+    with pytest.raises(UserError, match=r"more.txt does not: give one kind at a time"):
+        talker.evaluate(list(documents([talks, tmp_path / "more.txt"])))
+
+
+def test_a_line_that_is_no_conversation_is_named(talker, talks):
+    with talks.open("a") as file:
+        file.write('{"text": "Hello."}\n')
+    with pytest.raises(UserError, match=r"talks.jsonl, line 4: there are no messages"):
+        talker.evaluate(talks)

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
-from clearhead.formats.gguf import model as gguf_model
 from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
@@ -31,10 +30,11 @@ from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batch, Blanks, windows_for_evaluation
 from clearhead.text.chat import render
-from clearhead.text.corpus import Document
+from clearhead.text.conversations import are_conversations, tokenize_conversations
+from clearhead.text.corpus import Document, documents, measure
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import tokenize
-from clearhead.training.objective import evaluate
+from clearhead.training.objective import count_targets, evaluate
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -47,6 +47,7 @@ class Evaluation:
     tokens: int  # each counted once in the loss; of a model that fills in blanks, the hidden ones of them
     bytes: int
     both_ways: bool = False
+    replies: bool = False  # of conversations, only the tokens of the assistant's replies count
 
     @property
     def perplexity(self) -> float:
@@ -54,8 +55,8 @@ class Evaluation:
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Comparable between tokenizers, as the loss a token is not. Blanks alone do not add up to a text."""
-        return None if self.both_ways else self.loss * self.tokens / math.log(2) / self.bytes
+        """Comparable between tokenizers, as the loss a token is not. Blanks and replies are no whole text."""
+        return None if self.both_ways or self.replies else self.loss * self.tokens / math.log(2) / self.bytes
 
 
 class LanguageModel:
@@ -101,6 +102,8 @@ class LanguageModel:
         if kind == "gguf":
             if path.exists():
                 raise UserError(f"{path} is there already; choose another name, or move it away")
+            from clearhead.formats.gguf import model as gguf_model  # only then is gguf needed
+
             gguf_model.save(path, Saved(self.network, self.tokenizer, self.training), numbers or "F16")
         elif kind == "huggingface":
             if numbers is not None:
@@ -238,29 +241,41 @@ class LanguageModel:
 
     def evaluate(
         self,
-        text: str | Sequence[Document],
+        text: str | Path | Sequence[Document],
         batch_size: int = 32,
         report: Callable[[int, int], object] = lambda *_: None,
     ) -> Evaluation:
         """Loss over the whole text in disjoint windows of the model's context, the ends of documents too.
 
-        Of a model that sees both ways, the loss at the blanks that each window's number hides. `report` is
+        A path is that of a file. To a model with a chat template, .jsonl files are conversations, written by
+        it and packed one after another as in training, and the loss is that of the assistant's replies. Of a
+        model that sees both ways, it is the loss at the blanks that each window's number hides. `report` is
         told how many of how many tokens are done.
         """
         mask = self.tokenizer.mask_id
         if not self.config.causal and mask is None:
             raise UserError("this model sees both ways, but its tokenizer has no mask token to hide words")
         blanks = None if self.config.causal or mask is None else Blanks(mask)
-        documents = [Document.of("the text", text)] if isinstance(text, str) else text
+        if isinstance(text, str):
+            texts: Sequence[Document] = [Document.of("the text", text)]
+        else:
+            texts = list(documents([text])) if isinstance(text, Path) else text
+        chats = self.config.causal and isinstance(self.tokenizer.config.get("chat_template"), str)
+        replies = chats and are_conversations(texts)
         with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
-            tokens = tokenize(documents, self.tokenizer, Path(cache))
-            assert tokens.n_bytes is not None
-            targets = tokens.part(1)  # the end token before the first document is where reading starts
+            if replies:
+                targets, n_bytes = tokenize_conversations(texts, self.tokenizer), measure(texts)[1]
+                counted = count_targets(targets.targets[:])
+            else:
+                tokens = tokenize(texts, self.tokenizer, Path(cache))
+                assert tokens.n_bytes is not None
+                targets, n_bytes = tokens.part(1), tokens.n_bytes  # reading starts at the first end token
+                counted = len(targets)
             windows = windows_for_evaluation(
                 targets, self.config.n_context, batch_size, self._start(None)[-1], blanks
             )
             loss = evaluate(self.network, _reporting(windows, len(targets), report))
-            return Evaluation(loss, len(targets), tokens.n_bytes, both_ways=blanks is not None)
+            return Evaluation(loss, counted, n_bytes, both_ways=blanks is not None, replies=replies)
 
     def inspect(
         self,

@@ -1,5 +1,7 @@
 """Options that make no sense: one line that names the option or the value, before anything is made."""
 
+import sys
+
 import pytest
 
 TRAIN = [
@@ -46,6 +48,7 @@ TRAIN = [
     (["--validation", "0.9999", "--steps", "5"], ["give more text"]),
     (["--seed", "-1"], ["seed = -1"]),
     (["--seed", "99999999999"], ["seed = 99999999999"]),
+    (["--wandb", " "], ["project", "--wandb stories"]),
     (["--device", "nowhere"], ["'nowhere'", "cpu"]),
     (["--device", "cuda:99"], ["'cuda:99'", "cpu"]),
     (["--nonsense"], ["--nonsense", "clearhead --help"]),
@@ -55,6 +58,13 @@ TRAIN = [
 @pytest.mark.parametrize(("options", "words"), TRAIN, ids=lambda value: " ".join(value))
 def test_train_refuses(options, words, refused, story_file):
     refused("train", story_file, "--out", "model", *options, words=words)
+
+
+@pytest.mark.parametrize("package", ["tensorboard", "wandb"])
+def test_a_report_without_its_package(package, refused, story_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    options = {"tensorboard": ["--tensorboard"], "wandb": ["--wandb", "stories"]}[package]
+    refused("train", story_file, "--out", "model", *options, words=[f"pip install {package}"])
 
 
 GENERATE = [

@@ -5,16 +5,21 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from clearhead.cli import demo as demo_command
-from clearhead.language_model import load
+from clearhead.language_model import LanguageModel, load
+from clearhead.model.transformer import Transformer
 from clearhead.runs import demo as demo_run
 from clearhead.text.corpus import documents
+from clearhead.text.tokenizer import Tokenizer
 
 SMALL = ("--steps", 5, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 32, "--tokenizer", "char")
 
@@ -75,6 +80,19 @@ def test_train_goes_on_from_a_model(clearhead, story_file, model_folder, tmp_pat
     assert re.search(rf"^model +{model_folder}: .* in adapters that learn", result.err, re.MULTILINE)
     assert "adamw" in result.err
     assert load(tmp_path / "more").training["start_sha256"] == summary["start_sha256"]
+
+
+def test_train_reports_where_it_is_asked_to(process, story_file, tmp_path):
+    given = ("train", story_file, "--out", "m", "--tensorboard", "--wandb", "stories", "--json", *SMALL)
+    result = process(*given, WANDB_MODE="offline", HOME=str(tmp_path / "home"))
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["steps_done"] == 5
+    assert "reports    tensorboard --logdir m/tensorboard\n" in result.err
+    assert "reports    wandb sync m/wandb/offline-run-*\n" in result.err
+    shown = EventAccumulator("m/tensorboard").Reload()
+    assert [each.step for each in shown.Scalars("loss")] == [1, 2, 3, 4, 5]
+    [kept] = (tmp_path / "m" / "wandb").glob("offline-run-*/*.wandb")
+    assert (tmp_path / "m" / "wandb" / "run-id").read_text().strip() in kept.name
 
 
 def test_train_without_json_keeps_standard_output_empty(clearhead, story_file):
@@ -166,6 +184,26 @@ def test_eval_in_words(clearhead, model_folder, model, story_file):
     ]
 
 
+def test_eval_of_conversations_is_of_their_replies(clearhead, trained, tmp_path):
+    template = (
+        "{% for m in messages %}{{ m.role + ': ' + m.content + '\\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}assistant: {% endif %}"
+    )
+    tokenizer = Tokenizer.train("byte", [])
+    tokenizer = Tokenizer(tokenizer._inner, {**tokenizer.config, "chat_template": template})
+    config = replace(trained.plan.config, n_vocab=tokenizer.n_vocab)
+    LanguageModel(Transformer(config), tokenizer).save(tmp_path / "talker")
+    talk = [{"role": "user", "content": "Hi, who are you?"}, {"role": "assistant", "content": "A crow."}]
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"messages": talk}))
+    figures = json.loads(clearhead("eval", "talker", "talks.jsonl", "--json").out)
+    assert (figures["replies"], figures["tokens"], figures["bits_per_byte"]) == (True, len("A crow.\n"), None)
+    assert figures["loss"] == load("talker").evaluate(Path("talks.jsonl")).loss
+    n_bytes = (tmp_path / "talks.jsonl").stat().st_size
+    lines = clearhead("eval", "talker", "talks.jsonl").out.splitlines()
+    assert lines[-1] == f"over            8 tokens of replies, {n_bytes} bytes"
+    assert not any(line.startswith("bits") for line in lines)
+
+
 def test_a_text_may_come_from_standard_input(clearhead, model_folder, story_file, monkeypatch, tmp_path):
     def give():
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(story_file.read_bytes())))
@@ -235,7 +273,7 @@ def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhea
         assert cells[4 * (i + 1) :].split() == ["·"] * (len(tokens) - i - 1)
 
 
-@pytest.mark.parametrize("command", [None, "demo", "train", "generate", "eval", "pull", "models"])
+@pytest.mark.parametrize("command", [None, "demo", "train", "generate", "fill", "eval", "pull", "models"])
 def test_help_is_readable(command, clearhead):
     result = clearhead(*([command] if command else []), "--help")
     assert (result.code, result.err) == (0, "")
@@ -243,10 +281,19 @@ def test_help_is_readable(command, clearhead):
     assert "\x1b" not in result.out
     assert "\n\n\n" not in result.out
     if command == "train":
-        for option in ("--minutes", "--steps", "--preset", "--blocks", "--out", "--seed", "--json"):
+        for option in (
+            "--minutes",
+            "--steps",
+            "--preset",
+            "--blocks",
+            "--out",
+            "--seed",
+            "--wandb",
+            "--json",
+        ):
             assert option in result.out
     if command is None:
-        for name in ("demo", "train", "generate", "eval", "pull", "models", "--version"):
+        for name in ("demo", "train", "generate", "fill", "eval", "pull", "models", "--version"):
             assert name in result.out
 
 

@@ -91,7 +91,7 @@ def test_a_curve_that_cannot_be_drawn_is_said_and_no_more(clearhead, story_file,
     def fail(*_):
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr("clearhead.views.curves.loss_curve", fail)
+    monkeypatch.setattr("clearhead.runs.loss_curve.loss_curve", fail)
     result = clearhead("train", story_file, "--out", "model", "--steps", 2, *SMALL)
     assert result.code == 0
     assert "clearhead: loss.svg was not drawn (no ink)\n" in result.err

@@ -9,6 +9,7 @@ from clearhead.runs.checkpoint import (
     STATE,
     TENSORS,
     Checkpoint,
+    checkpoint_at,
     is_whole,
     newest_checkpoint,
     read_checkpoint,
@@ -39,6 +40,16 @@ def test_what_was_saved_comes_back_to_the_bit(folder):
 
 def test_two_are_kept(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
+
+
+def test_what_they_would_go_back_to_is_kept_too(folder):
+    for step, good in ((40, 20), (50, 20), (60, 60)):
+        save_checkpoint(folder, Checkpoint(step, {}, {"good": good}))
+    assert sorted(int(path.name[5:]) for path in folder.iterdir()) == [20, 50, 60]
+    assert torch.equal(read_checkpoint(checkpoint_at(folder, 20)).tensors["w"], make(20).tensors["w"])
+    (folder / "step-000000020" / TENSORS).write_bytes(b"")
+    assert checkpoint_at(folder, 20) is None
+    assert checkpoint_at(folder, 30) is None
 
 
 @pytest.mark.parametrize("name", [TENSORS, STATE, MANIFEST])

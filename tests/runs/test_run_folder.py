@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import islice
 
 import pytest
 import torch
@@ -175,6 +176,70 @@ def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp
     assert records[-1].step == 24
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert lines[5]["loss"] is None
+
+
+def break_at(kept, steps, least=1.0):
+    """Numbers that are not finite at these steps, until the learning rate was lowered enough."""
+    trainer = kept.run.trainer
+    gather = trainer._gather_gradients
+
+    def gather_some(inputs, targets):
+        loss = gather(inputs, targets)
+        return math.nan if trainer.step + 1 in steps and trainer.slowdown >= least else loss
+
+    trainer._gather_gradients = gather_some
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("steps", "least", "good", "turns"),
+    [
+        ({12, 13, 14}, 1.0, 10, range(10, 19)),  # validations are after steps 5, 10, 15, 20 and 24
+        ({12, 13, 14}, 0.5, 10, range(14, 22, 3)),  # twice back to the same state
+        ({2, 3, 4}, 1.0, 0, range(6)),  # back to the beginning
+        ({15}, 1.0, 10, range(13, 17)),  # at a validation, one is enough
+    ],
+)
+def test_a_run_interrupted_around_a_retreat_goes_the_same_way(
+    steps, least, good, turns, short_text, tmp_path
+):
+    whole = break_at(open_run(tmp_path / "whole", short_text, tmp_path), steps, least)
+    train_until(whole, None)
+    assert [f"back to step {good}," in note for note in whole.run.notes] == [True] * (1 if least == 1 else 2)
+    for turn in turns:
+        folder = tmp_path / f"broken-{turn}"
+        for stop in (turn, None):  # broken off there; then to the end
+            kept = open_run(folder, short_text, tmp_path, resume=True)
+            break_after(break_at(kept, steps, least), stop)
+        for name in ("metrics.jsonl", "model.safetensors", "clearhead.json"):
+            assert (tmp_path / "whole" / name).read_bytes() == (folder / name).read_bytes(), (turn, name)
+
+
+def break_after(kept, stop):
+    """As `train_until`, by how many steps were taken, those of a course that was left among them."""
+    with kept:
+        for turn, _ in enumerate(kept):
+            if turn == stop:
+                kept.save()
+                return
+        kept.run.model.save(kept.folder.path, overwrite=True)
+        kept.finish()
+
+
+def test_a_run_killed_around_a_retreat_goes_the_same_way(short_text, tmp_path):
+    """No word of where it stood: the checkpoints of every third step are all there is."""
+    every = {"checkpoint_every": 3}
+    train_until(break_at(open_run(tmp_path / "whole", short_text, tmp_path, **every), {12, 13, 14}), None)
+    for turn in range(11, 16):
+        folder = tmp_path / f"broken-{turn}"
+        with break_at(open_run(folder, short_text, tmp_path, **every), {12, 13, 14}) as kept:
+            next(islice(kept, turn, None))
+        assert len(list((folder / "checkpoints").glob("step-*"))) <= 4
+        kept = break_at(open_run(folder, short_text, tmp_path, resume=True, **every), {12, 13, 14})
+        assert kept.run.good.step == 10
+        train_until(kept, None)
+        for name in ("metrics.jsonl", "model.safetensors", "clearhead.json"):
+            assert (tmp_path / "whole" / name).read_bytes() == (folder / name).read_bytes(), (turn, name)
 
 
 def test_a_run_that_keeps_breaking_stops_with_a_clear_word(short_text, tmp_path, monkeypatch):

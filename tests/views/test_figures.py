@@ -7,11 +7,11 @@ from clearhead.labs.heads import heads
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
+from clearhead.picture import MOST_LABELS
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.views.bars import MOST_BARS
 from clearhead.views.figures import figure
 from clearhead.views.heat_maps import MOST_CELLS
-from clearhead.views.picture import MOST_LABELS
 from clearhead.views.pooling import pool
 from clearhead.views.tables import MOST_POSITIONS, MOST_WORDS, likeliest
 

@@ -1,15 +1,29 @@
-"""What is printed where: text on standard output, progress on standard error, colour only on a terminal."""
+"""What is printed where: text on standard output, progress on standard error, colour only on a terminal.
+
+And a text that may come from standard input.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any
 
 from rich.console import Console
 
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def read_argument(text: str) -> str:
+    """The text itself, or all of standard input."""
+    if text != "-":
+        return text
+    from clearhead.text.corpus import documents
+
+    (document,) = documents(["-"], sys.stdin.buffer)
+    return "".join(document.pieces())
 
 
 def print_text(text: str) -> None:

@@ -22,7 +22,10 @@ def evaluate(
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
     json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
 ) -> None:
-    """Loss, perplexity and bits per byte, every token counted once."""
+    """Loss, perplexity and bits per byte, every token counted once.
+
+    Of conversations (.jsonl), by a model with a chat template, the loss of the assistant's replies.
+    """
     from clearhead.language_model import load
     from clearhead.text.corpus import documents
 
@@ -44,6 +47,7 @@ def evaluate(
         "bits_per_byte": evaluation.bits_per_byte,
         "tokens": evaluation.tokens,
         "bytes": evaluation.bytes,
+        "replies": evaluation.replies,
     }
     if json:
         print_json(figures)
@@ -52,4 +56,5 @@ def evaluate(
     out.print(f"perplexity      {evaluation.perplexity:.2f}")
     if evaluation.bits_per_byte is not None:
         out.print(f"bits per byte   {evaluation.bits_per_byte:.4f}")
-    out.print(f"over            {evaluation.tokens:,} tokens, {evaluation.bytes:,} bytes")
+    of = " of replies" if evaluation.replies else ""
+    out.print(f"over            {evaluation.tokens:,} tokens{of}, {evaluation.bytes:,} bytes")

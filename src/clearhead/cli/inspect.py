@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from clearhead.cli.attention import (
     number_table,
     show_token,
 )
-from clearhead.cli.console import out, print_json
+from clearhead.cli.console import out, print_json, read_argument
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def inspect(
     if svg is not None and json:
         raise UserError("--svg draws and --json prints the numbers: give one of them")
     chosen = None if rows is None else _parse_rows(rows)
-    trace = load(model, device).inspect(_read(text))
+    trace = load(model, device).inspect(read_argument(text))
     if sites:
         print_json(trace.sites()) if json else out.print("\n".join(trace.sites()))
         return
@@ -72,16 +71,6 @@ def inspect(
         print_json(_lens_document(trace, positions))
     else:
         _show_lens(trace, positions)
-
-
-def _read(text: str) -> str:
-    """The text itself, or all of standard input."""
-    if text != "-":
-        return text
-    from clearhead.text.corpus import documents
-
-    (document,) = documents(["-"], sys.stdin.buffer)
-    return "".join(document.pieces())
 
 
 def _parse_rows(rows: str) -> slice:

@@ -59,11 +59,10 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
     run, validation = kept.run, None
     with live_line() as show:
         for progress in kept:
-            while run.notes:
-                err.print(f"clearhead: {run.notes.pop(0)}")
+            tell(run)
             if progress.validation is not None:
                 validation = progress.validation
-            show(_describe(progress, validation, run), _is_plain_line(progress))
+            show(_describe(progress, validation), _is_plain_line(progress))
             # Who sees both ways does not write; nor does one of several processes without the others.
             samples = run.plan.config.causal and run.workers.first and not run.request.sharded
             if samples and progress.validation is not None and progress.record.step < progress.steps:
@@ -74,14 +73,19 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
     return True
 
 
-def _describe(progress: Progress, validation: float | None, run: Run) -> str:
+def tell(run: Run) -> None:
+    """What came up since it was last asked."""
+    while run.notes:
+        err.print(f"clearhead: {run.notes.pop(0)}")
+
+
+def _describe(progress: Progress, validation: float | None) -> str:
     record = progress.record
     left = (progress.steps - record.step) * progress.seconds_a_step
-    speed = run.trainer.batches.batch_size * run.plan.context / progress.seconds_a_step
     validated = f"   validation {validation:.4f}" if validation is not None else ""
     return (
         f"step {record.step:,}/{progress.steps:,}   loss {progress.loss:.3f}{validated}"
-        f"   {speed:,.0f} tokens/s   {clock(left)} left"
+        f"   {progress.tokens_a_second:,.0f} tokens/s   {clock(left)} left"
     )
 
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from clearhead.cli.console import err, print_json
-from clearhead.cli.progress import follow, hold, interrupts, show_plan
+from clearhead.cli.progress import follow, hold, interrupts, show_plan, tell
 
 if TYPE_CHECKING:
+    from clearhead.runs.reports import Reports
     from clearhead.runs.request import Request
     from clearhead.runs.run import Run
     from clearhead.runs.run_folder import KeptRun
     from clearhead.training.workers import Workers
+
+
+DRAWING = 0.5  # seconds that the curve of the losses takes at the end
 
 
 def train(
@@ -62,6 +67,9 @@ def train(
     sharded: bool = typer.Option(
         False, "--sharded", help="Of several processes, each holds a share of the weights (FSDP2)."
     ),
+    deterministic: bool = typer.Option(
+        False, "--deterministic", help="The same weights to the last bit on CUDA too, at some cost of speed."
+    ),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run that this command began."),
     checkpoint_every: int = typer.Option(
@@ -70,13 +78,18 @@ def train(
     snapshots: int = typer.Option(
         0, min=0, help="Keep the model as it was at so many steps, ever further apart."
     ),
+    tensorboard: bool = typer.Option(False, "--tensorboard", help="Report to TensorBoard, in the folder."),
+    wandb: str = typer.Option(None, metavar="PROJECT", help="Report to this project of Weights & Biases."),
     json: bool = typer.Option(False, "--json", help="Print what came of it as JSON."),
 ) -> None:
     """Train a model on your text. Ctrl-C ends early, with the model saved; --resume goes on."""
+    began = time.perf_counter()  # before torch, which takes a while to import
     from clearhead.model.machine import pick_device
+    from clearhead.runs.reports import Reports
     from clearhead.runs.request import Request
     from clearhead.training.workers import Workers
 
+    reports = Reports(tensorboard, wandb)
     workers = Workers.join(pick_device(device))
     err.quiet = not workers.first
     request = Request(
@@ -102,11 +115,17 @@ def train(
         validation=_validation(validation),
         seed=seed,
         sharded=sharded,
+        deterministic=deterministic,
         device=device,
     )
-    keeping = {"checkpoint_every": checkpoint_every, "snapshots": snapshots}
+    keeping = {
+        "checkpoint_every": checkpoint_every,
+        "snapshots": snapshots,
+        "began": began,
+        "after": DRAWING,
+    }
     with workers.together():
-        _train(text, out, request, resume or workers.restarted, workers, json, keeping)
+        _train(text, out, request, resume or workers.restarted, workers, reports, json, keeping)
         workers.leave()
 
 
@@ -116,6 +135,7 @@ def _train(
     request: Request,
     resume: bool,
     workers: Workers,
+    reports: Reports,
     json: bool,
     keeping: dict[str, Any],
 ) -> None:
@@ -137,15 +157,21 @@ def _train(
         return
     with kept:
         check_room(folder, kept.run.plan.config)
+        kept.report_to(reports)
         show_plan(kept.run)
+        for reporter in kept.reports.reporters:
+            err.print(f"{'reports':<10} {reporter.place}")
         if kept.run.trainer.step:
             err.print(f"going on after step {kept.run.trainer.step:,}")
         finish(kept, folder, json)
+    tell(kept.run)
 
 
 def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
     """Train, save, and say what came of it. Where the folder refuses, the model goes to a temporary one."""
+    from clearhead.runs.loss_curve import draw_losses
     from clearhead.runs.run import save_somewhere
+    from clearhead.runs.run_folder import BEST
 
     run = kept.run
     with interrupts() as interrupted:
@@ -158,41 +184,23 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
             return folder
         folder, refused = save_somewhere(model, folder)
         if refused is None:
-            _draw_losses(folder)
+            run.notes += draw_losses(folder)
         if done and refused is None:
             kept.finish()
-    for note in run.notes:
-        err.print(f"clearhead: {note}")
+    tell(run)
     if refused is not None:
         err.print(f"clearhead: {refused}")
     training = run.model.training
     assert training is not None
     if not done:
         err.print(f"stopped after {training['steps_done']:,} steps; the same command with --resume goes on")
-    if run.losses and run.losses[-1] > min(run.losses) + 0.02:
-        err.print(
-            f"the validation loss was lower before ({min(run.losses):.4f}) and rose to {run.losses[-1]:.4f}: "
-            "the model began to learn the text by heart; train it for less time, or on more text; "
-            f"the best one is kept in {kept.folder.path / 'best'}"
-        )
-    use = "generate" if run.plan.config.causal else "inspect"  # one that sees both ways cannot write on
-    err.print(f"saved to {folder}; try: clearhead {use} {folder}")
+    for word in run.hindsight(kept.folder.path / BEST):
+        err.print(word)
+    use = f"generate {folder}" if run.plan.config.causal else f'fill {folder} "Once ___ a time"'
+    err.print(f"saved to {folder}; try: clearhead {use}")
     if json:
         print_json({"out": str(folder), **_summary(run, training), "seconds": run.seconds})
     return folder
-
-
-def _draw_losses(folder: Path) -> None:
-    """The losses as a curve beside the model. Whatever goes wrong with it, the run is none the worse."""
-    from clearhead.files import write_text
-
-    try:
-        from clearhead.runs.run_folder import read_metrics
-        from clearhead.views.curves import loss_curve
-
-        write_text(folder / "loss.svg", loss_curve(read_metrics(folder))._repr_svg_())
-    except Exception as error:
-        err.print(f"clearhead: loss.svg was not drawn ({' '.join(str(error).split())})")
 
 
 def _folder(name: str, resume: bool) -> Path:

@@ -11,7 +11,6 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.formats import folder, hub, pulled
-from clearhead.formats.gguf import model as gguf_model
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import Shards
 
@@ -21,7 +20,11 @@ MAGIC = b"GGUF"
 def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
     """The model of this name. Whatever is wrong with it is said in one line."""
     path = find_model(name)
-    return folder.load(path, dtype) if path.is_dir() else gguf_model.load(path, dtype)
+    if path.is_dir():
+        return folder.load(path, dtype)
+    from clearhead.formats.gguf import model as gguf_model  # only then is gguf needed
+
+    return gguf_model.load(path, dtype)
 
 
 def hash_weights(name: str | Path) -> str:

@@ -9,6 +9,9 @@ import torch
 
 from clearhead.errors import UserError
 
+# cuBLAS's workspaces, by number and size; with these it adds up in the same order each time.
+_WORKSPACE, _EXACT_WORKSPACES = "CUBLAS_WORKSPACE_CONFIG", (":4096:8", ":16:8")
+
 
 def pick_device(name: str | torch.device | None = None) -> torch.device:
     """The device asked for, or the best one here: CUDA, then Apple's MPS, then the CPU."""
@@ -49,3 +52,22 @@ def has_fast_bfloat16(device: torch.device) -> bool:
         return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
     # On ARM oneDNN's own check asks for the bf16 instructions; on x86 it is content with less.
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def make_deterministic(device: torch.device) -> None:
+    """From here on the same inputs give the same bits on CUDA too, more slowly; a processor does so anyway.
+
+    Of a training step that concerns the sums in the backward pass of fused attention, whose threads otherwise
+    race, and in matrix products. What cannot be exact raises an error.
+    """
+    if device.type != "cuda":
+        return
+    if os.environ.get(_WORKSPACE) not in _EXACT_WORKSPACES:
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # cuBLAS may have looked already
+            raise UserError(
+                f"deterministic training must be asked for before CUDA is used: set {_WORKSPACE}="
+                f"{_EXACT_WORKSPACES[0]} before Python starts, or train in a fresh process"
+            )
+        os.environ[_WORKSPACE] = _EXACT_WORKSPACES[0]
+    torch.backends.cudnn.benchmark = False
+    torch.use_deterministic_algorithms(True)

@@ -31,7 +31,7 @@ from clearhead.training.workers import Workers
 
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 SHARDS = "shard-*.safetensors"
-KEPT = 2  # the newest, and one to go back to
+KEPT = 2  # the newest, and one in case it is damaged; beside them those that they name as good
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,10 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Add a checkpoint to those in the folder, then forget the oldest. Where it fails, the old ones stay."""
+    """Add a checkpoint to those in the folder, then forget the oldest. Where it fails, the old ones stay.
+
+    `good` in its state is the step of the one that the run would go back to if its numbers broke.
+    """
     with _staged(folder / _name(checkpoint.step)) as staged:
         _write_tensors(staged / TENSORS, checkpoint.tensors)
         _seal(staged, checkpoint)
@@ -78,6 +81,12 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return None
 
 
+def checkpoint_at(folder: Path, step: int) -> Path | None:
+    """The one of a step, if it is there and whole."""
+    path = folder / _name(step)
+    return path if is_whole(path) else None
+
+
 def newest_step(folder: Path) -> int | None:
     """Of the newest checkpoint by its name, whole or not."""
     paths = _listed(folder)
@@ -93,6 +102,15 @@ def is_whole(path: Path) -> bool:
         )
     except (UserError, OSError):
         return False
+
+
+def good_step(path: Path) -> int | None:
+    """The step that a checkpoint names as good; none where it cannot be read."""
+    try:
+        step = read_json(path / STATE).get("good")
+    except UserError:
+        return None
+    return step if isinstance(step, int) else None
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -149,8 +167,10 @@ def _forget_oldest(folder: Path, step: int) -> None:
     if is_whole(final):
         listed = _listed(folder)
         at = listed.index(final)
+        kept = listed[at : at + KEPT]
+        good = {folder / _name(named) for path in kept if (named := good_step(path)) is not None}
         # Later steps than this one are of a course that the run has gone back from.
-        for path in listed[:at] + listed[at + KEPT :]:
+        for path in listed[:at] + [each for each in listed[at + KEPT :] if each not in good]:
             drop(path)
 
 

@@ -59,7 +59,9 @@ CLASSIC_SMALL, CLASSIC_LARGE = (1e-3, 0.99), (6e-4, 0.95)
 CLASSIC_DROPOUT = 0.2  # where the text is read again and again; else none
 
 MEASURED_STEPS = 4
-VALIDATION_SHARE = 0.05  # of the time
+VALIDATION_SHARE = 0.05  # of the time, if once is not more
+LARGEST_VALIDATION_SHARE = 0.1  # for one; where the whole validation text takes longer, less of it is read
+MOST_VALIDATIONS = 10
 MEASURING_SHARE = 0.15
 
 
@@ -72,6 +74,9 @@ class Plan:
     validations: int  # how often the validation loss is taken, the end included
     seconds: float | None  # that were left for training when this was planned, if minutes were asked for
     context: int = 0  # tokens of a window; as many as the model can look back on unless said
+    share: float = 1.0  # of the text that is used, from all over it, where there is no time for all of it
+    validated: int | None = None  # tokens of the validation text that are read each time; all unless said
+    seconds_a_validation: float = 0.0  # as foreseen
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "context", self.context or self.config.n_context)
@@ -82,25 +87,33 @@ class Plan:
 
     def warnings(self, n_tokens: int) -> list[str]:
         """What one should know before so much time goes into a text of so many tokens."""
-        epochs = self.epochs(n_tokens)
-        if epochs < MOST_EPOCHS:
-            return []
-        return [
-            f"the text is short: it will be read {epochs:,.0f} times, and may be learned by heart; "
-            "more text would help more than more time"
-        ]
+        words, epochs = [], self.epochs(n_tokens)
+        if self.share < 1:
+            words.append(
+                f"there is no time to tokenize the whole text: 1/{1 / self.share:.0f} of it is used, from "
+                "all over it; more minutes use more"
+            )
+        if epochs >= MOST_EPOCHS:
+            words.append(
+                f"the text is short: it will be read {epochs:,.0f} times, and may be learned by heart; "
+                "more text would help more than more time"
+            )
+        return words
 
     def to_json(self) -> dict[str, Any]:
-        numbers = {"validations": self.validations, "seconds": self.seconds, "context": self.context}
-        return {"recipe": vars(self.recipe), **numbers}
+        return {name: value for name, value in vars(self).items() if name != "config"} | {
+            "recipe": vars(self.recipe)
+        }
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Plan:
         """The plan that was written down with its config when a run began."""
         try:
             config, recipe = Config.from_json(settings["config"]), Recipe(**settings["recipe"])
-            numbers = int(settings["validations"]), settings["seconds"], int(settings["context"])
-            return cls(config, recipe, *numbers)
+            kinds = {"validations": int, "context": int, "share": float, "seconds_a_validation": float}
+            numbers = {name: kind(settings[name]) for name, kind in kinds.items()}
+            seconds, validated = settings["seconds"], settings["validated"]
+            return cls(config, recipe, seconds=seconds, validated=validated, **numbers)
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"the plan of the run is damaged ({error}); begin in another folder") from None
 
@@ -254,12 +267,23 @@ def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.de
 def _plan_time(
     request: Request, tokens: Tokens, n_validation: int, left: float, config: Config, measure: Measure
 ) -> Plan:
-    validation = n_validation * measure.seconds_a_token_read
-    validations = int(np.clip(VALIDATION_SHARE * left / max(validation, 1e-6), 1, 10))
-    total = max(0.0, left - validations * validation) / measure.seconds_a_token
-    steps = max(1, round(total / (measure.rows * config.n_context)))
+    validation = plan_validation(n_validation, config.n_context, measure.seconds_a_token_read, left)
+    total = max(0.0, left - validation["validations"] * validation["seconds_a_validation"])
+    steps = max(1, round(total / measure.seconds_a_token / (measure.rows * config.n_context)))
     recipe = _recipe(request, config, steps, measure.rows, measure.bfloat16)
-    return Plan(*_restrain(request, config, recipe, tokens), validations, seconds=left)
+    return Plan(*_restrain(request, config, recipe, tokens), seconds=left, **validation)
+
+
+def plan_validation(n_tokens: int, context: int, seconds_a_token: float, left: float) -> dict[str, Any]:
+    """How much of the validation text is read, how often, and the seconds it takes each time."""
+    most = int(LARGEST_VALIDATION_SHARE * left / seconds_a_token)
+    validated = min(n_tokens, max(context, most))
+    seconds = validated * seconds_a_token
+    return {
+        "validated": validated,
+        "validations": int(np.clip(VALIDATION_SHARE * left / seconds, 1, MOST_VALIDATIONS)),
+        "seconds_a_validation": seconds,
+    }
 
 
 def _candidates(request: Request, tokens: Tokens, n_vocab: int) -> list[Config]:

@@ -48,6 +48,7 @@ class Request:
     validation: float | str | Path | Sequence[str | Path] | None = None
     seed: int = 0
     sharded: bool = False  # several processes each hold a share of the weights
+    deterministic: bool = False  # the same bits each time on CUDA too, at some cost of speed
     device: str | None = None
 
     def __post_init__(self) -> None:

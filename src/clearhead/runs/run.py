@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,26 +16,25 @@ import torch
 from clearhead.errors import UserError
 from clearhead.files import home
 from clearhead.language_model import LanguageModel
-from clearhead.model.machine import pick_device
+from clearhead.model.machine import make_deterministic, pick_device
 from clearhead.model.transformer import Transformer
 from clearhead.runs.checkpoint import Checkpoint
-from clearhead.runs.plan import Plan, choose_tokenizer, make_plan
+from clearhead.runs.pace import Pace
+from clearhead.runs.plan import Plan, make_plan
+from clearhead.runs.preparation import PreparedText, holds_targets, prepare_text
 from clearhead.runs.request import Request
 from clearhead.runs.start import open_start, plan_start, prepare
 from clearhead.text.batches import Batches, Blanks, windows_for_evaluation
-from clearhead.text.conversations import are_conversations, tokenize_conversations
-from clearhead.text.corpus import Document, documents, measure
+from clearhead.text.corpus import Document
 from clearhead.text.tokenizer import Tokenizer
-from clearhead.text.tokens import Tokens, tokenize
-from clearhead.training.objective import count_targets, evaluate
+from clearhead.training.objective import evaluate
 from clearhead.training.trainer import BROKEN, Record, Trainer
-from clearhead.training.workers import Workers, share, whole
+from clearhead.training.workers import Workers, held, whole
 
-LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
-LARGEST_START_VALIDATION = 20_000  # of one to go on from, which is large and reads slowly
-LARGEST_TOKENIZER_TEXT = 32_000_000  # bytes that a tokenizer is trained on
-# Where in a timed run the number of steps is set anew from the time they really take.
-REPLAN_AT = (0.05, 0.3, 0.6, 0.85)
+# In a timed run the number of steps is set anew from what they really take: first after this share of them,
+# then each time that the other share of those left has been taken; so ever more often, until the last.
+FIRST_REPLAN, REPLAN = 0.02, 0.2
+LEAST_RISE = 0.02  # of the validation loss, in nats, that is worth a word
 MOST_SKIPPED = 3  # steps in a row that break, before the run goes back
 MOST_RETREATS = 3
 
@@ -50,6 +49,24 @@ class Progress:
     seconds_a_step: float  # likewise
     seconds: float  # since the run began
     validation: float | None  # the loss over the whole validation text, where it was taken
+
+    @property
+    def tokens_a_second(self) -> float:
+        return self.record.tokens / self.record.step / self.seconds_a_step
+
+    def metrics(self) -> dict[str, int | float | None]:
+        """What is kept of the step, the same in every run like this one. None is what was not finite."""
+        record = self.record
+        numbers: dict[str, int | float] = {
+            "loss": record.loss,
+            "gradient_norm": record.gradient_norm,
+            "rate": record.rate,
+            "tokens": record.tokens,
+        }
+        if self.validation is not None:
+            numbers["validation"] = self.validation
+        finite = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
+        return {"step": record.step, **finite}
 
 
 class Smooth:
@@ -75,31 +92,39 @@ class Run:
         plan: Plan | None = None,
         tokenizer: Tokenizer | None = None,
         workers: Workers | None = None,
+        began: float | None = None,
     ) -> None:
-        """`plan` and `tokenizer` are those of the run that this one goes on with."""
-        self.start = time.perf_counter()
+        """`plan` and `tokenizer` are those of the run that this one goes on with.
+
+        `began` is when the clock (time.perf_counter) began to run for whoever waits; now, unless said.
+        """
+        self.start = time.perf_counter() if began is None else began
         self.request = request
         self.workers = workers or Workers()
         self.device = pick_device(request.device)
-        cache = cache or home() / "tokens"
-        self.text_sha256, n_bytes = measure(texts)
-        if self.workers.agree(self.text_sha256) != self.text_sha256:
-            raise UserError("the text that this process reads is not the first one's: give all the same")
+        if request.deterministic:
+            make_deterministic(self.device)
         start = open_start(request)
         if start is not None:
             tokenizer = start.tokenizer
-        self.tokenizer = self.workers.lead(lambda: tokenizer or _train_tokenizer(texts, request, n_bytes))
-        split = partial(_split, texts, request, self.tokenizer, cache, n_bytes)
-        self.tokens, self.validation = self.workers.after_first(split)
-        left = None if request.minutes is None else 60 * request.minutes - self.seconds
+        share = None if plan is None else plan.share
+        text = self._prepare(texts, cache or home() / "tokens", tokenizer, share)
+        self.text_sha256, self.tokenizer = text.sha256, text.tokenizer
+        self.tokens, n_validation, n_vocab = text.tokens, len(text.validation), text.tokenizer.n_vocab
+        self.prepared = self.seconds
+        left = None if request.minutes is None else 60 * request.minutes - self.prepared
         torch.manual_seed(request.seed)
-        n_validation, n_vocab = len(self.validation), self.tokenizer.n_vocab
         if plan is None and start is not None:
             config = start.network.config
             make = partial(plan_start, request, config, self.tokens, n_validation, self.device, left)
         else:
             make = partial(make_plan, request, self.tokens, n_validation, n_vocab, self.device, left)
-        self.plan: Plan = self.workers.lead(lambda: plan or _shared(make(), request, self.workers))
+        plan = self.workers.lead(lambda: plan or _shared(make(), request, self.workers))
+        self.plan: Plan = replace(plan, share=text.share)
+        validated = text.validation.part(0, plan.validated)
+        # Of conversations, so little of them may hold no reply.
+        self.validation = validated if holds_targets(validated) else text.validation
+        self.planned = self.seconds
         # Before the network: a text too short for the context must not cost the memory of its positions.
         mask = self.tokenizer.mask_id
         self.blanks = Blanks(mask) if request.both_ways and mask is not None else None
@@ -112,15 +137,33 @@ class Run:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
         self.trainer = Trainer(network, batches, self.plan.recipe, self.workers, request.sharded)
-        self.seconds_a_validation = 0.0
+        self.pace = Pace(self.plan.seconds_a_validation)
         self.losses: list[float] = []  # validation losses, the last one the newest
         self.validated_at = 0  # the step that it was taken after
         self.notes: list[str] = []  # what the user should be told
-        self.replan_at = list(REPLAN_AT)
+        self.replan_at = FIRST_REPLAN * self.plan.recipe.steps  # steps done
         self.trained = 0.0  # seconds spent in steps
+        self.validating = 0.0  # and in validation
+        self.ending = 0.0  # seconds that the caller needs after the last step, to save what came of it
         self.skipped = 0  # steps in a row whose numbers were not finite
         self.retreats = 0
-        self.good = self.checkpoint()  # where to go back to when they are
+        self.good = self.checkpoint()  # where to go back to after too many of them
+
+    def _prepare(
+        self, texts: Sequence[Document], cache: Path, tokenizer: Tokenizer | None, share: float | None
+    ) -> PreparedText:
+        """The first worker makes the text ready; the others find the tokens, or make them likewise."""
+        made: list[PreparedText] = []
+
+        def prepare_first() -> tuple[str, Tokenizer, float]:
+            made.append(prepare_text(texts, self.request, cache, tokenizer, share))
+            return made[0].sha256, made[0].tokenizer, made[0].share
+
+        sha256, tokenizer, share = self.workers.lead(prepare_first)
+        text = made[0] if made else prepare_text(texts, self.request, cache, tokenizer, share)
+        if text.sha256 != sha256:
+            raise UserError("the text that this process reads is not the first one's: give all the same")
+        return text
 
     @property
     def seconds(self) -> float:
@@ -130,14 +173,13 @@ class Run:
     def __iter__(self) -> Iterator[Progress]:
         loss, pace = Smooth(), Smooth()
         while self.trainer.step < self.trainer.recipe.steps:
+            began = self.seconds
             self.model.network.train()
             record = self.trainer.take_step()
             self.model.network.eval()  # whoever looks on sees no dropout, and draws none of its numbers
             self.trained += record.seconds
-            steps = self.trainer.recipe.steps
-            if self.replan_at and self.request.minutes and record.step >= self.replan_at[0] * steps:
-                self.replan_at.pop(0)
-                self._set_steps(record.step, self.trained / record.step)
+            if self.request.minutes and record.step >= self.replan_at:
+                self._set_steps(record.step, self.pace.take() or self.trained / record.step)
             validation = self.validate() if self._is_due(record.step) else None
             broke = record.skipped or (validation is not None and not math.isfinite(validation))
             self.skipped = self.skipped + 1 if broke else 0
@@ -148,12 +190,13 @@ class Run:
             shown = loss.mean if record.skipped else loss(record.loss)
             steps = self.trainer.recipe.steps
             yield Progress(record, steps, shown, pace(record.seconds), self.seconds, validation)
+            self.pace.note(self.seconds - began, validation is not None)
         self.finish()
 
     def checkpoint(self) -> Checkpoint:
         """Everything that going on depends on, as it stands; of sharded tensors, this process's share."""
         tensors = {
-            name: share(tensor).detach().cpu().clone() for name, tensor in self.trainer.tensors().items()
+            name: held(tensor).detach().cpu().clone() for name, tensor in self.trainer.tensors().items()
         }
         return Checkpoint(self.trainer.step, tensors, self.state())
 
@@ -164,9 +207,9 @@ class Run:
             "validated_at": self.validated_at,
             "seconds": self.seconds,
             "trained": self.trained,
-            "replan_at": self.replan_at,
             "steps": self.trainer.recipe.steps,
             "slowdown": self.trainer.slowdown,
+            "skipped": self.skipped,
             "retreats": self.retreats,
         }
 
@@ -189,9 +232,10 @@ class Run:
         state = checkpoint.state
         self.trainer.restore(checkpoint.step, checkpoint.tensors)
         self.losses, self.validated_at = list(state["losses"]), state["validated_at"]
-        self.trained, self.replan_at = state["trained"], list(state["replan_at"])
+        self.trained, self.replan_at = state["trained"], checkpoint.step
         self.start = time.perf_counter() - state["seconds"]
         self.trainer.slowdown, self.retreats = state["slowdown"], state["retreats"]
+        self.skipped = state.get("skipped", 0)
         self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
         self.good = self.checkpoint()
@@ -231,7 +275,8 @@ class Run:
         loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16, self.workers)
         self.losses.append(loss)
         self.validated_at = self.trainer.step
-        self.seconds_a_validation = time.perf_counter() - began
+        self.pace.seconds_a_validation = time.perf_counter() - began
+        self.validating += self.pace.seconds_a_validation
         return loss
 
     def describe(self) -> dict[str, Any]:
@@ -244,6 +289,17 @@ class Run:
             "validation_tokens": len(self.validation),
             "validation_loss": self._last_loss(),
         }
+
+    def hindsight(self, best: Path | None = None) -> list[str]:
+        """What one should know when it is over; `best` is where the model with the lowest loss is kept."""
+        if not self.losses or self.losses[-1] <= min(self.losses) + LEAST_RISE:
+            return []
+        kept = f"; the best one is kept in {best}" if best is not None else ""
+        return [
+            f"the validation loss was lower before ({min(self.losses):.4f}) and rose to "
+            f"{self.losses[-1]:.4f}: the model began to learn the text by heart; train it for less time, or "
+            f"on more text{kept}"
+        ]
 
     def _origin(self) -> dict[str, Any]:
         """What the network was before its first step."""
@@ -258,16 +314,18 @@ class Run:
         return self.losses[-1] if known else None
 
     def _is_due(self, step: int) -> bool:
-        """At equal distances, and at the end."""
+        """At equal distances, also where their number is set anew, and at the end."""
         steps, validations = self.trainer.recipe.steps, self.plan.validations
-        return step * validations // steps > (step - 1) * validations // steps
+        return step >= steps or step * validations // steps > len(self.losses)
 
     def _set_steps(self, done: int, seconds_a_step: float) -> None:
-        """As many more as fit into the time left, less what the coming validations take."""
+        """As many more as fit into the time left, less what the coming validations and the end take."""
         assert self.request.minutes is not None
-        coming = max(1, self.plan.validations - len(self.losses))
-        left = 60 * self.request.minutes - self.seconds - coming * self.seconds_a_validation
-        steps = self.workers.agree(done + max(1, round(left / seconds_a_step)))
+        before_last = max(0, self.plan.validations - 1 - len(self.losses))
+        left = 60 * self.request.minutes - self.seconds - self.ending
+        left -= before_last * self.pace.around_validation + self.pace.seconds_a_validation
+        steps = self.workers.agree(done + max(0, round(left / seconds_a_step)))
+        self.replan_at = done + REPLAN * (steps - done)
         self.trainer.recipe = replace(self.trainer.recipe, steps=steps)
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
 
@@ -295,61 +353,3 @@ def _shared(plan: Plan, request: Request, workers: Workers) -> Plan:
         return plan
     equal = workers.count * recipe.accumulation
     return replace(plan, recipe=replace(recipe, batch_size=-(-recipe.batch_size // equal) * equal))
-
-
-def _train_tokenizer(texts: Sequence[Document], request: Request, n_bytes: int) -> Tokenizer:
-    kind, n_vocab = choose_tokenizer(request, n_bytes)
-    pieces = (piece for document in texts for piece in document.pieces())
-    if kind != "bpe":
-        return Tokenizer.train(kind, pieces, n_vocab, mask=request.both_ways)
-    # Not from the validation text; and of a long text the beginning is enough.
-    most = min((1 - _fraction(request, n_bytes)) * n_bytes, LARGEST_TOKENIZER_TEXT)
-    return Tokenizer.train(kind, _first_bytes(pieces, most), n_vocab, mask=request.both_ways)
-
-
-def _first_bytes(pieces: Iterable[str], n_bytes: float) -> Iterator[str]:
-    """The pieces that lie within the first so many bytes, the last one cut."""
-    for piece in pieces:
-        encoded = piece.encode()
-        yield encoded[: int(n_bytes)].decode(errors="ignore")
-        n_bytes -= len(encoded)
-        if n_bytes <= 0:
-            return
-
-
-def _fraction(request: Request, n_bytes: int) -> float:
-    """How much of the text's end is for validation."""
-    if isinstance(request.validation, float):
-        return request.validation
-    if request.validation is not None:
-        return 0.0
-    largest = LARGEST_VALIDATION if request.start is None else LARGEST_START_VALIDATION
-    return min(0.1, largest / n_bytes)
-
-
-def _split(
-    texts: Sequence[Document], request: Request, tokenizer: Tokenizer, cache: Path, n_bytes: int
-) -> tuple[Tokens, Tokens]:
-    """Tokens to train on, and to validate on."""
-    tokens = _tokenize(texts, request, tokenizer, cache)
-    if request.validation is None or isinstance(request.validation, float):
-        training, validation = tokens.split(_fraction(request, n_bytes))
-    else:
-        # Texts begin and end with the end token; of the second's, the first is the one that goes before.
-        training = tokens
-        given = request.validation
-        files = [given] if isinstance(given, str | Path) else given
-        validation = _tokenize(list(documents(files)), request, tokenizer, cache).part(1)
-    if not len(validation):
-        raise UserError("no text is left for validation: give more text, or a larger --validation")
-    for part, what in ((training, "to train on"), (validation, "for validation")):
-        if not part.all_count and not count_targets(part.targets[:]):
-            raise UserError(f"no reply is left {what}: give more conversations, or another --validation")
-    return training, validation
-
-
-def _tokenize(texts: Sequence[Document], request: Request, tokenizer: Tokenizer, cache: Path) -> Tokens:
-    """To a model that is gone on from, .jsonl files are conversations."""
-    if request.start is not None and are_conversations(texts):
-        return tokenize_conversations(texts, tokenizer)
-    return tokenize(texts, tokenizer, cache)

@@ -3,8 +3,9 @@
 run.json           the request, the plan made of it, the text's hash, versions; without times of day
 tokenizer.json …   the tokenizer, kept from the start
 metrics.jsonl      a line a step
-loss.svg           the losses as a curve, where the command line trained it
+loss.svg           the losses as a curve, when it ends or is stopped
 checkpoints/       to go on from; gone when the run is finished
+tensorboard/       what was reported, and when, where it was asked for; wandb/ likewise
 best/              the model with the lowest validation loss, where that is not the last
 snapshots/step-…/  the model as it was, at a few steps ever further apart
 """
@@ -13,14 +14,14 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import platform
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from clearhead.files import disk_errors, read_json, write_json
 from clearhead.language_model import LanguageModel
 from clearhead.runs.checkpoint import (
     Checkpoint,
+    checkpoint_at,
+    good_step,
     newest_checkpoint,
     newest_step,
     read_checkpoint,
@@ -40,6 +43,7 @@ from clearhead.runs.checkpoint import (
     save_shards,
 )
 from clearhead.runs.plan import Plan
+from clearhead.runs.reports import Reports
 from clearhead.runs.request import Request
 from clearhead.runs.run import Progress, Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
@@ -50,6 +54,8 @@ from clearhead.training.workers import Workers
 RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "checkpoints", "best", "snapshots"
 FORMAT = 1
 SECONDS_A_CHECKPOINT = 60.0
+# What saving a model takes, until one has been saved; then as long as that took.
+SAVING, SAVED_A_SECOND = 0.1, 3e8  # seconds, bytes
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
@@ -91,6 +97,8 @@ class RunFolder:
         for name in (RUN, METRICS, *TOKENIZER):
             (self.path / name).unlink(missing_ok=True)
         self.close()
+        if self.path in self.made:
+            shutil.rmtree(self.path, ignore_errors=True)  # reports may have been begun in it
         for folder in self.made:
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
@@ -131,25 +139,36 @@ class RunFolder:
                 "validation_tokens": len(run.validation),
                 "command": list(command),
                 "machine": f"{platform.machine()}, {os.cpu_count()} cores, {run.device}",
-                "versions": {name: version(name) for name in PACKAGES},
+                "versions": {name: _version(name) for name in PACKAGES},
             },
         )
 
     def restore(self, run: Run) -> None:
         """Put the run where its newest whole checkpoint is, if there is one yet."""
-        newest, metrics_bytes = run.workers.lead(lambda: newest_checkpoint(self.path / CHECKPOINTS)), 0
+        folder, lead, good = self.path / CHECKPOINTS, run.workers.lead, run.good
+        newest, metrics_bytes = lead(lambda: newest_checkpoint(folder)), 0
         if newest is not None:
-            if run.request.sharded:
-                checkpoint = read_shards(newest, run.trainer.tensors(), run.workers)
-            else:
-                checkpoint = read_checkpoint(newest)
+            named = lead(lambda: good_step(newest))
+            path = None if named is None else lead(lambda: checkpoint_at(folder, named))
+            if path is not None and path != newest:
+                run.restore(self._read(path, run))
+                good = run.good
+            checkpoint = self._read(newest, run)
             run.restore(checkpoint)
+            if good.step == named:
+                run.good = good
             metrics_bytes = checkpoint.state.get("metrics_bytes", 0)
-        run.workers.lead(lambda: self._cut_metrics(metrics_bytes))
+        lead(lambda: self._cut_metrics(metrics_bytes))
+
+    def _read(self, path: Path, run: Run) -> Checkpoint:
+        if run.request.sharded:
+            return read_shards(path, run.trainer.tensors(), run.workers)
+        return read_checkpoint(path)
 
     def save_checkpoint(self, run: Run) -> None:
-        """With how long the metrics are now: what is added later is of steps that will be taken again."""
-        state = {**run.state(), "metrics_bytes": run.workers.lead(self._settle_metrics)}
+        """With the step of the good one, and the length of the metrics: what is added is of steps to come."""
+        metrics_bytes = run.workers.lead(self._settle_metrics)
+        state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}
         checkpoint = Checkpoint(run.trainer.step, run.trainer.tensors(), state)
         if run.request.sharded:
             save_shards(self.path / CHECKPOINTS, checkpoint, run.workers)
@@ -173,17 +192,7 @@ class RunFolder:
 
     def add_metrics(self, progress: Progress) -> None:
         """One line; where the disk refuses it, it is kept for the next time."""
-        record = progress.record
-        line = {
-            "step": record.step,
-            "loss": record.loss if math.isfinite(record.loss) else None,
-            "gradient_norm": record.gradient_norm if math.isfinite(record.gradient_norm) else None,
-            "rate": record.rate,
-            "tokens": record.tokens,
-        }
-        if progress.validation is not None:
-            line["validation"] = progress.validation
-        self.unwritten.append(json.dumps(line) + "\n")
+        self.unwritten.append(json.dumps(progress.metrics()) + "\n")
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()
@@ -264,9 +273,13 @@ class KeptRun:
     """A run whose folder is kept up to date as it is iterated over."""
 
     def __init__(self, folder: RunFolder, run: Run, command: Sequence[str] = (), **keeping: Any) -> None:
+        """`after`: the seconds that the caller needs once the model is saved, which are part of the time."""
         self.folder, self.run, self.command = folder, run, command
+        self.after: float = keeping.get("after") or 0.0
+        run.ending = self.after + SAVING + 4 * run.plan.config.n_parameter / SAVED_A_SECOND
         self.every: int | None = keeping.get("checkpoint_every")
         self.snapshots: int = keeping.get("snapshots") or 0
+        self.reports = Reports()
         self.saved_at = run.seconds
         self.failing: set[str] = set()  # what the disk refused when it was last tried
 
@@ -280,16 +293,20 @@ class KeptRun:
         command: Sequence[str] = (),
         cache: Path | None = None,
         workers: Workers | None = None,
+        began: float | None = None,
         **keeping: Any,
     ) -> KeptRun | None:
-        """Begin a run, or go on with one. None if it is finished already."""
+        """Begin a run, or go on with one. None if it is finished already.
+
+        `began` is when the clock began to run, as in `Run`; a run that is gone on with has its own.
+        """
         workers = workers or Workers()
         folder = workers.after_first(lambda: RunFolder(path, held=workers.first))
         begun = is_run(path)
         try:
             settings = workers.lead(lambda: _begun(folder, request, resume))
             if settings is None:
-                run = Run(texts, request, cache, workers=workers)
+                run = Run(texts, request, cache, workers=workers, began=began)
                 workers.lead(lambda: folder.begin(run, command))
                 return cls(folder, run, command, **keeping)
             if settings.get("finished"):
@@ -314,23 +331,43 @@ class KeptRun:
     def __enter__(self) -> KeptRun:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.folder.close() if self.run.trainer.step else self.folder.discard()
+    def __exit__(self, error: object, *_: object) -> None:
+        stepped = self.run.trainer.step or self.run.retreats  # it may have gone back to the very beginning
+        try:
+            self.run.notes += self.reports.close(failed=error is not None)
+        finally:
+            self.folder.close() if stepped else self.folder.discard()
+
+    def report_to(self, reports: Reports) -> None:
+        """Every step from here on."""
+        if not self.run.workers.first:
+            return
+        self.reports = reports
+        self.run.notes += reports.begin(self.folder.path)
 
     def __iter__(self) -> Iterator[Progress]:
         for progress in self.run:
             self._write("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
+            self.run.notes += self.reports.add(progress)
             step = progress.record.step
-            if progress.validation is not None and self.run.is_best:
+            # The last one is saved anyway.
+            if progress.validation is not None and self.run.is_best and step < progress.steps:
                 model = self.run.whole_model()
-                self._write("the best model so far", lambda model=model: self.folder.save_best(model))
+                self._write("the best model so far", lambda model=model: self._save_best(model))
             if step in snapshot_steps(self.snapshots, progress.steps):
                 model = self.run.whole_model()
                 self._write("a snapshot", lambda m=model, step=step: self.folder.save_snapshot(m, step))
-            # Where the run went back, the checkpoints of the course it left must not be gone on from.
-            if self._is_due(step) or self.run.trainer.step < step:
+            # Where the run went back, the checkpoints of the course it left must not be gone on from. What it
+            # would go back to is saved too, so that a resumed run goes back to the same.
+            is_good = self.run.good.step == step < progress.steps
+            if self._is_due(step) or is_good or self.run.trainer.step < step:
                 self.save()
             yield progress
+
+    def _save_best(self, model: LanguageModel) -> None:
+        began = time.perf_counter()
+        self.folder.save_best(model)
+        self.run.ending = self.after + time.perf_counter() - began
 
     def save(self) -> None:
         """A checkpoint of the run as it stands."""
@@ -377,6 +414,14 @@ def _begun(folder: RunFolder, request: Request, resume: bool) -> dict[str, Any] 
     if settings.get("finished"):
         folder.drop_checkpoints()  # where it was broken off while it did so
     return settings
+
+
+def _version(package: str) -> str | None:
+    """None of ourselves where we run from our source, not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:

@@ -16,7 +16,7 @@ from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.model.machine import has_fast_bfloat16
 from clearhead.model.transformer import Transformer
-from clearhead.runs.plan import DEFAULT_STEPS, VALIDATION_SHARE, Plan, check_memory, fitting_context
+from clearhead.runs.plan import DEFAULT_STEPS, Plan, check_memory, fitting_context, plan_validation
 from clearhead.runs.request import Request
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import Tokens
@@ -79,10 +79,10 @@ def plan_start(
     began = time.perf_counter()
     rows, learning, reading = _measure(request, config, context, tokens, device, left)
     left -= time.perf_counter() - began
-    validations = int(np.clip(VALIDATION_SHARE * left / max(n_validation * reading, 1e-6), 1, 10))
-    total = max(0.0, left - validations * n_validation * reading) / learning
-    steps = max(1, round(total / (rows * context)))
-    return Plan(config, _recipe(request, steps, rows, device), validations, left, context)
+    validation = plan_validation(n_validation, context, reading, left)
+    total = max(0.0, left - validation["validations"] * validation["seconds_a_validation"])
+    steps = max(1, round(total / learning / (rows * context)))
+    return Plan(config, _recipe(request, steps, rows, device), seconds=left, context=context, **validation)
 
 
 def _measure(

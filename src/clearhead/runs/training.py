@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from clearhead.errors import UserError
 from clearhead.formats.folder import check_free, check_room
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.machine import pick_device
+from clearhead.runs.loss_curve import draw_losses
+from clearhead.runs.reports import Reports
 from clearhead.runs.request import Request
 from clearhead.runs.run import Run, save_somewhere, with_time
-from clearhead.runs.run_folder import KeptRun, is_run
+from clearhead.runs.run_folder import BEST, KeptRun, is_run
 from clearhead.text.corpus import documents
 from clearhead.training.lora import merge
 from clearhead.training.workers import Workers
@@ -25,21 +28,30 @@ def train(
     resume: bool = False,
     checkpoint_every: int | None = None,
     snapshots: int = 0,
+    tensorboard: bool = False,
+    wandb: str | None = None,
     **settings: Any,
 ) -> LanguageModel:
     """Train a model on your text: a file, a folder, a pattern, or several. With `out`, keep the run there.
 
-    `resume` goes on with the run that is there. Other settings are those of `Request`: minutes or steps,
+    `resume` goes on with the run that is there. `tensorboard`, and `wandb` with a project's name, have every
+    step reported there. Other settings are those of `Request`: minutes or steps,
     preset, blocks, heads, width, context, tokenizer, … With `start`, training goes on from that model, with
-    all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end.
+    all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end. What one
+    should know, such as that the text is short, comes as warnings.
     """
+    reports = Reports(tensorboard, wandb)
     request = with_time(Request(**settings))
     workers = Workers.join(pick_device(request.device))
     given = [sources] if isinstance(sources, str | Path) else sources
     if out is None:
+        if reports.reporters:
+            raise UserError("what is reported is kept with the run: say in which folder, with out=…")
         run = Run(list(documents(given)), request, workers=workers)
+        _warn(run.plan.warnings(len(run.tokens)))
         for _ in run:
-            pass
+            _warn(run.notes)
+        _warn(run.hindsight())
         return _merged(run.whole_model())
     folder = Path(out)
     if not is_run(folder) and workers.first:
@@ -56,19 +68,30 @@ def train(
     if kept is None:
         return load(folder, request.device)
     with kept:
-        check_room(folder, kept.run.plan.config)
+        run = kept.run
+        check_room(folder, run.plan.config)
+        kept.report_to(reports)
+        _warn(run.plan.warnings(len(run.tokens)))
         for _ in kept:
-            pass
-        model = kept.run.whole_model()
+            _warn(run.notes)
+        model = run.whole_model()
         if workers.first:
             saved, refused = save_somewhere(model, folder)
             if refused is not None:
                 raise UserError(f"{refused}; the model was saved to {saved}")
+            _warn(draw_losses(folder))
             kept.finish()
         workers.wait()
+    _warn(run.notes + run.hindsight(folder / BEST))
     return _merged(model)
 
 
 def _merged(model: LanguageModel) -> LanguageModel:
     merge(model.network)
     return model
+
+
+def _warn(words: list[str]) -> None:
+    """Each once, as if from where `train` was called."""
+    while words:
+        warnings.warn(words.pop(0), stacklevel=3)

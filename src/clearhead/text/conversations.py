@@ -1,4 +1,4 @@
-"""Conversations: lines of messages as ids to train on, of which only the assistant's replies are learned."""
+"""Conversations: lines of messages as ids, of which only the assistant's replies are learned, or judged."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ def are_conversations(documents: Sequence[Document]) -> bool:
         other = next(document for document in documents if document not in named)
         raise UserError(
             f"{show(named[0].name)} holds conversations and {show(other.name)} does not: "
-            "train on one, then on the other"
+            "give one kind at a time"
         )
     return bool(named)
 

@@ -21,6 +21,10 @@ _LAST_CUT = re.compile(r".*\S(?=[ \t\r\n])", re.DOTALL)
 
 PIECE = 2**20  # characters; where there is no white space for so long, the text is cut anywhere
 
+# Where only a share of a text is taken, it is taken in stretches of so many characters.
+STRETCH = 2**16
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples fall evenly between 0 and 1, however many are taken
+
 
 @dataclass(frozen=True)
 class Document:
@@ -64,15 +68,49 @@ def text_hash(documents: Iterable[Document]) -> str:
 
 def measure(documents: Iterable[Document]) -> tuple[str, int]:
     """The text's hash, and its length in bytes of UTF-8."""
-    total, n_bytes = hashlib.sha256(), 0
+    count = Count()
     for document in documents:
+        for _ in count.over(document).pieces():
+            pass
+    return count.text_hash, count.n_bytes
+
+
+class Count:
+    """Hashes and counts documents as they are read, one after the other."""
+
+    def __init__(self) -> None:
+        self._total, self.n_bytes = hashlib.sha256(), 0
+
+    @property
+    def text_hash(self) -> str:
+        return self._total.hexdigest()
+
+    def over(self, document: Document) -> Document:
+        """The same document; when it has been read to its end, it is counted."""
+        return Document(document.name, lambda: self._read(document))
+
+    def _read(self, document: Document) -> Iterator[str]:
         inner = hashlib.sha256()
-        for piece in document.pieces():
-            encoded = piece.encode(errors="surrogatepass")  # the tokenizer will complain
+        for text in document.read():
+            encoded = text.encode(errors="surrogatepass")  # the tokenizer will complain
             inner.update(encoded)
-            n_bytes += len(encoded)
-        total.update(inner.digest())
-    return total.hexdigest(), n_bytes
+            self.n_bytes += len(encoded)
+            yield text
+        self._total.update(inner.digest())
+
+
+def thin(pieces: Iterable[str], number: int, share: float) -> Iterator[tuple[int, str]]:
+    """What a share of a text, from all over it, takes of its document of this number: where, and what.
+
+    Of a long document it is one in so many stretches, of many short ones one in so many documents.
+    """
+    start, phase = 0, number * _GOLDEN
+    for piece in pieces:
+        for stretch in [piece] if share >= 1 else cut(piece, STRETCH):
+            if phase % 1 < share:
+                yield start, stretch
+            start += len(stretch)
+            phase += share
 
 
 def cut(text: str, length: int) -> Iterator[str]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from clearhead.errors import UserError
 from clearhead.files import settle_folder
-from clearhead.text.corpus import Document, cut, measure, text_hash
+from clearhead.text.corpus import Count, Document, cut, measure, thin
 from clearhead.text.sources import show
 from clearhead.text.tokenizer import Tokenizer
 
@@ -111,15 +111,21 @@ class Tokens:
 
 
 def tokenize(
-    documents: Iterable[Document], tokenizer: Tokenizer, cache: Path, shard_size: int = SHARD
+    documents: Iterable[Document],
+    tokenizer: Tokenizer,
+    cache: Path,
+    shard_size: int = SHARD,
+    share: float = 1.0,
+    text_hash: str | None = None,
 ) -> Tokens:
-    """The ids of END document END document … END, kept in `cache` for this text and this tokenizer."""
+    """The ids of END document END document … END, kept in `cache` for this text and this tokenizer.
+
+    A `share` below 1 takes only so much of the text, from all over it. `text_hash`, where it is known, saves
+    reading the text once more.
+    """
     documents = list(documents)
-    text, n_bytes = measure(documents)
-    key = hashlib.sha256(f"{_FORMAT} {text} {tokenizer.end_id} {tokenizer.to_json()}".encode()).hexdigest()[
-        :32
-    ]
-    if (tokens := _open(cache / key)) is not None:
+    text = text_hash or measure(documents)[0]
+    if (tokens := find_tokens(text, tokenizer, cache, share)) is not None:
         return tokens
     dtype = np.dtype("<u2" if tokenizer.n_vocab <= 2**16 else "<u4")
     temporary = _temporary(cache)
@@ -127,14 +133,17 @@ def tokenize(
         cache.mkdir(parents=True, exist_ok=True)
         _sweep(cache)
         temporary.mkdir()
-        shards = _write_shards(_encode(documents, tokenizer, dtype), temporary, dtype, shard_size)
-        if text_hash(documents) != text:
+        count = Count()
+        texts = _texts([count.over(document) for document in documents], tokenizer, share)
+        shards = _write_shards(_encode(texts, tokenizer, dtype), temporary, dtype, shard_size)
+        if count.text_hash != text:
             raise UserError("the text changed while it was being read; run this again when it is at rest")
+        n_bytes = count.n_bytes if share >= 1 else None
         _write_manifest(temporary, {"n_bytes": n_bytes, "dtype": dtype.str, "shards": shards})
-        return _publish(temporary, cache / key)
+        return _publish(temporary, _folder(cache, text, tokenizer, share))
     except OSError as error:
         if error.errno in _NO_ROOM:
-            most = (n_bytes + len(documents) + 1) * dtype.itemsize / 1e6
+            most = (share * measure(documents)[1] + len(documents) + 1) * dtype.itemsize / 1e6
             raise UserError(
                 f"no room in {cache} for the text's tokens, which need up to {most:.1f} MB; "
                 "free some space, or choose another folder with CLEARHEAD_HOME"
@@ -146,26 +155,38 @@ def tokenize(
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def find_tokens(text_hash: str, tokenizer: Tokenizer, cache: Path, share: float = 1.0) -> Tokens | None:
+    """Those that are kept of a text, or of a share of it."""
+    return _open(_folder(cache, text_hash, tokenizer, share))
+
+
+def _folder(cache: Path, text_hash: str, tokenizer: Tokenizer, share: float) -> Path:
+    part = "" if share >= 1 else f" {share!r}"
+    said = f"{_FORMAT} {text_hash} {tokenizer.end_id} {tokenizer.to_json()}{part}"
+    return cache / hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
 def _encode(
-    documents: Sequence[Document], tokenizer: Tokenizer, dtype: np.dtype[Any]
+    texts: Iterator[str | None], tokenizer: Tokenizer, dtype: np.dtype[Any]
 ) -> Iterator[NDArray[Any]]:
     end = [tokenizer.end_id]
     yield np.array(end, dtype)
-    for batch in _batched(_texts(documents, tokenizer)):
+    for batch in _batched(texts):
         encoded = iter(tokenizer.encode_batch([text for text in batch if text is not None]))
         ids = [end if text is None else next(encoded) for text in batch]
         yield np.fromiter(itertools.chain.from_iterable(ids), dtype)
 
 
-def _texts(documents: Sequence[Document], tokenizer: Tokenizer) -> Iterator[str | None]:
-    """The documents in short texts, and None where one ends."""
-    for document in documents:
-        start = 0
-        for piece in document.pieces():
-            tokenizer.check(piece, show(document.name), start)
-            start += len(piece)
-            yield from cut(piece, _TEXT)
-        yield None
+def _texts(documents: Sequence[Document], tokenizer: Tokenizer, share: float) -> Iterator[str | None]:
+    """The documents in short texts, and None where one ends of which something is taken."""
+    for number, document in enumerate(documents):
+        taken = False
+        for start, stretch in thin(document.pieces(), number, share):
+            tokenizer.check(stretch, show(document.name), start)
+            yield from cut(stretch, _TEXT)
+            taken = True
+        if taken:
+            yield None
 
 
 def _batched(texts: Iterable[str | None]) -> Iterator[list[str | None]]:
@@ -250,7 +271,8 @@ def _open(folder: Path) -> Tokens | None:
             if path.stat().st_size != shard.offset + shard.nbytes:
                 return None
             shards.append(np.asarray(shard))
-        return Tokens(shards, 0, sum(manifest["shards"]), int(manifest["n_bytes"]))
+        n_bytes = None if manifest["n_bytes"] is None else int(manifest["n_bytes"])
+        return Tokens(shards, 0, sum(manifest["shards"]), n_bytes)
     except (OSError, EOFError, ValueError, KeyError, TypeError):
         return None
 

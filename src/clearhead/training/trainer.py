@@ -14,7 +14,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches
 from clearhead.training.objective import count_targets, half_precision, word_loss
 from clearhead.training.recipe import Recipe, make_optimisers, make_states
-from clearhead.training.workers import Workers, averaging, share, whole
+from clearhead.training.workers import Workers, averaging, held, whole
 
 BROKEN = "the numbers are no longer finite; a lower --learning-rate, or another --seed, may keep it whole"
 
@@ -70,7 +70,7 @@ class Trainer:
         """Go back to, or on from, where these were taken; of sharded ones, this process's share is enough."""
         self.step = step
         for name, own in self.tensors().items():
-            share(own).copy_(share(tensors[name]))
+            held(own).copy_(held(tensors[name]))
 
     def _learning(self) -> Iterator[tuple[str, nn.Parameter]]:
         """The parameters that are not frozen."""

@@ -164,7 +164,7 @@ def averaging(module: nn.Module, on: bool) -> AbstractContextManager[object]:
 # A sharded tensor is a DTensor, whose module takes most of a second to import and so is not asked for.
 
 
-def share(tensor: Tensor) -> Tensor:
+def held(tensor: Tensor) -> Tensor:
     """What this process holds of a tensor; the whole of one that is not sharded."""
     local = getattr(tensor, "to_local", None)
     return tensor if local is None else local()

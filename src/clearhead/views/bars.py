@@ -11,7 +11,7 @@ from clearhead.errors import UserError
 from clearhead.inspect.attribution import Attribution, Why
 from clearhead.inspect.comparison import Comparison
 from clearhead.labs.heads import HeadScores
-from clearhead.views.picture import MOST_LABELS, Figure, label, literal, make_canvas, name, name_all
+from clearhead.picture import MOST_LABELS, Figure, label, literal, make_canvas, name, name_all
 
 MOST_BARS = 24
 MOST_SEPARATE = 256  # bars with gaps between them; more are drawn as one outline

@@ -13,9 +13,9 @@ from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.trace import Trace
 from clearhead.labs.heads import HeadScores
+from clearhead.picture import Figure
 from clearhead.views.bars import difference_bars, head_bars, part_bars
 from clearhead.views.heat_maps import heat_map, thumbnails
-from clearhead.views.picture import Figure
 from clearhead.views.tables import lens_table, sweep_table, word_table
 
 Drawn = Trace | HeadScores | Attribution | Why | Lens | Comparison

@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.colors import Normalize, PowerNorm
 
 from clearhead.inspect.trace import Trace
-from clearhead.views.bars import position_bars
-from clearhead.views.picture import (
+from clearhead.picture import (
     ATTENTION,
     MOST_LABELS,
     SIGNED,
@@ -20,6 +19,7 @@ from clearhead.views.picture import (
     name_all,
     part_of,
 )
+from clearhead.views.bars import position_bars
 from clearhead.views.pooling import is_matrix, read_pooled
 
 MOST_CELLS = 256  # a side; of a longer text several tokens share a cell

@@ -12,7 +12,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.trace import Trace
-from clearhead.views.picture import (
+from clearhead.picture import (
     ATTENTION,
     MOST_LABELS,
     SIGNED,

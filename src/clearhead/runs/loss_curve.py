@@ -1,15 +1,20 @@
-"""Curves: how a run's loss came down."""
+"""The loss curve: how a run's loss came down, and the picture of it in the run's folder."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from clearhead.files import write_text
+from clearhead.picture import Figure, make_canvas, name
 from clearhead.runs.run import Smooth
-from clearhead.views.picture import Figure, make_canvas, name
+from clearhead.runs.run_folder import read_metrics
+
+CURVE = "loss.svg"
 
 LONG = 1000  # steps; beyond, they are drawn on a scale of logarithms
 MOST_POINTS = 1000  # of the training loss; the file of a long run stays small
@@ -46,6 +51,15 @@ def loss_curve(metrics: Sequence[dict[str, Any]], title: str = "loss") -> Figure
         axes.spines[side].set_visible(False)
     name(axes, title, "; ".join(notes))
     return Figure(canvas)
+
+
+def draw_losses(folder: Path) -> list[str]:
+    """The curve as a file beside the model. Whatever goes wrong, the run is none the worse; it is told."""
+    try:
+        write_text(folder / CURVE, loss_curve(read_metrics(folder))._repr_svg_())
+    except Exception as error:
+        return [f"{CURVE} was not drawn ({' '.join(str(error).split())})"]
+    return []
 
 
 def _spread(count: int, long: bool) -> list[int]:

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from clearhead.views.curves import MOST_POINTS, loss_curve
+from clearhead.runs.loss_curve import MOST_POINTS, loss_curve
 
 
 def records(count, every=10):

@@ -1,0 +1,144 @@
+"""Whether training for so many minutes takes so many minutes: short and long texts, short and long times.
+
+Usage: python -m bench.minutes TEXT… [--minutes 0.5 2 5] [--sizes 10kB 1MB 70MB] [--device cpu|cuda]
+[--from MODEL] [--one-thread] [--short]. Prints one JSON line for each size of the text's beginning and each number of
+minutes; each is trained in a process of its own with an empty cache of tokens, and kept in a folder as a
+user's is. `over` is the share by which `seconds`, from before torch is imported until the model is saved, is
+more than what was `asked` (less, if negative); `process` is the life of the process. `parts` are the seconds
+of imports, reading, tokenizer and tokens (`text`), of measuring the machine (`plan`), and so on. On a machine
+that does much else, --one-thread counts the time of the process on a processor, and not the clock on the
+wall: on a core of its own they are the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+MINUTES, SIZES = [0.5, 2.0, 5.0], ["10kB", "1MB", "70MB"]
+THREADS = ("OMP_NUM_THREADS", "RAYON_NUM_THREADS")
+UNITS = {"B": 1, "kB": 10**3, "MB": 10**6}
+
+
+def train_one(
+    text: Path, folder: Path, minutes: float, device: str | None, start: str | None
+) -> dict[str, Any]:
+    """As `clearhead train TEXT --minutes M` does, its clock begun before its imports."""
+    began = time.perf_counter()
+    from clearhead.runs.request import Request
+    from clearhead.runs.run import save_somewhere
+    from clearhead.runs.run_folder import KeptRun
+    from clearhead.text.corpus import documents
+
+    request = Request(minutes=minutes, device=device, start=start)
+    texts = list(documents([text]))
+    kept = KeptRun.open(folder / "run", texts, request, cache=folder / "cache", began=began)
+    assert kept is not None
+    with kept:
+        run, steps = kept.run, []
+        opened = time.perf_counter()
+        for progress in kept:
+            steps.append(progress.steps)
+        trained = time.perf_counter()
+        _, refused = save_somewhere(run.model, kept.folder.path)
+        assert refused is None, refused
+        kept.finish()
+    ended = time.perf_counter()
+    seconds, asked, config = ended - began, 60 * minutes, run.plan.config
+    return {
+        "bench": "minutes",
+        "bytes": text.stat().st_size,
+        "asked": asked,
+        "seconds": round(seconds, 2),
+        "over": round(seconds / asked - 1, 4),
+        "parts": {
+            "text": round(run.prepared, 2),
+            "plan": round(run.planned - run.prepared, 2),
+            "steps": round(run.trained, 2),
+            "validation": round(run.validating, 2),
+            "saving": round(ended - trained, 2),
+            "other": round(trained - opened - run.trained - run.validating, 2),
+        },
+        "share": run.plan.share,
+        "model": f"{config.n_block}×{config.d_model}, {config.n_parameter:,} parameters",
+        "batch": f"{run.plan.recipe.batch_size}×{run.plan.context}",
+        "vocab": config.n_vocab,
+        "tokens": len(run.tokens),
+        "epochs": round(run.plan.epochs(len(run.tokens)), 2),
+        "steps": run.trainer.step,
+        "steps_planned": list(dict.fromkeys(steps)),
+        "validated": len(run.validation),
+        "loss": round(run.losses[-1], 4),
+        "bfloat16": run.plan.recipe.bfloat16,
+        "device": str(run.device),
+    }
+
+
+def run_one(text: Path, minutes: float, options: list[str], one_thread: bool) -> dict[str, Any]:
+    """In a process of its own."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.minutes", "--one", str(text), "--minutes", str(minutes), *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, **(dict.fromkeys(THREADS, "1") if one_thread else {})},
+    )
+    return {**json.loads(done.stdout), "process": round(time.perf_counter() - began, 2)}
+
+
+def read_text(sources: list[str], short: bool) -> bytes:
+    if short:
+        from clearhead.text.stories import stories
+
+        return "\n".join(story.text for story in islice(stories(), 150)).encode()
+    from clearhead.text.corpus import documents
+
+    return "".join(piece for document in documents(sources) for piece in document.pieces()).encode()
+
+
+def to_bytes(size: str) -> int:
+    """10000 of 10kB."""
+    found = re.fullmatch(r"([\d.]+)(B|kB|MB)", size)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{size!r} is no size: expected such as 10kB, 1MB")
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("text", nargs="*")
+    parser.add_argument("--minutes", type=float, nargs="+", default=MINUTES)
+    parser.add_argument("--sizes", type=to_bytes, nargs="+", default=list(map(to_bytes, SIZES)))
+    parser.add_argument("--device")
+    parser.add_argument("--from", dest="start", help="a model to go on from")
+    parser.add_argument("--one-thread", action="store_true", help="count processor time, for a busy machine")
+    parser.add_argument("--short", action="store_true", help="twelve seconds on some stories")
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    options = [*(("--device", given.device) if given.device else ())]
+    options += [*(("--from", given.start) if given.start else ()), *(["--one-thread"] * given.one_thread)]
+    with tempfile.TemporaryDirectory(prefix="clearhead-minutes-") as place:
+        folder = Path(place)
+        if given.one:
+            if given.one_thread:
+                time.perf_counter = time.process_time
+            print(json.dumps(train_one(given.one, folder, given.minutes[0], given.device, given.start)))
+            sys.exit()
+        if given.short:
+            given.minutes, given.sizes = [0.2], [30_000]
+        text = read_text(given.text, given.short)
+        for size in given.sizes:
+            path = folder / "text.txt"
+            path.write_bytes(text[:size].decode(errors="ignore").encode())
+            for minutes in given.minutes:
+                print(json.dumps(run_one(path, minutes, options, given.one_thread)), flush=True)

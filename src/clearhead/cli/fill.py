@@ -1,0 +1,36 @@
+"""`clearhead fill`: what a model that sees both ways would put in the blanks of a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from clearhead.cli.attention import show_token
+from clearhead.cli.console import out, print_json, read_argument
+
+
+def fill(
+    model: Path = typer.Argument(..., help="A model that was trained with --both-ways: its folder."),
+    text: str = typer.Argument(..., help="A text with a ___ for each missing word, or - for standard input."),
+    count: int = typer.Option(5, help="How many words for each blank."),
+    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    json: bool = typer.Option(False, "--json", help="Print the words and their probabilities as JSON."),
+) -> None:
+    """Fill in the blanks of a text: the likeliest words for each.
+
+    For example: clearhead fill runs/my "The duck was too ___ to walk."
+    """
+    from clearhead.language_model import load
+
+    text = read_argument(text)
+    blanks = load(model, device).fill(text, count)
+    if json:
+        named = [[{"word": word, "probability": p} for word, p in words] for words in blanks]
+        print_json({"text": text, "blanks": named})
+        return
+    width = max((len(show_token(word)) for words in blanks for word, _ in words), default=0)
+    for i, words in enumerate(blanks):
+        out.print(f"blank {i}")
+        for word, probability in words:
+            out.print(f"  {show_token(word):<{width}}  {probability:.4f}")

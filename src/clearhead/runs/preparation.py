@@ -1,0 +1,165 @@
+"""The text of a run made ready: its tokenizer, and its tokens to train and to validate on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clearhead.errors import UserError
+from clearhead.runs.plan import choose_tokenizer
+from clearhead.runs.request import Request
+from clearhead.text.conversations import are_conversations, tokenize_conversations
+from clearhead.text.corpus import Document, cut, documents, measure, thin
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import Tokens, find_tokens, tokenize
+from clearhead.training.objective import count_targets
+
+LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
+LARGEST_START_VALIDATION = 20_000  # of one to go on from, which is large and reads slowly
+
+# Bytes that a tokenizer is trained on, from all over the text: 4 MB so taken serve as well as the first 16
+# (see LOG.md). A large vocabulary needs more, and a short time allows less.
+TOKENIZER_TEXT = 4_000_000
+TOKENIZER_TEXT_A_TOKEN = 1_000
+TOKENIZER_TEXT_A_SECOND = 2**16
+
+TOKENIZING_SHARE = 0.1  # of the time; a text for which that is too short is taken in part
+LEAST_TEXT = 200_000  # bytes that are taken all the same
+TRIED_TEXT, TRIED_PART = 2**18, 2**13  # bytes by which the speed is known, and characters at a time
+
+
+@dataclass(frozen=True)
+class PreparedText:
+    """What a run needs to know of its text."""
+
+    sha256: str  # of the whole
+    share: float  # of it that was taken
+    tokenizer: Tokenizer
+    tokens: Tokens  # to train on
+    validation: Tokens
+
+
+def prepare_text(
+    texts: Sequence[Document],
+    request: Request,
+    cache: Path,
+    tokenizer: Tokenizer | None = None,
+    share: float | None = None,
+) -> PreparedText:
+    """`tokenizer` and `share` are those of a run or a model that is gone on from."""
+    began = time.perf_counter()
+    sha256, n_bytes = measure(texts)
+    reading = time.perf_counter() - began
+    tokenizer = tokenizer or _train_tokenizer(texts, request, n_bytes)
+    if share is None:
+        fitting = _fitting_share(texts, request, tokenizer, n_bytes, reading)
+        share = 1.0
+        while share > fitting and find_tokens(sha256, tokenizer, cache, share) is None:
+            share /= 2  # so few shares that what one run has kept the next can use
+    tokens = _tokenize(texts, request, tokenizer, cache, share, sha256)
+    training, validation = _split(tokens, request, tokenizer, cache, share * n_bytes)
+    return PreparedText(sha256, share, tokenizer, training, validation)
+
+
+def _train_tokenizer(texts: Sequence[Document], request: Request, n_bytes: int) -> Tokenizer:
+    kind, n_vocab = choose_tokenizer(request, n_bytes)
+    if kind != "bpe":
+        whole = (piece for document in texts for piece in document.pieces())
+        return Tokenizer.train(kind, whole, n_vocab, mask=request.both_ways)
+    most = max(TOKENIZER_TEXT, TOKENIZER_TEXT_A_TOKEN * (n_vocab or 0))
+    if request.minutes is not None:
+        most = min(most, int(60 * request.minutes * TOKENIZER_TEXT_A_SECOND))
+    # Not from the validation text.
+    pieces = _sample(texts, int((1 - _fraction(request, n_bytes)) * n_bytes), most / n_bytes)
+    return Tokenizer.train(kind, pieces, n_vocab, mask=request.both_ways)
+
+
+def _sample(texts: Sequence[Document], n_bytes: int, share: float) -> Iterator[str]:
+    """Of the text's first so many bytes a share from all over them."""
+    left = n_bytes
+
+    def beginning(pieces: Iterable[str]) -> Iterator[str]:
+        nonlocal left
+        for piece in pieces:
+            encoded = piece.encode(errors="surrogatepass")
+            yield encoded[:left].decode(errors="ignore")
+            left -= len(encoded)
+            if left <= 0:
+                return
+
+    for number, document in enumerate(texts):
+        if left > 0:
+            yield from (stretch for _, stretch in thin(beginning(document.pieces()), number, share))
+
+
+def _fitting_share(
+    texts: Sequence[Document], request: Request, tokenizer: Tokenizer, n_bytes: int, reading: float
+) -> float:
+    """How much of the text there is time to tokenize, and to read, which takes `reading` seconds; 1: all."""
+    if request.minutes is None or _are_talks(texts, request):
+        return 1.0
+    parts = [part for piece in _sample(texts, TRIED_TEXT, 1.0) for part in cut(piece, TRIED_PART)]
+    began = time.perf_counter()
+    try:
+        tokenizer.encode_batch(parts)
+    except UserError:
+        return 1.0  # `tokenize` will say where
+    whole = (time.perf_counter() - began) * max(1.0, n_bytes / TRIED_TEXT)
+    return max((TOKENIZING_SHARE * 60 * request.minutes - reading) / whole, LEAST_TEXT / n_bytes)
+
+
+def _fraction(request: Request, n_bytes: float) -> float:
+    """How much of the text's end is for validation."""
+    if isinstance(request.validation, float):
+        return request.validation
+    if request.validation is not None:
+        return 0.0
+    largest = LARGEST_VALIDATION if request.start is None else LARGEST_START_VALIDATION
+    return min(0.1, largest / n_bytes)
+
+
+def _split(
+    tokens: Tokens, request: Request, tokenizer: Tokenizer, cache: Path, n_bytes: float
+) -> tuple[Tokens, Tokens]:
+    """Tokens to train on, and to validate on."""
+    if request.validation is None or isinstance(request.validation, float):
+        training, validation = tokens.split(_fraction(request, n_bytes))
+    else:
+        training = tokens
+        given = request.validation
+        files = [given] if isinstance(given, str | Path) else given
+        validation = _tokenize(list(documents(files)), request, tokenizer, cache)
+        if validation.all_count:
+            # Texts begin and end with the end token; of the second's, the first is the one that goes before.
+            validation = validation.part(1)
+    if not len(validation):
+        raise UserError("no text is left for validation: give more text, or a larger --validation")
+    for part, what in ((training, "to train on"), (validation, "for validation")):
+        if not holds_targets(part):
+            raise UserError(f"no reply is left {what}: give more conversations, or another --validation")
+    return training, validation
+
+
+def holds_targets(tokens: Tokens) -> bool:
+    """Whether there is anything to be learned of them, or to be judged by."""
+    return tokens.all_count or count_targets(tokens.targets[:]) > 0
+
+
+def _tokenize(
+    texts: Sequence[Document],
+    request: Request,
+    tokenizer: Tokenizer,
+    cache: Path,
+    share: float = 1.0,
+    text_hash: str | None = None,
+) -> Tokens:
+    if _are_talks(texts, request):
+        return tokenize_conversations(texts, tokenizer)
+    return tokenize(texts, tokenizer, cache, share=share, text_hash=text_hash)
+
+
+def _are_talks(texts: Sequence[Document], request: Request) -> bool:
+    """To a model that is gone on from, .jsonl files are conversations."""
+    return request.start is not None and are_conversations(texts)

@@ -1,0 +1,182 @@
+"""Reports: a run's numbers in TensorBoard and in Weights & Biases, where they are asked for.
+
+What they write is in the run's folder, in `tensorboard/` and `wandb/`. It tells the time of day, as nothing
+else there does: equal runs have equal files but for these. Their packages are imported only when asked for.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from clearhead.errors import UserError
+from clearhead.files import read_json, read_text, write_text
+from clearhead.runs.run import Progress
+
+TENSORBOARD, WANDB = "tensorboard", "wandb"  # packages, and folders
+PATIENCE = 60.0  # seconds, for W&B to send what is left when the run is over
+
+
+class Reporter(Protocol):
+    name: str
+    place: str  # where to look, or how
+
+    def begin(self, folder: Path) -> None: ...
+
+    def add(self, progress: Progress) -> None: ...
+
+    def close(self, failed: bool) -> None: ...
+
+
+class Reports:
+    """All that were asked for. What one of them refuses is noted once, and the run goes on without it."""
+
+    def __init__(self, tensorboard: bool = False, wandb: str | None = None) -> None:
+        """`wandb` is the project. A package that is missing is asked for now, before anything is trained."""
+        self.reporters: list[Reporter] = []
+        if tensorboard:
+            self.reporters.append(TensorBoard())
+        if wandb is not None:
+            self.reporters.append(WeightsAndBiases(wandb))
+
+    def begin(self, folder: Path) -> list[str]:
+        """In the run's folder, before its first step. Each of these gives what the user should be told."""
+        return self._each(lambda reporter: reporter.begin(folder), "training goes on without it")
+
+    def add(self, progress: Progress) -> list[str]:
+        return self._each(lambda reporter: reporter.add(progress), "training goes on without it")
+
+    def close(self, failed: bool = False) -> list[str]:
+        notes = self._each(lambda reporter: reporter.close(failed), "what it has of the run is in its folder")
+        self.reporters.clear()
+        return notes
+
+    def _each(self, work: Callable[[Reporter], None], consequence: str) -> list[str]:
+        notes = []
+        for reporter in list(self.reporters):
+            try:
+                work(reporter)
+            except UserError:
+                raise
+            except Exception as error:
+                notes.append(f"{reporter.name} refused ({_words(error)}); {consequence}")
+                self.reporters.remove(reporter)
+        return notes
+
+
+class TensorBoard:
+    """One event a step. A run that goes on, or back, begins a new file, which hides the steps taken again.
+
+    Written as it comes: torch's SummaryWriter does so in a thread, which a full disk ends with a traceback.
+    """
+
+    name = "TensorBoard"
+
+    def __init__(self) -> None:
+        _require(TENSORBOARD)
+        self.path: Path | None = None
+        self.step = 0
+
+    def begin(self, folder: Path) -> None:
+        self.folder = folder / TENSORBOARD
+        self.place = f"tensorboard --logdir {self.folder}"
+
+    def add(self, progress: Progress) -> None:
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        step = progress.record.step
+        if self.path is None or step <= self.step:
+            self._open(step)
+        values = [Summary.Value(tag=name, simple_value=number) for name, number in _numbers(progress).items()]
+        self._write(step=step, summary=Summary(value=values))
+        self.step = step
+
+    def close(self, failed: bool) -> None:
+        """Every event is written already."""
+
+    def _open(self, step: int) -> None:
+        """A file of its own, the last by its name; steps from this one on in those before no longer count."""
+        from tensorboard.compat.proto.event_pb2 import SessionLog
+
+        self.folder.mkdir(exist_ok=True)
+        self.path = self.folder / f"events.out.tfevents.{time.time_ns()}"
+        self._write(file_version="brain.Event:2")
+        self._write(step=step, session_log=SessionLog(status=SessionLog.START))
+
+    def _write(self, **what: Any) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        assert self.path is not None
+        with self.path.open("ab") as file:
+            RecordWriter(file).write(Event(wall_time=time.time(), **what).SerializeToString())
+
+
+class WeightsAndBiases:
+    """One run of a project, gone on with under the same id, which is kept in `wandb/`.
+
+    Steps that are taken again are there twice.
+    """
+
+    name = "W&B"
+
+    def __init__(self, project: str) -> None:
+        if not project.strip():
+            raise UserError("the W&B project has no name; give one, such as --wandb stories")
+        _require(WANDB)
+        self.project = project
+
+    def begin(self, folder: Path) -> None:
+        import wandb
+
+        kept = folder / WANDB / "run-id"
+        made = read_text(kept).strip() if kept.exists() else secrets.token_hex(4)
+        try:
+            self.run = wandb.init(
+                project=self.project,
+                name=folder.name,
+                id=made,
+                resume="allow",
+                reinit="create_new",  # whoever called `train` may have a run of his own
+                dir=folder.resolve(),
+                config={name: read_json(folder / "run.json")[name] for name in ("request", "plan")},
+                settings=wandb.Settings(
+                    silent=True, console="off", finish_timeout=PATIENCE, finish_timeout_raises=True
+                ),
+            )
+        except (wandb.errors.UsageError, wandb.errors.AuthenticationError) as error:
+            raise UserError(
+                f"W&B refused ({_words(error)}); or set WANDB_MODE=offline to keep its records in the folder"
+            ) from None
+        write_text(kept, f"{made}\n")
+        # Its own count of steps may not go back.
+        self.run.define_metric("*", step_metric="step")
+        offline = f"wandb sync {folder / WANDB / 'offline-run-*'}"
+        self.place = offline if self.run.offline else self.run.url or "disabled"
+
+    def add(self, progress: Progress) -> None:
+        self.run.log({"step": progress.record.step, **_numbers(progress)})
+
+    def close(self, failed: bool) -> None:
+        self.run.finish(exit_code=int(failed))
+
+
+def _numbers(progress: Progress) -> dict[str, float]:
+    """What is finite of a step's metrics, and its speed."""
+    metrics = {name: number for name, number in progress.metrics().items() if number is not None}
+    del metrics["step"]
+    return {**metrics, "tokens_a_second": progress.tokens_a_second}
+
+
+def _require(package: str) -> None:
+    if find_spec(package) is None:
+        raise UserError(f"--{package} needs the package {package}: pip install {package}")
+
+
+def _words(error: Exception) -> str:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return " ".join((reason or str(error) or type(error).__name__).split())

@@ -1,0 +1,54 @@
+"""`clearhead fill`."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from clearhead.language_model import load
+
+SMALL = ("--steps", 5, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 32, "--vocab", 300)
+TEXT = "Anna ___ a kite, and <|mask|> was red."
+
+
+@pytest.fixture
+def filler(clearhead, story_file):
+    result = clearhead("train", story_file, "--out", "filler", "--both-ways", "--device", "cpu", *SMALL)
+    assert result.code == 0, result.err
+    assert 'try: clearhead fill filler "' in result.err
+    return "filler"
+
+
+def test_words_and_probabilities_for_each_blank(filler, clearhead):
+    result = clearhead("fill", filler, TEXT, "--count", 3)
+    assert (result.code, result.err) == (0, "")
+    expected, width = [], max(len(word) for words in load(filler).fill(TEXT, 3) for word, _ in words)
+    for i, words in enumerate(load(filler).fill(TEXT, 3)):
+        expected += [f"blank {i}", *(f"  {word:<{width}}  {p:.4f}" for word, p in words)]
+    assert len(expected) == 8
+    assert result.out.splitlines() == expected
+
+
+def test_as_json(filler, clearhead, monkeypatch):
+    document = json.loads(clearhead("fill", filler, TEXT, "--json").out)
+    assert document["text"] == TEXT
+    found = [[(each["word"], each["probability"]) for each in words] for words in document["blanks"]]
+    assert found == load(filler).fill(TEXT)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+    assert json.loads(clearhead("fill", filler, "-", "--json").out) == document
+
+
+def test_what_cannot_be_filled_in(filler, refused, model_folder):
+    refused("fill", filler, "Anna had a kite.", words=["has no blank", "write ___"])
+    refused("fill", filler, TEXT, "--count", 0, words=["count = 0"])
+    refused("fill", filler, "___ " * 40, words=["more than the context of 32"])
+    refused("fill", model_folder, TEXT, words=["sees only what came before"])
+    refused("fill", "nowhere", TEXT, words=["no such folder or file: nowhere"])
+    refused("fill", filler, words=["'text'"])
+
+
+def test_help_has_an_example(clearhead):
+    result = clearhead("fill", "--help")
+    assert result.code == 0
+    assert '  For example: clearhead fill runs/my "The duck was too ___ to walk."\n' in result.out

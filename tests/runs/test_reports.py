@@ -1,0 +1,304 @@
+"""TensorBoard and Weights & Biases, read back with what is theirs; and what becomes of a run they refuse."""
+
+import json
+import math
+import struct
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import wandb
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from wandb.proto.wandb_internal_pb2 import Record
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.runs.reports import Reports
+from clearhead.runs.request import Request
+from clearhead.runs.run_folder import KeptRun, read_metrics
+from clearhead.text.corpus import documents
+
+SIZES = {
+    "blocks": 1,
+    "width": 32,
+    "heads": 1,
+    "context": 32,
+    "batch": 4,
+    "tokenizer": "char",
+    "device": "cpu",
+}
+NUMBERS = {"loss", "gradient_norm", "rate", "tokens", "validation", "tokens_a_second"}
+
+
+@pytest.fixture(autouse=True)
+def offline(tmp_path, monkeypatch):
+    """W&B where there is no network and nobody has logged in, with all its files in a place of ours."""
+    for name in ("WANDB_API_KEY", "WANDB_PROJECT", "WANDB_RUN_ID", "NETRC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    for name in ("WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    yield
+    wandb.teardown()
+
+
+def take(folder, text, reports, turns=None, steps=10, breaking=()):
+    """So many turns of a run, or the rest of it, with numbers that break at these steps at first."""
+    request = Request(steps=steps, **SIZES)
+    kept = KeptRun.open(folder, list(documents([text])), request, True, checkpoint_every=4)
+    trainer = kept.run.trainer
+    gather = trainer._gather_gradients
+
+    def gather_some(*batch):
+        loss = gather(*batch)
+        return math.nan if trainer.step + 1 in breaking and trainer.slowdown == 1 else loss
+
+    trainer._gather_gradients = gather_some
+    with kept:
+        kept.report_to(reports)
+        for turn, _ in enumerate(kept, 1):
+            if turn == turns:
+                return kept.run
+        kept.run.model.save(folder, overwrite=True)
+        kept.finish()
+    return kept.run
+
+
+def events(folder):
+    """What TensorBoard would show: for each name, steps and values."""
+    found = EventAccumulator(str(folder / "tensorboard"), size_guidance={"scalars": 0})
+    found.Reload()
+    return {
+        name: [(each.step, each.value) for each in found.Scalars(name)] for name in found.Tags()["scalars"]
+    }
+
+
+def as_events(metrics, name):
+    """The same from the run's own metrics; of a step taken again, the last."""
+    known = {each["step"]: each[name] for each in metrics if each.get(name) is not None}
+    return [(step, pytest.approx(value, rel=1e-6)) for step, value in sorted(known.items())]
+
+
+def test_tensorboard_shows_every_step(story_file, tmp_path):
+    take(tmp_path / "run", story_file, Reports(tensorboard=True))
+    shown, metrics = events(tmp_path / "run"), read_metrics(tmp_path / "run")
+    assert set(shown) == NUMBERS
+    for name in NUMBERS - {"tokens_a_second"}:
+        assert shown[name] == as_events(metrics, name)
+    assert [step for step, _ in shown["loss"]] == list(range(1, 11))
+    assert [step for step, _ in shown["validation"]] == [2, 4, 6, 8, 10]
+    assert all(value > 0 for _, value in shown["tokens_a_second"])
+
+
+def test_tensorboard_forgets_the_steps_that_are_taken_again(story_file, tmp_path):
+    take(
+        tmp_path / "run", story_file, Reports(tensorboard=True), turns=7
+    )  # killed: the checkpoint is of step 6
+    assert [step for step, _ in events(tmp_path / "run")["loss"]] == list(range(1, 8))
+    run = take(tmp_path / "run", story_file, Reports(tensorboard=True))
+    shown = events(tmp_path / "run")
+    assert [step for step, _ in shown["tokens_a_second"]] == list(range(1, 11))
+    for name in ("loss", "validation"):
+        assert shown[name] == as_events(read_metrics(tmp_path / "run"), name)
+    assert run.notes == []
+
+
+def test_tensorboard_goes_back_with_the_run(story_file, tmp_path):
+    run = take(tmp_path / "run", story_file, Reports(tensorboard=True), steps=20, breaking={9, 10, 11})
+    assert "back to step 8" in run.notes[0]
+    shown, metrics = events(tmp_path / "run"), read_metrics(tmp_path / "run")
+    assert len(metrics) == 23
+    assert [step for step, _ in shown["rate"]] == list(range(1, 21))
+    for name in ("loss", "rate", "gradient_norm"):
+        assert shown[name] == as_events(metrics, name)
+
+
+def test_nothing_else_of_the_run_is_different(story_file, tmp_path):
+    take(tmp_path / "plain", story_file, Reports())
+    take(tmp_path / "told", story_file, Reports(tensorboard=True, wandb="stories"))
+    plain, told = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "plain", tmp_path / "told")
+    )
+    beside = {path for path in told if path.parts[0] in ("tensorboard", "wandb")}
+    assert {path.parts[0] for path in beside} == {"tensorboard", "wandb"}
+    assert {path: content for path, content in told.items() if path not in beside} == plain
+
+
+def records(path):
+    """The records in a file of W&B's: blocks of 32 KiB, in them pieces, each with its length and its kind."""
+    content, held = path.read_bytes(), b""
+    assert content[:4] == b":W&B"
+    at = 7
+    while at + 7 <= len(content):
+        left = 32768 - at % 32768
+        if left < 7:
+            at += left
+            continue
+        _, length, kind = struct.unpack("<IHB", content[at : at + 7])
+        held += content[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in (1, 4):  # whole, or the last piece of one
+            yield Record.FromString(held)
+            held = b""
+
+
+def wandb_runs(folder):
+    """Of each file, in the order they were made: the id, the config, and the rows."""
+    wandb.teardown()  # waits until all is written
+    for path in sorted((folder / "wandb").glob("offline-run-*/run-*.wandb")):
+        found = list(records(path))
+        run = next(each.run for each in found if each.HasField("run"))
+        config = {item.key: json.loads(item.value_json) for item in run.config.update}
+        rows = []
+        for each in found:
+            if each.HasField("history"):
+                items = {".".join(i.nested_key) or i.key: i.value_json for i in each.history.item}
+                rows.append({key: json.loads(value) for key, value in items.items() if key[0] != "_"})
+        yield run, config, rows
+
+
+def test_wandb_has_every_step_and_what_was_asked(story_file, tmp_path):
+    run = take(tmp_path / "run", story_file, Reports(wandb="stories"))
+    assert run.notes == []
+    [(theirs, config, rows)] = wandb_runs(tmp_path / "run")
+    assert (theirs.project, theirs.display_name) == ("stories", "run")
+    asked = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert config["request"] == asked["request"]
+    assert config["plan"] == asked["plan"]
+    for row, line in zip(rows, read_metrics(tmp_path / "run"), strict=True):
+        assert row.pop("tokens_a_second") > 0
+        assert row == line
+
+
+def test_wandb_goes_on_under_the_same_id(story_file, tmp_path):
+    take(tmp_path / "run", story_file, Reports(wandb="stories"), turns=7)
+    wandb.teardown()
+    take(tmp_path / "run", story_file, Reports(wandb="stories"))
+    (first, _, before), (second, _, after) = wandb_runs(tmp_path / "run")
+    assert first.run_id == second.run_id == (tmp_path / "run" / "wandb" / "run-id").read_text().strip()
+    assert [row["step"] for row in before] == list(range(1, 8))
+    assert [row["step"] for row in after] == list(range(7, 11))
+    assert before[-1]["loss"] == after[0]["loss"]
+
+
+def test_a_run_that_took_no_step_leaves_no_report(story_file, tmp_path):
+    texts, request = list(documents([story_file])), Request(steps=2, **SIZES)
+    with KeptRun.open(tmp_path / "run", texts, request) as kept:
+        kept.report_to(Reports(tensorboard=True, wandb="stories"))
+        assert (tmp_path / "run" / "wandb").exists()
+    assert not (tmp_path / "run").exists()
+
+
+def test_wandb_where_nobody_has_logged_in(story_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "online")
+    with pytest.raises(UserError, match=r"^W&B refused \(No API key.*WANDB_MODE=offline") as told:
+        take(tmp_path / "run", story_file, Reports(wandb="stories"))
+    assert "\n" not in str(told.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_wandb_that_cannot_be_reached_is_done_without(story_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.setenv("WANDB_API_KEY", "0123456789" * 4)
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("WANDB_INIT_TIMEOUT", "2")
+    run = take(tmp_path / "run", story_file, Reports(wandb="stories"))
+    [note] = run.notes
+    assert note.startswith("W&B refused (")
+    assert note.endswith("connection refused); training goes on without it")
+    assert "\n" not in note
+    assert len(read_metrics(tmp_path / "run")) == 10
+
+
+class Answers(BaseHTTPRequestHandler):
+    """As much of W&B's server as a run needs to begin."""
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        project = {"id": "p", "name": "stories", "entity": {"id": "e", "name": "me"}}
+        bucket = {"id": "b", "name": "known", "displayName": "run", "project": project, "historyLineCount": 0}
+        answers = {
+            "RunResumeStatus": {"model": {**project, "bucket": None}},
+            "UpsertBucket": {"upsertBucket": {"bucket": bucket, "inserted": True}},
+        }
+        known = asked.get("operationName") in answers
+        content = json.dumps({"data": answers[asked["operationName"]] if known else None}).encode()
+        self.send_response(200 if known else 503)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_network_that_goes_is_told_of_when_the_run_is_over(story_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.setenv("WANDB_API_KEY", "0123456789" * 4)
+    monkeypatch.setattr("clearhead.runs.reports.PATIENCE", 2)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        host = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv("WANDB_BASE_URL", host)
+        reports = Reports(wandb="stories")
+        begin = reports.begin
+
+        def begin_and_leave(folder):
+            notes = begin(folder)
+            assert reports.reporters[0].place == f"{host}/me/stories/runs/known"
+            server.shutdown()
+            server.server_close()
+            return notes
+
+        reports.begin = begin_and_leave
+        run = take(tmp_path / "run", story_file, reports)
+    assert len(read_metrics(tmp_path / "run")) == 10
+    assert run.notes == ["W&B refused (Timed out finishing run.); what it has of the run is in its folder"]
+
+
+@pytest.mark.parametrize("project", ["", "a/b"])
+def test_a_project_that_cannot_be(project, story_file, tmp_path):
+    with pytest.raises(UserError, match="project"):
+        take(tmp_path / "run", story_file, Reports(wandb=project))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("asked", [{"tensorboard": True}, {"wandb": "stories"}])
+def test_a_package_that_is_missing(asked, story_file, tmp_path, monkeypatch):
+    [package] = asked
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UserError, match=rf"^--{package} needs the package {package}: pip install {package}$"):
+        clearhead.train(story_file, tmp_path / "run", steps=2, **SIZES, **asked)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("asked", [{"tensorboard": True}, {"wandb": "stories"}])
+def test_what_is_reported_needs_a_folder(asked, story_file):
+    with pytest.raises(UserError, match="say in which folder, with out="):
+        clearhead.train(story_file, steps=2, **SIZES, **asked)
+
+
+def test_a_disk_that_fills_is_told_of_once(disk, story_file, tmp_path):
+    small = disk("64k")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "tensorboard").symlink_to(small)
+    (small / "filled").write_bytes(b"\0" * 60 * 1024)  # what is left is a page
+    run = take(folder, story_file, Reports(tensorboard=True), steps=40)
+    assert run.notes == ["TensorBoard refused (No space left on device); training goes on without it"]
+    assert run.trainer.step == 40
+    shown = [step for step, _ in events(folder)["loss"]]
+    assert shown == list(range(1, len(shown) + 1))
+    assert 3 < len(shown) < 40
+
+
+def test_what_refuses_at_once_does_not_stop_the_run(story_file, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "tensorboard").write_text("in the way")
+    with pytest.warns(
+        UserWarning, match=r"^TensorBoard refused \(File exists\); training goes on without it$"
+    ):
+        clearhead.train(story_file, tmp_path / "run", steps=3, tensorboard=True, **SIZES)
+    assert len(read_metrics(tmp_path / "run")) == 3

@@ -1,0 +1,81 @@
+"""Training as one call: what it leaves in the folder, and what it has to say."""
+
+import math
+import warnings
+from xml.etree import ElementTree
+
+import pytest
+
+import clearhead
+from clearhead.training.trainer import Trainer
+
+SIZES = {
+    "blocks": 1,
+    "width": 32,
+    "heads": 1,
+    "context": 32,
+    "batch": 4,
+    "tokenizer": "char",
+    "device": "cpu",
+}
+
+
+@pytest.fixture
+def short_file(story_text, tmp_path):
+    path = tmp_path / "short.txt"
+    path.write_text(story_text[:600])
+    return path
+
+
+def test_the_curve_is_in_the_folder_the_same_every_time(story_file, tmp_path):
+    for name in ("one", "two"):
+        clearhead.train(story_file, tmp_path / name, steps=4, **SIZES)
+    drawn = (tmp_path / "one" / "loss.svg").read_bytes()
+    assert drawn == (tmp_path / "two" / "loss.svg").read_bytes()
+    ElementTree.fromstring(drawn)
+    assert b"4 steps; lowest validation loss" in drawn
+
+
+def test_a_curve_that_cannot_be_drawn_is_told_of(story_file, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("clearhead.runs.loss_curve.loss_curve", fail)
+    with pytest.warns(UserWarning, match=r"^loss.svg was not drawn \(no ink\)$"):
+        clearhead.train(story_file, tmp_path / "run", steps=2, **SIZES)
+    assert clearhead.load(tmp_path / "run").training["steps_done"] == 2
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_learning_by_heart_is_told_of_before_and_after(kept, short_file, story_text, tmp_path):
+    other = story_text[5000:6000]
+    (tmp_path / "other.txt").write_text(other)
+    out = tmp_path / "run" if kept else None
+    settings = {**SIZES, "steps": 200, "tokenizer": "byte", "dropout": 0.0}
+    settings["validation"] = tmp_path / "other.txt"
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        clearhead.train(short_file, out, **settings)
+    before, after = (str(each.message) for each in told)
+    assert before.startswith("the text is short: it will be read")
+    assert after.startswith("the validation loss was lower before")
+    assert after.endswith(f"the best one is kept in {out / 'best'}" if kept else "or on more text")
+    assert all(each.filename == __file__ for each in told)
+    if kept:
+        best, last = (clearhead.load(each, "cpu").evaluate(other).loss for each in (out / "best", out))
+        assert best < last - 0.02
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clearhead.train(short_file, **{**settings, "steps": 3})
+
+
+def test_numbers_that_break_are_told_of(story_file, tmp_path, monkeypatch):
+    gather = Trainer._gather_gradients
+
+    def break_some(self, *batch):
+        loss = gather(self, *batch)
+        return math.nan if self.step in (4, 5, 6) and self.slowdown == 1 else loss
+
+    monkeypatch.setattr(Trainer, "_gather_gradients", break_some)
+    with pytest.warns(UserWarning, match="step 7: the numbers were no longer finite; back to step 4"):
+        clearhead.train(story_file, tmp_path / "run", steps=20, **SIZES)
