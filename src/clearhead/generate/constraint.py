@@ -19,7 +19,7 @@ from clearhead.errors import UserError
 from clearhead.text.tokenizer import Tokenizer
 
 LONGEST = 2**16  # characters of an expression or a schema
-# Bounds on what following one may cost: about a second and 100 MB, then it is refused.
+# Bounds on what following one may cost: some seconds and 100 MB, then it is refused.
 LIMITS = LLParserLimits(
     initial_lexer_fuel=500_000,
     step_lexer_fuel=200_000,

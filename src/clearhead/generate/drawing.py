@@ -98,14 +98,13 @@ class Drawer:
             raise UserError("no word is left to draw: logit_bias rules out all that may come next")
         if self.sampling.temperature == 0:
             return int(logits.argmax())
-        # Where a number between 0 and 1 falls among the probabilities laid end to end. torch.multinomial would
-        # draw a number for every word of the vocabulary, which takes ten times as long.
+        # Where a number from 0 to 1 falls among the probabilities laid end to end. torch.multinomial draws a
+        # number for every word of the vocabulary, which takes longer than all the rest.
         sums = narrow(logits, self.sampling).softmax(-1).double().cumsum(-1)
         number = torch.rand(1, generator=self._generator, dtype=torch.double) * sums[-1]
         # No further than the last word that adds anything, should rounding lead there.
-        return int(
-            torch.searchsorted(sums, number, right=True).clamp(max=torch.searchsorted(sums, sums[-1:]))
-        )
+        last = torch.searchsorted(sums, sums[-1:])
+        return int(torch.searchsorted(sums, number, right=True).clamp(max=last))
 
     def _tell(self, logits: Tensor, i: int) -> tuple[float | None, tuple[tuple[int, float], ...]]:
         count = self.sampling.log_probabilities

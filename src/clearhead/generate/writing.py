@@ -84,8 +84,7 @@ class Writer:
         exact: bool = False,
     ) -> None:
         self.end_ids = tokenizer.end_ids
-        before = _last_shown(tokenizer, prompt)
-        self.stream = TextStream(tokenizer, _any_shown(tokenizer) if exact and before is None else before)
+        self.stream = TextStream(tokenizer, continues=exact or any(map(tokenizer.has_text, prompt)))
         self.stopper = Stopper(stops)
         self.finish: str | None = None
 
@@ -140,16 +139,6 @@ def check_limits(tokens: int, seconds: float | None) -> None:
         return
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
         raise UserError(f"seconds = {seconds}: expected more than 0")
-
-
-def _last_shown(tokenizer: Tokenizer, prompt: Sequence[int]) -> int | None:
-    """The last word of the prompt that has text, unless it ends within a character."""
-    last = next((i for i in reversed(prompt) if tokenizer.has_text(i)), None)
-    return None if last is None or tokenizer.decode([last]).endswith("\ufffd") else last
-
-
-def _any_shown(tokenizer: Tokenizer) -> int | None:
-    return next((i for i in range(tokenizer.n_vocab) if tokenizer.spell(i).isalnum()), None)
 
 
 def _overlap(text: str, stop: str) -> int:

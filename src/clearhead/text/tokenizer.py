@@ -237,6 +237,13 @@ class Tokenizer:
         """Whether `decode` shows this id at all."""
         return i not in self._silent and self._inner.id_to_token(i) is not None
 
+    @cached_property
+    def letter(self) -> int | None:
+        """A token of plain letters and numbers, and so no part of a character, if there is one."""
+        tokens = ((i, self._inner.id_to_token(i) or "") for i in range(self.n_vocab) if i not in self._added)
+        plain = ((i, token.removeprefix("▁")) for i, token in tokens)
+        return next((i for i, token in plain if token.isascii() and token.isalnum()), None)
+
     def find(self, token: str) -> int:
         """The id of a token by its text, or of a special one by its name."""
         for i in self._silent:
@@ -252,8 +259,8 @@ class TextStream:
     """Ids to text, piece by piece, holding back what may still be an unfinished character.
 
     All pieces together are `decode` of all ids. (Not so for broken UTF-8 in a decoder that then discards
-    the whole run of bytes, as SentencePiece's byte fallback does.) `after` is an id that goes before and is
-    not shown: some decoders drop the space of whatever comes first.
+    the whole run of bytes, as SentencePiece's byte fallback does.) With `continues` they go on from a text:
+    some decoders drop the space of whatever comes first.
     """
 
     # An unfinished character has at most three bytes, shown as at most three U+FFFD.
@@ -261,10 +268,12 @@ class TextStream:
     # Where the bytes are garbage, this many tokens surely hold the three last U+FFFD, of three bytes each.
     _KEEP = 16
 
-    def __init__(self, tokenizer: Tokenizer, after: int | None = None) -> None:
+    def __init__(self, tokenizer: Tokenizer, continues: bool = False) -> None:
         self._tokenizer = tokenizer
-        self._ids: list[int] = [] if after is None else [after]
-        self._shown = len(tokenizer.decode(self._ids))  # characters of decode(ids) that were handed out
+        self._ids: list[int] = []
+        self._shown = 0  # characters of decode(ids) that were handed out
+        if continues:
+            self._go_on()
 
     def push(self, i: int) -> str:
         """The text that this id completes."""
@@ -276,10 +285,10 @@ class TextStream:
         piece = text[self._shown : len(text) - held]
         self._shown += len(piece)
         if held == 0:
-            # One token stays, since some decoders drop the space of whatever comes first.
-            self._trim(1, 0)
+            self._go_on()
         elif len(self._ids) >= 2 * self._KEEP:
-            self._trim(self._KEEP, held)
+            self._ids = self._ids[-self._KEEP :]
+            self._shown = len(self._tokenizer.decode(self._ids)) - held
         return piece
 
     def close(self) -> str:
@@ -288,9 +297,11 @@ class TextStream:
         self._ids, self._shown = [], 0
         return piece
 
-    def _trim(self, keep: int, held: int) -> None:
-        self._ids = self._ids[-keep:]
-        self._shown = len(self._tokenizer.decode(self._ids)) - held
+    def _go_on(self) -> None:
+        """Forget what was shown, but for a letter in its place: what comes next is not the first of all."""
+        letter = self._tokenizer.letter
+        self._ids = [] if letter is None else [letter]
+        self._shown = len(self._tokenizer.decode(self._ids))
 
 
 def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:
