@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -20,7 +20,10 @@ from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
 from clearhead.generate.continuation import Reader, Reads, continuations
+from clearhead.generate.engine import QUEUE, Engine
+from clearhead.generate.request import Request, Ticket
 from clearhead.generate.sampling import Sampling
+from clearhead.generate.service import SLOTS, Service
 from clearhead.generate.writing import write
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.reading import EditedReader, TracedReader
@@ -131,7 +134,7 @@ class LanguageModel:
 
     def generate(
         self,
-        prompt: str | Sequence[int] | None = None,
+        prompt: str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]] | None = None,
         tokens: int = 200,
         *,
         samples: int | None = None,
@@ -143,17 +146,67 @@ class LanguageModel:
         The prompt is a text, or ids such as `chat_ids` gives. Ends after `tokens` tokens, at the end of the
         document, or before a stop string. With `samples`, a list of that many texts; with `inspect`, the
         text, and a trace over the prompt and it. The other settings are those of `stream`. The same seed
-        gives the same text.
+        gives the same text. For a list of prompts, which are served as one batch, a list of what each alone
+        would give.
         """
         if samples is not None and samples < 1:
             raise UserError(f"samples = {samples}: expected at least 1")
         if inspect and samples is not None:
             raise UserError("inspect goes with one text: leave samples out")
+        if isinstance(prompt, list | tuple) and prompt and type(prompt[0]) is not int:
+            if inspect:
+                raise UserError("inspect goes with one prompt: give them one by one")
+            return self._generate_many(list(prompt), tokens, samples, **settings)
+        one = cast("str | Sequence[int] | None", prompt)
         if inspect:
-            return self._generate_traced(prompt, tokens, **settings)
-        pieces = list(self._write(prompt, tokens, samples or 1, **settings))
+            return self._generate_traced(one, tokens, **settings)
+        pieces = list(self._write(one, tokens, samples or 1, **settings))
         texts = ["".join(column) for column in zip(*pieces, strict=True)]
         return texts[0] if samples is None else texts
+
+    def request(
+        self,
+        prompt: str | Sequence[int] | None = None,
+        tokens: int = 200,
+        *,
+        samples: int = 1,
+        seed: int = 0,
+        stop: str | Sequence[str] = (),
+        seconds: float | None = None,
+        **sampling: Any,
+    ) -> Request:
+        """What `generate` is asked, to be handed to an engine. It is ended after so many seconds, if said."""
+        stops = (stop,) if isinstance(stop, str) else tuple(stop)
+        ids = tuple(self._start(prompt))
+        return Request(ids, tokens, Sampling(**sampling), seed, stops, samples, seconds)
+
+    def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
+        """Serves many requests at once, from any thread: `engine.submit(model.request("Once"))`.
+
+        `slots` texts are written at once, and `queue` requests may wait.
+        """
+        return Engine(self.network, self.tokenizer, slots, queue)
+
+    def _generate_many(
+        self,
+        prompts: Sequence[Any],
+        tokens: int,
+        samples: int | None,
+        *,
+        edit: object = None,
+        **settings: Any,
+    ) -> list[Any]:
+        if edit:
+            raise UserError("edit goes with one prompt: give them one by one")
+        count = samples or 1
+        tickets = [Ticket(self.request(each, tokens, samples=count, **settings)) for each in prompts]
+        service = Service(self.network, self.tokenizer, min(SLOTS, count * len(tickets)))
+        for ticket in tickets:
+            service.add(ticket)
+        while service.busy:
+            service.turn()
+        texts = [ticket.texts() for ticket in tickets]
+        return texts if samples is not None else [text for (text,) in texts]
 
     def _generate_traced(
         self,
