@@ -46,9 +46,10 @@ def read_plainly(network, ids: list[int], prompt: int) -> list[torch.Tensor]:
     return [reader.read(torch.tensor([part]))[0] for part in parts]
 
 
-def test_logits_are_those_of_the_plain_loop_whoever_joins_and_leaves(make, family):
+@pytest.mark.parametrize("whole", [False, True])
+def test_logits_are_those_of_the_plain_loop_whoever_joins_and_leaves(make, family, whole):
     network = make(family)
-    company = Company(Decoder(network, 6))
+    company = Company(Decoder(network, 6, whole))
     # Each text's slot, how long its prompt is, and when it joins and leaves; lengths on all sides of a reach.
     plan = [(0, 1, 0, 9), (3, 63, 0, 5), (1, 64, 2, 9), (2, 130, 3, 9), (5, 20, 3, 6), (3, 7, 6, 9)]
     texts = [some_ids(prompt + leaves - joins, seed=i) for i, (_, prompt, joins, leaves) in enumerate(plan)]
@@ -87,10 +88,11 @@ ODD = {"d_model": 36, "n_head": 3, "d_hidden": 50, "n_vocab": 263}  # nothing is
         (torch.bfloat16, {"family": "lecture", "d_model": 64}),
     ],
 )
-def test_to_the_last_bit_a_text_does_not_depend_on_its_company_or_its_slot(make, sizes, dtype):
+@pytest.mark.parametrize("whole", [False, True])
+def test_to_the_last_bit_a_text_does_not_depend_on_its_company_or_its_slot(make, sizes, dtype, whole):
     family = sizes.get("family", "modern")
     network = make(family, **{"n_block": 1, **{k: v for k, v in sizes.items() if k != "family"}}).to(dtype)
-    decoder = Decoder(network, 16)
+    decoder = Decoder(network, 16, whole)
     prompt, words = some_ids(60), some_ids(8, seed=1)
 
     def alone() -> list[torch.Tensor]:
@@ -182,8 +184,19 @@ def test_neighbours_that_reach_equally_far_are_one_span():
     ]
     seen = found[2].bias[:, 0, 0] == 0
     assert seen.sum(1).tolist() == [71, 81]
-    near = spans(slots, positions, torch.empty(0), window=10)[2].bias[:, 0, 0] == 0
+    near = spans(slots, positions, torch.empty(0), 10)[2].bias[:, 0, 0] == 0
     assert near[0].nonzero()[:, 0].tolist() == list(range(61, 71))
+
+
+def test_spans_of_the_whole_have_every_row_whoever_is_meant():
+    found = spans(range(4), [3, 63, 64, 200], torch.empty(0), whole=True)
+    assert [span.reach for span in found] == [64, 128, 256]
+    assert all(span.rows == span.slots == slice(0, 4) for span in found)
+    assert [span.meant.flatten().tolist() for span in found] == [
+        [True, True, False, False],
+        [False, False, True, False],
+        [False, False, False, True],
+    ]
 
 
 def test_turned_weights_are_a_copy_with_the_same_numbers(make):

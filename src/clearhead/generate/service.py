@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.generate.continuation import _seed
-from clearhead.generate.decoder import PIECE, Decoder, Reading
+from clearhead.generate.decoder import Decoder, Reading
 from clearhead.generate.request import Event, Finish, Request, Ticket
 from clearhead.generate.sampling import sample
 from clearhead.generate.writing import Writer
@@ -134,7 +134,7 @@ class Service:
 
     def _read_prompts(self) -> None:
         """A piece of the first prompt, or several short prompts, while there is a slot for them."""
-        budget = PIECE
+        budget = self.decoder.piece
         while budget > 0 and self.prompts and len(self.texts) < self.decoder.slots.count:
             prompt = self.prompts[0]
             try:
@@ -164,7 +164,7 @@ class Service:
 
     def _read_windows(self) -> None:
         """Where the context is full, the last words that fit are read again, text after text."""
-        budget = PIECE
+        budget = self.decoder.piece
         while budget > 0 and self.full:
             text = self.full[0]
             try:

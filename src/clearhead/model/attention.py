@@ -93,7 +93,8 @@ def attend_spans(query: Tensor, key: Tensor, value: Tensor, spans: Sequence[Span
     mixed = torch.zeros_like(query)
     for span in spans:
         past = (span.slots, slice(None), slice(span.reach))
-        mixed[span.rows] = attend_fused(query[span.rows], key[past], value[past], span.bias, d_k=d_k)
+        found = attend_fused(query[span.rows], key[past], value[past], span.bias, d_k=d_k)
+        mixed[span.rows] = found if span.meant is None else found.where(span.meant, mixed[span.rows])
     return mixed.view(B, H, 1, D)
 
 

@@ -29,12 +29,13 @@ def reach(length: int) -> int:
 
 @dataclass(frozen=True)
 class Span:
-    """Rows of a step whose texts lie in neighbouring slots and reach equally far."""
+    """Rows of a step whose texts lie in neighbouring slots and are compared with equally many positions."""
 
     rows: slice
     slots: slice
     reach: int
     bias: Tensor  # rows 1 1 reach: 0 where visible, -inf where not
+    meant: Tensor | None = None  # rows 1 1 1: true for those whose own reach it is; all, unless said
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,16 @@ def triangle(T: int, S: int, device: torch.device | None = None) -> Tensor:
 
 
 def spans(
-    slots: Sequence[int], positions: Sequence[int], like: Tensor, window: int | None = None
+    slots: Sequence[int],
+    positions: Sequence[int],
+    like: Tensor,
+    window: int | None = None,
+    whole: bool = False,
 ) -> tuple[Span, ...]:
     """The rows of a step, one word each, in as few spans as may be; in a window where blocks are local.
 
-    `like` gives the device and the type of the numbers.
+    Where `whole`, every span is of all rows, so that its shape does not depend on how long the others' texts
+    are. `like` gives the device and the type of the numbers.
     """
     reaches = [reach(position + 1) for position in positions]
     here = torch.tensor(positions, device=like.device)[:, None]
@@ -83,9 +89,16 @@ def spans(
     if window is not None:
         visible &= past > here - window
     bias = torch.zeros(visible.shape, device=like.device, dtype=like.dtype).masked_fill(~visible, -math.inf)
+    bias = bias[:, None, None]
+    if whole:
+        own, all_slots = here // REACH * REACH + REACH, slice(slots[0], slots[0] + len(slots))
+        return tuple(
+            Span(slice(0, len(slots)), all_slots, each, bias[..., :each], (own == each)[:, None, None])
+            for each in sorted(set(reaches))
+        )
     rows = range(1, len(slots))
     breaks = [i for i in rows if slots[i] != slots[i - 1] + 1 or reaches[i] != reaches[i - 1]]
     return tuple(
-        Span(slice(a, b), slice(slots[a], slots[a] + b - a), reaches[a], bias[a:b, None, None, : reaches[a]])
+        Span(slice(a, b), slice(slots[a], slots[a] + b - a), reaches[a], bias[a:b, ..., : reaches[a]])
         for a, b in pairwise((0, *breaks, len(slots)))
     )
