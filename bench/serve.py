@@ -3,7 +3,7 @@
 A random model of 4 blocks, width 128, and a real one. Usage: python -m bench.serve [MODEL] [--short], the
 model SmolLM2, pulled if need be, unless said; on the best device here. Prints one JSON line: tokens a second
 and their ratio to the plain loop's with 1, 8 and 32 requests, and the longest that a text had to wait for its
-next word while a long prompt was read, over the median wait.
+next word while a long prompt was read, over the median wait before.
 """
 
 from __future__ import annotations
@@ -64,12 +64,13 @@ def longest_wait(engine: Engine, model: LanguageModel, length: int, tokens: int)
         moments.append(time.perf_counter())
 
     writing = engine.submit(model.request([65], tokens, temperature=0), listen)
-    while len(moments) < 4:
+    while len(moments) < tokens // 2:
         time.sleep(0.001)
+    quiet = len(moments)
     engine.submit(model.request([66] * length, 1)).texts()
     writing.texts()
     waits = [after - before for before, after in pairwise(moments)]
-    return max(waits) / median(waits)
+    return max(waits[quiet:]) / median(waits[:quiet])
 
 
 def measure(model: LanguageModel, counts: list[int], tokens: int) -> dict[str, Any]:

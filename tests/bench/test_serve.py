@@ -19,4 +19,4 @@ def test_short_mode_prints_one_line_with_ratios():
     figures = loads(done.stdout)["small"]
     assert figures["1"]["over_plain"] > 0
     assert figures["2"]["tokens_per_second"] > 0
-    assert figures["longest_wait"] >= 1
+    assert figures["longest_wait"] > 0

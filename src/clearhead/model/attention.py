@@ -90,7 +90,7 @@ def attend_spans(query: Tensor, key: Tensor, value: Tensor, spans: Sequence[Span
     B, H, _, D = query.shape
     shared = key.shape[1]
     query = query.reshape(B, shared, H // shared, D)
-    mixed = torch.zeros_like(query)
+    mixed = query.new_zeros(query.shape)
     for span in spans:
         past = (span.slots, slice(None), slice(span.reach))
         found = attend_fused(query[span.rows], key[past], value[past], span.bias, d_k=d_k)
