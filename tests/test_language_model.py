@@ -58,6 +58,54 @@ def test_the_same_seed_gives_the_same_text(model):
     assert first == one != second
 
 
+PROMPTS = ["The", "Anna had a kite. " * 5, "A", "Once upon a time there was"]
+
+
+@pytest.mark.parametrize("temperature", [0, 0.8])
+def test_a_list_of_prompts_gives_what_each_alone_gives(model, temperature):
+    settings = {"tokens": 40, "temperature": temperature, "seed": 3, "stop": "zq"}
+    alone = [model.generate(prompt, **settings) for prompt in PROMPTS]
+    assert model.generate(PROMPTS, **settings) == alone
+    assert model.generate(tuple(PROMPTS[:1]), **settings) == alone[:1]
+    ids = [model.tokenizer.encode(prompt) for prompt in PROMPTS]
+    assert model.generate(ids, **settings) == alone
+    twice = [model.generate(prompt, samples=2, **settings) for prompt in PROMPTS]
+    assert model.generate(PROMPTS, samples=2, **settings) == twice
+
+
+def test_more_prompts_than_slots(model):
+    texts = model.generate(["The"] * 40 + ["Anna"], tokens=3, seed=1)
+    assert len(texts) == 41
+    assert set(texts[:40]) == {model.generate("The", tokens=3, seed=1)}
+
+
+def test_an_engine_gives_what_generate_gives(model):
+    with model.engine(slots=2, queue=10) as engine:
+        tickets = [engine.submit(model.request(prompt, tokens=20, seed=2, top_k=5)) for prompt in PROMPTS]
+        texts = [ticket.texts() for ticket in tickets]
+    assert texts == [[model.generate(prompt, tokens=20, seed=2, top_k=5)] for prompt in PROMPTS]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "settings", "message"),
+    [
+        ([], {}, "the prompt is a list: expected a str"),
+        (["The", ""], {}, "the prompt is empty"),
+        (["The", 3], {}, "the prompt is a int: expected a str"),
+        (["The"], {"inspect": True}, "inspect goes with one prompt"),
+        (["The"], {"edit": {"block.0.hidden": 0}}, "edit goes with one prompt"),
+        (["The"], {"tokens": 0}, "tokens = 0"),
+        (["The"], {"seed": -1}, "seed = -1"),
+        (["The"], {"samples": 0}, "samples = 0"),
+        (["The"], {"temperature": -1}, "temperature = -1"),
+        ([[0], [99999]], {}, "id 99999 does not exist"),
+    ],
+)
+def test_prompts_that_cannot_be_served_are_refused(model, prompts, settings, message):
+    with pytest.raises(UserError, match=message):
+        model.generate(prompts, **settings)
+
+
 def test_without_chance_it_takes_the_likeliest(model):
     text = "The"
     for _ in range(10):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -21,7 +21,10 @@ from clearhead.generate import filling
 from clearhead.generate.beams import Search
 from clearhead.generate.continuation import Reader, Reads, continuations
 from clearhead.generate.drawing import make_drawers
+from clearhead.generate.engine import QUEUE, Engine
+from clearhead.generate.request import Request, Ticket
 from clearhead.generate.sampling import Sampling
+from clearhead.generate.service import SLOTS, Service
 from clearhead.generate.shifting import ShiftingReader
 from clearhead.generate.writing import Generated, Writer, check_limits, with_text, write
 from clearhead.inspect.edits import Edit, Edits, Value
@@ -137,7 +140,7 @@ class LanguageModel:
 
     def generate(
         self,
-        prompt: str | Sequence[int] | None = None,
+        prompt: str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]] | None = None,
         tokens: int = 200,
         *,
         samples: int | None = None,
@@ -152,14 +155,19 @@ class LanguageModel:
         document, or before a stop string. The text is a str that also has `ids`, `log_probabilities` and, as
         `finish`, why it ended. With `samples`, a list of that many texts; with `inspect`, the text, and a
         trace over the prompt and it. Other settings are those of `stream`. The same seed gives the same text.
+        For a list of prompts, which are served as one batch, a list of what each alone would give.
 
         With `beams`, so many texts are followed side by side and the one is given whose log-probability over
         its length (to the `length_penalty`, 1 unless told) is best. Nothing is drawn: it is always the same.
         """
+        many = isinstance(prompt, list | tuple) and bool(prompt) and type(prompt[0]) is not int
+        one = cast("str | Sequence[int] | None", prompt)
         if beams is not None:
+            if many:
+                raise UserError("beams goes with one prompt: give them one by one")
             given = {**settings, "samples": samples, "inspect": inspect or None}
             return self._search(
-                prompt, tokens, Search(beams, 1.0 if length_penalty is None else length_penalty), given
+                one, tokens, Search(beams, 1.0 if length_penalty is None else length_penalty), given
             )
         if length_penalty is not None:
             raise UserError("length_penalty goes with beams: give both, or leave it out")
@@ -167,11 +175,59 @@ class LanguageModel:
             raise UserError(f"samples = {samples}: expected at least 1")
         if inspect and samples is not None:
             raise UserError("inspect goes with one text: leave samples out")
+        if many:
+            if inspect:
+                raise UserError("inspect goes with one prompt: give them one by one")
+            return self._generate_many(cast("Sequence[Any]", prompt), tokens, samples, **settings)
         if inspect:
-            return self._generate_traced(prompt, tokens, **settings)
-        pieces = list(self._write(prompt, tokens, samples or 1, **settings))
+            return self._generate_traced(one, tokens, **settings)
+        pieces = list(self._write(one, tokens, samples or 1, **settings))
         texts = [Generated.joined(column) for column in zip(*pieces, strict=True)]
         return texts[0] if samples is None else texts
+
+    def request(
+        self,
+        prompt: str | Sequence[int] | None = None,
+        tokens: int = 200,
+        *,
+        samples: int = 1,
+        seed: int = 0,
+        stop: str | Sequence[str] = (),
+        seconds: float | None = None,
+        **sampling: Any,
+    ) -> Request:
+        """What `generate` is asked, to be handed to an engine. It is ended after so many seconds, if said."""
+        stops = (stop,) if isinstance(stop, str) else tuple(stop)
+        ids = tuple(self._start(prompt))
+        return Request(ids, tokens, Sampling(**sampling), seed, stops, samples, seconds)
+
+    def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
+        """Serves many requests at once, from any thread: `engine.submit(model.request("Once"))`.
+
+        `slots` texts are written at once, and `queue` requests may wait.
+        """
+        return Engine(self.network, self.tokenizer, slots, queue)
+
+    def _generate_many(
+        self,
+        prompts: Sequence[Any],
+        tokens: int,
+        samples: int | None,
+        *,
+        edit: object = None,
+        **settings: Any,
+    ) -> list[Any]:
+        if edit:
+            raise UserError("edit goes with one prompt: give them one by one")
+        count = samples or 1
+        tickets = [Ticket(self.request(each, tokens, samples=count, **settings)) for each in prompts]
+        service = Service(self.network, self.tokenizer, min(SLOTS, count * len(tickets)))
+        for ticket in tickets:
+            service.add(ticket)
+        while service.busy:
+            service.turn()
+        texts = [ticket.texts() for ticket in tickets]
+        return texts if samples is not None else [text for (text,) in texts]
 
     def _search(
         self, prompt: str | Sequence[int] | None, tokens: int, search: Search, settings: dict[str, Any]
@@ -329,7 +385,7 @@ class LanguageModel:
 
     def inspect(
         self,
-        text: str | Sequence[str] | Tensor,
+        text: str | Sequence[str] | Sequence[int] | Tensor,
         edit: Mapping[str, Value | Edit] | None = None,
         grad: bool = False,
         padding: str = "right",

@@ -100,6 +100,11 @@ class Writer:
         self.finish = "stop" if self.stopper.stopped or ends or drawn.last else limit
         return Generated(text, [drawn], self.finish)
 
+    def close(self) -> str:
+        """What was held back, where no more words will come."""
+        text = "" if self.finish is not None else self.stopper.push(self.stream.close())
+        return text if self.finish is not None or self.stopper.stopped else text + self.stopper.held
+
     def push_all(self, drawn: Sequence[Drawn], limit: str) -> Generated:
         """The whole text of these words; where nothing else ends it, the limit does."""
         pieces = [self.push(each) for each in drawn[:-1]]

@@ -23,7 +23,9 @@ from clearhead.server.shelf import Shelf
 from clearhead.server.writing import FINISH, Text, Writing, check_one, make_requests
 from clearhead.views import wire
 
-STREAM = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
 
 
 def make_routes(shelf: Shelf, record: Record) -> APIRouter:

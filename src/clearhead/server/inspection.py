@@ -33,7 +33,7 @@ from clearhead.views import wire
 HELD = 4  # traces
 WAITING = 32  # requests at a time for what only one can do
 LONGEST = 4096  # tokens of a text
-MATRIX = {
+MATRIX: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Little-endian float32, row after row; the shape in X-Shape. As JSON where asked for.",
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,16 +26,14 @@ class Record:
         self.tokens = Counter(
             "clearhead_tokens", "Tokens read and written.", ["kind"], registry=self.registry
         )
-        for name, what, count in (
-            ("waiting", "Requests that wait for a slot.", lambda engine: engine.waiting),
-            ("running", "Texts that are being written.", lambda engine: engine.running),
+        for name, what in (
+            ("waiting", "Requests that wait for a slot."),
+            ("running", "Texts that are being written."),
         ):
             gauge = Gauge(f"clearhead_{name}", what, ["model"], registry=self.registry)
             for each in shelf:
                 if each.engine is not None:
-                    gauge.labels(each.name).set_function(
-                        lambda engine=each.engine, count=count: count(engine)
-                    )
+                    gauge.labels(each.name).set_function(partial(getattr, each.engine, name))
 
     def text(self) -> bytes:
         """As Prometheus reads it."""

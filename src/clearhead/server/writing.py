@@ -17,7 +17,7 @@ from clearhead.server.faults import Refused
 from clearhead.views.wire import MOST_SAMPLES, MOST_TOKENS, Drawing, Usage
 
 LONGEST = 600.0  # seconds that one request may be written on
-FINISH = {"stop": "stop", "length": "length", "time": "length", "cancelled": "length"}
+FINISH: dict[str, Any] = {"stop": "stop", "length": "length", "time": "length", "cancelled": "length"}
 
 
 @dataclass
