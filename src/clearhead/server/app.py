@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp
 
@@ -65,7 +65,7 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
         """Numbers for Prometheus."""
         return PlainTextResponse(record.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    for kind in (Refused, Busy, UserError, RequestValidationError, HTTPException, StarletteHTTPException):
+    for kind in (Refused, Busy, UserError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer_fault)
     app.openapi = _document(app)  # type: ignore[method-assign]
     return app

@@ -135,7 +135,8 @@ def make_routes(shelf: Shelf) -> APIRouter:
 def _details(served: Served) -> wire.ModelDetails:
     model = served.model
     if model is None:
-        return wire.ModelDetails(name=served.name, error=served.error)
+        # Why is for the server's own output: it may name folders.
+        return wire.ModelDetails(name=served.name, error="could not be loaded")
     return wire.ModelDetails(
         name=served.name,
         parameters=model.config.n_parameter,

@@ -40,7 +40,7 @@ class Shelf:
                 404, "model_not_found", f"there is no model {name!r}; there are {self.names()}", "model"
             )
         if found.model is None:
-            raise Refused(503, "model_not_loaded", f"{name!r} could not be loaded: {found.error}", "model")
+            raise Refused(503, "model_not_loaded", f"{name!r} could not be loaded", "model")
         return found.model
 
     def engine(self, name: str) -> Engine:
