@@ -95,8 +95,11 @@ class Drawer:
         return logits
 
     def _pick(self, logits: Tensor) -> int:
-        if logits.max() == -math.inf:
+        highest = logits.max().item()
+        if highest == -math.inf:
             raise UserError("no word is left to draw: logit_bias rules out all that may come next")
+        if not math.isfinite(highest):
+            raise UserError("a logit is infinite or not a number: no word can be drawn; load it in float32")
         if self.sampling.temperature == 0:
             return int(logits.argmax())
         # Where a number from 0 to 1 falls among the probabilities laid end to end. torch.multinomial draws a
