@@ -171,7 +171,7 @@ class LanguageModel:
             )
         if length_penalty is not None:
             raise UserError("length_penalty goes with beams: give both, or leave it out")
-        if samples is not None and (type(samples) is not int or samples < 1):
+        if samples is not None and (not isinstance(samples, int) or samples < 1):
             raise UserError(f"samples = {samples}: expected at least 1")
         if inspect and samples is not None:
             raise UserError("inspect goes with one text: leave samples out")

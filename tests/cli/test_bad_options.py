@@ -118,6 +118,21 @@ def test_generate_refuses(options, words, refused, model_folder):
     refused("generate", model_folder, "The", *options, words=words)
 
 
+def test_a_context_of_learned_positions_is_not_shifted(refused, gpt2_folder):
+    words = ["only rotary ones allow", "learned", "leave shift out"]
+    refused("generate", gpt2_folder, "The", "--shift", words=words)
+    refused("generate", gpt2_folder, "The", "--shift", "--json", words=words)
+
+
+def test_a_schema_that_is_no_json(refused, model_folder, tmp_path):
+    (tmp_path / "schema.json").write_text("{")
+    refused(
+        "generate", model_folder, "The", "--json-schema", "schema.json", words=["schema.json is not JSON"]
+    )
+    (tmp_path / "schema.json").write_text("[1]")
+    refused("generate", model_folder, "The", "--json-schema", "schema.json", words=["expected an object"])
+
+
 @pytest.mark.parametrize("temperature", [1e-6, 1e-30, 1e-45, 1e-300])
 def test_a_temperature_near_nothing_takes_the_likeliest(temperature, clearhead, model_folder):
     given = ("generate", model_folder, "The", "--tokens", 20, "--temperature")

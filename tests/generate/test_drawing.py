@@ -145,5 +145,12 @@ def test_where_all_is_ruled_out_it_says_so():
         one.draw(LOGITS)
 
 
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_logits_that_are_no_numbers_are_not_drawn_from(broken, temperature):
+    with pytest.raises(UserError, match="a logit is infinite or not a number"):
+        drawer(temperature=temperature).draw(torch.tensor([0.0, broken, 1.0, 0.0, 0.0]))
+
+
 def test_a_special_token_is_known_by_its_name():
     assert drawer(temperature=0, logit_bias={"<|endoftext|>": 100}).draw(LOGITS).id == END

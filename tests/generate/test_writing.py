@@ -98,6 +98,10 @@ def test_a_limit_hands_out_what_was_held_and_says_so():
     assert (whole, whole.finish, whole.ids) == ("abc", "length", list(b"abc"))
     cut = Writer(BYTES, ["bc"]).push_all([Drawn(i) for i in b"abcd"], "length")
     assert (cut, cut.finish, cut.ids) == ("a", "stop", list(b"abc"))
+    cancelled = Writer(BYTES, ["bcd"])
+    push(cancelled, b"ab")
+    rest = cancelled.close("cancelled")
+    assert (rest, rest.finish, rest.ids, cancelled.finish) == ("b", "cancelled", [], "cancelled")
     half = Writer(BYTES).push_all([Drawn(i) for i in "é".encode()[:1]], "time")
     assert (half, half.finish) == ("\ufffd", "time")
 

@@ -93,21 +93,22 @@ def generate(
         settings |= {"beams": beams, "length_penalty": length_penalty}
         settings |= {"samples": samples} if "samples" in given else {}
     loaded = load(model, device)
-    if shift:
-        err.print(
-            f"once {loaded.config.n_context} tokens are there, the older half is dropped: an approximation"
-        )
-    if samples == 1 and not searched and not json:
+    streamed = samples == 1 and not searched and not json
+    if streamed:
         pieces = loaded.stream(prompt, **settings)
+    elif searched:
+        texts = [loaded.generate(prompt, **settings)]
+    else:
+        texts = loaded.generate(prompt, samples=samples, **settings)
+    if shift:
+        n_context = loaded.config.n_context
+        err.print(f"once {n_context} tokens are there, the older half is dropped: an approximation")
+    if streamed:
         print_text(prompt or "")
         for piece in pieces:
             print_text(piece)
         print_text("\n")
         return
-    if searched:
-        texts = [loaded.generate(prompt, **settings)]
-    else:
-        texts = loaded.generate(prompt, samples=samples, **settings)
     if json:
         print_json({"prompt": prompt, **_tell(texts, loaded, log_probabilities), **settings})
         return

@@ -17,6 +17,7 @@ import torch
 from clearhead.errors import UserError
 from clearhead.generate.continuation import Reader
 from clearhead.generate.drawing import Drawn
+from clearhead.generate.sampling import is_number, is_whole
 
 MOST_BEAMS = 256
 MOST_PENALTY = 10
@@ -40,12 +41,12 @@ class Search:
     length_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        if type(self.beams) is not int or not 1 <= self.beams <= MOST_BEAMS:
+        if not is_whole(self.beams) or not 1 <= self.beams <= MOST_BEAMS:
             raise UserError(f"beams = {self.beams}: expected 1 to {MOST_BEAMS}")
-        given = self.length_penalty
-        if isinstance(given, bool) or not isinstance(given, int | float) or not abs(given) <= MOST_PENALTY:
+        if not is_number(self.length_penalty) or not abs(self.length_penalty) <= MOST_PENALTY:
             raise UserError(
-                f"length_penalty = {given}: expected -{MOST_PENALTY} to {MOST_PENALTY} (1 is the mean)"
+                f"length_penalty = {self.length_penalty}: expected -{MOST_PENALTY} to {MOST_PENALTY}, "
+                "1 for the mean a token"
             )
 
     def run(

@@ -15,6 +15,7 @@ from clearhead.generate.constraint import Grammar
 from clearhead.generate.sampling import (
     MOST_BIAS,
     Sampling,
+    is_whole,
     narrow,
     penalise_counts,
     penalise_repetition,
@@ -52,7 +53,7 @@ class Drawer:
         sample: int = 0,
         grammar: Grammar | None = None,
     ) -> None:
-        if type(seed) is not int or not 0 <= seed < 2**32:
+        if not is_whole(seed) or not 0 <= seed < 2**32:
             raise UserError(f"seed = {seed}: expected 0 to {2**32 - 1}")
         self.sampling, self.end_ids = sampling, tokenizer.end_ids
         self.over = False
@@ -94,8 +95,11 @@ class Drawer:
         return logits
 
     def _pick(self, logits: Tensor) -> int:
-        if logits.max() == -math.inf:
+        highest = logits.max().item()
+        if highest == -math.inf:
             raise UserError("no word is left to draw: logit_bias rules out all that may come next")
+        if not math.isfinite(highest):
+            raise UserError("a logit is infinite or not a number: no word can be drawn; load it in float32")
         if self.sampling.temperature == 0:
             return int(logits.argmax())
         # Where a number from 0 to 1 falls among the probabilities laid end to end. torch.multinomial draws a
@@ -140,7 +144,7 @@ def _read_bias(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Tensor
     biases = torch.zeros(n_vocab)
     for token, bias in sampling.logit_bias.items():
         i = tokenizer.find(token) if isinstance(token, str) else token
-        if type(i) is not int or not 0 <= i < n_vocab:
+        if not is_whole(i) or not 0 <= i < n_vocab:
             raise UserError(f"logit_bias of {token!r}: expected a token's text, or an id 0 to {n_vocab - 1}")
         biases[i] = bias if bias > -MOST_BIAS else -math.inf
     return biases

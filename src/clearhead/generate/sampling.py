@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 from torch import Tensor, full_like, where
@@ -49,7 +50,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         self._check("temperature", "0 or more", lambda x: 0 <= x < math.inf)
-        self._check("top_k", "a whole number, at least 1", lambda x: isinstance(x, int) and x >= 1)
+        self._check("top_k", "a whole number, at least 1", lambda x: is_whole(x) and x >= 1)
         self._check("top_p", "more than 0 and at most 1", lambda x: 0 < x <= 1)
         self._check("min_p", "between 0 and 1", lambda x: 0 <= x <= 1)
         self._check("repetition_penalty", "more than 0 (1 is none)", lambda x: 0 < x < math.inf)
@@ -60,12 +61,12 @@ class Sampling:
         self._check(
             "log_probabilities",
             f"how many of the likeliest words to tell, 0 to {MOST_ALTERNATIVES}",
-            lambda x: isinstance(x, int) and 0 <= x <= MOST_ALTERNATIVES,
+            lambda x: is_whole(x) and 0 <= x <= MOST_ALTERNATIVES,
         )
         if self.logit_bias is not None and not isinstance(self.logit_bias, Mapping):
             raise UserError(f"logit_bias = {self.logit_bias!r}: expected tokens and their numbers, as a dict")
         for token, bias in (self.logit_bias or {}).items():
-            if not _is_number(bias) or not (abs(bias) <= MOST_BIAS or bias == -math.inf):
+            if not is_number(bias) or not (abs(bias) <= MOST_BIAS or bias == -math.inf):
                 raise UserError(
                     f"logit_bias of {token!r} = {bias!r}: expected -{MOST_BIAS:g} (never) to {MOST_BIAS:g}"
                 )
@@ -79,7 +80,7 @@ class Sampling:
     def _check(self, name: str, expected: str, fits: Any) -> None:
         value = getattr(self, name)
         optional = type(self).__dataclass_fields__[name].default is None
-        if (value is None and optional) or (_is_number(value) and fits(value)):
+        if (value is None and optional) or (is_number(value) and fits(value)):
             return
         raise UserError(f"{name} = {value!r}: expected {expected}")
 
@@ -129,5 +130,10 @@ def keep_min_p(logits: Tensor, p: float) -> Tensor:
     return logits.masked_fill(logits < logits.max() + (math.log(p) if p > 0 else -math.inf), -math.inf)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def is_number(value: object) -> bool:
+    """Python's own or NumPy's, and no bool."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

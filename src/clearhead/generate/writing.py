@@ -9,6 +9,7 @@ from typing import Self
 
 from clearhead.errors import UserError
 from clearhead.generate.drawing import Drawn
+from clearhead.generate.sampling import is_number, is_whole
 from clearhead.text.tokenizer import TextStream, Tokenizer
 
 
@@ -94,16 +95,26 @@ class Writer:
             return Generated("")
         ends = drawn.id in self.end_ids
         text = "" if ends else self.stopper.push(self.stream.push(drawn.id))
-        if not self.stopper.stopped and (ends or drawn.last or limit):
-            text += self.stopper.push(self.stream.close())
-            text += "" if self.stopper.stopped else self.stopper.held
-        self.finish = "stop" if self.stopper.stopped or ends or drawn.last else limit
+        if self.stopper.stopped:
+            self.finish = "stop"
+        elif ends or drawn.last:
+            text += self.close("stop")
+        elif limit is not None:
+            text += self.close(limit)
         return Generated(text, [drawn], self.finish)
 
+<<<<<<< HEAD
     def close(self) -> str:
         """What was held back, where no more words will come."""
         text = "" if self.finish is not None else self.stopper.push(self.stream.close())
         return text if self.finish is not None or self.stopper.stopped else text + self.stopper.held
+=======
+    def close(self, finish: str) -> Generated:
+        """What was held back, when no more will come, and why not."""
+        text = self.stopper.push(self.stream.close())
+        self.finish = "stop" if self.stopper.stopped else finish
+        return Generated(text if self.stopper.stopped else text + self.stopper.held, (), self.finish)
+>>>>>>> sampling
 
     def push_all(self, drawn: Sequence[Drawn], limit: str) -> Generated:
         """The whole text of these words; where nothing else ends it, the limit does."""
@@ -138,11 +149,9 @@ def with_text(pieces: Iterator[Generated]) -> Iterator[Generated]:
 
 
 def check_limits(tokens: int, seconds: float | None) -> None:
-    if type(tokens) is not int or tokens < 1:
+    if not is_whole(tokens) or tokens < 1:
         raise UserError(f"tokens = {tokens}: expected at least 1")
-    if seconds is None:
-        return
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+    if seconds is not None and not (is_number(seconds) and 0 < seconds < math.inf):
         raise UserError(f"seconds = {seconds}: expected more than 0")
 
 
