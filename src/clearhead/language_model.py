@@ -204,7 +204,8 @@ class LanguageModel:
     def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
         """Serves many requests at once, from any thread: `engine.submit(model.request("Once"))`.
 
-        `slots` texts are written at once, and `queue` requests may wait.
+        `slots` texts are written at once, and `queue` requests may wait. Leave the weights as they are
+        meanwhile: it may have made a copy of them.
         """
         return Engine(self.network, self.tokenizer, slots, queue)
 

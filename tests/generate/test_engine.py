@@ -193,6 +193,20 @@ def test_our_own_mistake_is_told_to_whoever_waits(engine, monkeypatch):
     assert len(engine.submit(Request((65,), tokens=3)).texts()) == 1
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nobody_waits_for_a_thread_that_is_no_more(engine):
+    def leave(event: Event) -> None:
+        raise SystemExit
+
+    waiting = engine.submit(endless())
+    with pytest.raises(RuntimeError, match="broke down"):
+        engine.submit(Request((65,)), leave).texts()
+    with pytest.raises(RuntimeError, match="broke down"):
+        waiting.texts()
+    with pytest.raises(Busy, match="closed"):
+        engine.submit(Request((65,)))
+
+
 def test_bad_ids_are_refused_where_they_are_handed_in(engine):
     with pytest.raises(UserError, match="id 9999 does not exist"):
         engine.submit(Request((9999,)))

@@ -83,19 +83,30 @@ class Engine:
         atexit.unregister(self.close)
 
     def _run(self) -> None:
-        while True:
+        try:
+            while self._wait():
+                self._turn()
+        finally:
             with self._news:
-                self._news.wait_for(lambda: self._arrived or self._service.busy or self._closing)
-                for ticket in self._arrived:
-                    self._service.add(ticket)
-                self._arrived.clear()
-                if not self._service.busy:
-                    return  # it is closing
-            if self._cancelling:
-                for ticket in self._service.tickets:
-                    ticket.cancel()
-            try:
-                self._service.turn()
-            except Exception as error:  # our own mistake; whoever waits is told
-                for ticket in self._service.tickets:
-                    self._service.fail(ticket, error)
+                self._closing = True
+            for ticket in (*self._arrived, *self._service.tickets):  # none, unless the thread broke down
+                ticket.fail(RuntimeError("the engine broke down"))
+
+    def _wait(self) -> bool:
+        """Until there is something to do; False when there never will be."""
+        with self._news:
+            self._news.wait_for(lambda: self._arrived or self._service.busy or self._closing)
+            for ticket in self._arrived:
+                self._service.add(ticket)
+            self._arrived.clear()
+            return self._service.busy
+
+    def _turn(self) -> None:
+        if self._cancelling:
+            for ticket in self._service.tickets:
+                ticket.cancel()
+        try:
+            self._service.turn()
+        except Exception as error:  # our own mistake; whoever waits is told
+            for ticket in self._service.tickets:
+                self._service.fail(ticket, error)

@@ -128,5 +128,5 @@ class Ticket:
             event = Event(sample, finish="error", error=error)
             try:
                 self.send(event)
-            except Exception:
+            except BaseException:  # in a thread even SystemExit is but a failure
                 self._listen = None

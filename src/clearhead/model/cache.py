@@ -87,20 +87,21 @@ class Slots:
         size = min(self.longest, 4 * REACH)
         shape = (config.n_block, 2, count, config.n_kv_head, size, config.d_head)
         self.room = torch.empty(shape, device=device, dtype=dtype)
+        self.reaches = [0] * count  # how much of each slot has been used
         self.blocks = [SlotBlock(self, i) for i in range(config.n_block)]
         # Of the step that is being made: the rows' slots, and the positions of their new words.
         self.places = (torch.tensor([], dtype=torch.long), torch.tensor([], dtype=torch.long))
 
     def place(self, slot: int, cache: Cache) -> None:
         """Put a text that was read by itself into a slot."""
-        self._grow(reach(cache.length))
+        self._reach(slot, reach(cache.length))
         self.room[:, :, slot, :, : cache.length] = cache.room[:, :, 0, :, : cache.length]
         self.room[:, :, slot, :, cache.length : reach(cache.length)] = 0
 
     def extend(self, slot: int, position: int) -> None:
         """Make sure of room for a word at this position, the next one of the slot's text."""
         if position % REACH == 0:
-            self._grow(position + REACH)
+            self._reach(slot, position + REACH)
             self.room[:, :, slot, :, position : position + REACH] = 0
 
     def aim(self, slots: Sequence[int], positions: Sequence[int]) -> None:
@@ -108,12 +109,13 @@ class Slots:
         device = self.room.device
         self.places = (torch.tensor(slots, device=device), torch.tensor(positions, device=device))
 
-    def _grow(self, size: int) -> None:
-        old = self.room.shape[4]
-        if size <= old:
-            return
-        shape = list(self.room.shape)
-        shape[4] = min(self.longest, max(size, 2 * old))
-        room = self.room.new_empty(shape)
-        room[..., :old, :] = self.room
-        self.room = room
+    def _reach(self, slot: int, size: int) -> None:
+        """Let a slot have so many positions. If no slot has, all get more; what was used of them is kept."""
+        if size > self.room.shape[4]:
+            shape = list(self.room.shape)
+            shape[4] = min(self.longest, max(size, 2 * shape[4]))
+            room = self.room.new_empty(shape)
+            for each, used in enumerate(self.reaches):
+                room[:, :, each, :, :used] = self.room[:, :, each, :, :used]
+            self.room = room
+        self.reaches[slot] = size
