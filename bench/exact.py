@@ -4,8 +4,8 @@ Usage: python -m bench.exact [--device cpu|cuda] [--free] [--steps 40] [--width 
 Trains the same run twice without a break, then with a break after each of several steps: right after a
 checkpoint, between two of them, several in one epoch of the text, and around the ends of epochs. Every leg
 is a process of its own, but with --short. With --free, `deterministic` is not asked for, which on CUDA shows
-what it is for. Prints one JSON line: `repeated_equal` and `resumed_equal` are true where every file of the folder
-is the same, metrics, weights and all, and `different` names those that are not.
+what it is for. Prints one JSON line: `repeated_equal` and `resumed_equal` are true where every file of the
+folder is the same, metrics, weights and all, and `different` names those that are not.
 """
 
 from __future__ import annotations

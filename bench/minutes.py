@@ -1,8 +1,8 @@
 """Whether training for so many minutes takes so many minutes: short and long texts, short and long times.
 
 Usage: python -m bench.minutes TEXT… [--minutes 0.5 2 5] [--sizes 10kB 1MB 70MB] [--device cpu|cuda]
-[--from MODEL] [--one-thread] [--short]. Prints one JSON line for each size of the text's beginning and each number of
-minutes; each is trained in a process of its own with an empty cache of tokens, and kept in a folder as a
+[--from MODEL] [--one-thread] [--short]. Prints one JSON line for each size of the text's beginning and each
+number of minutes; each is trained in a process of its own with an empty cache of tokens, and kept in a folder as a
 user's is. `over` is the share by which `seconds`, from before torch is imported until the model is saved, is
 more than what was `asked` (less, if negative); `process` is the life of the process. `parts` are the seconds
 of imports, reading, tokenizer and tokens (`text`), of measuring the machine (`plan`), and so on. On a machine

@@ -129,7 +129,7 @@ class Service:
             self._leave(ticket)
             try:
                 for text in texts:
-                    ticket.send(Event(text.number, text=text.writer.close(), finish=reason))
+                    ticket.send(Event(text.number, text=text.writer.close(reason), finish=reason))
                 for prompt in waiting:
                     for number in range(prompt.placed, ticket.request.samples):
                         ticket.send(Event(number, finish=reason))

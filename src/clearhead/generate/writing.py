@@ -103,18 +103,11 @@ class Writer:
             text += self.close(limit)
         return Generated(text, [drawn], self.finish)
 
-<<<<<<< HEAD
-    def close(self) -> str:
-        """What was held back, where no more words will come."""
-        text = "" if self.finish is not None else self.stopper.push(self.stream.close())
-        return text if self.finish is not None or self.stopper.stopped else text + self.stopper.held
-=======
     def close(self, finish: str) -> Generated:
         """What was held back, when no more will come, and why not."""
         text = self.stopper.push(self.stream.close())
         self.finish = "stop" if self.stopper.stopped else finish
         return Generated(text if self.stopper.stopped else text + self.stopper.held, (), self.finish)
->>>>>>> sampling
 
     def push_all(self, drawn: Sequence[Drawn], limit: str) -> Generated:
         """The whole text of these words; where nothing else ends it, the limit does."""
