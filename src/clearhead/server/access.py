@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
@@ -110,14 +110,13 @@ class Access:
         headers = Headers(scope=scope)
         if (refused := self.door.refuses(headers)) is not None:
             return refusal(*refused)
-        if self.door.knows(headers):
-            return None
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = query.pop("token", [])
-        if scope["type"] == "http" and scope["method"] == "GET" and len(given) == 1:
-            assert self.door.token is not None
-            if _equal(given[0], self.door.token):
-                return self._let_in(scope, query)
+        can_go_on = scope["type"] == "http" and scope["method"] == "GET" and self.door.token is not None
+        if can_go_on and len(given) == 1 and _equal(given[0], self.door.token or ""):
+            return self._let_in(scope, query)  # also who is known: the token stays in no address
+        if self.door.knows(headers):
+            return None
         answer = refusal(
             401, "invalid_token", "the token is missing or wrong: it is in the address printed at the start"
         )
@@ -125,8 +124,8 @@ class Access:
         return answer
 
     def _let_in(self, scope: Scope, query: dict[str, list[str]]) -> Response:
-        # A path of our own, so that the address cannot lead elsewhere.
-        path = urlsplit("/" + scope["path"].lstrip("/\\")).path or "/"
+        # A path of our own: nothing in it may be left that a browser takes for the start of another address.
+        path = "/" + quote(scope["path"].lstrip("/\\"))
         rest = urlencode(query, doseq=True)
         answer = RedirectResponse(path + (f"?{rest}" if rest else ""), status_code=303)
         answer.set_cookie(

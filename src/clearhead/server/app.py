@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from clearhead.generate.engine import Busy
 from clearhead.server import completions, inspection
 from clearhead.server.access import Access, Door
 from clearhead.server.faults import Refused, answer_fault
+from clearhead.server.leaving import Left
 from clearhead.server.limits import Bounds, Limits
 from clearhead.server.record import Record, Recorder
 from clearhead.server.shelf import Shelf
@@ -53,7 +55,7 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
     @app.get("/", response_class=HTMLResponse, tags=["server"])
     def start() -> str:
         """What is here."""
-        return START.format(models=shelf.names())
+        return START.format(models=html.escape(shelf.names()))
 
     @app.get("/healthz", response_class=PlainTextResponse, tags=["server"])
     def health() -> str:
@@ -65,7 +67,7 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
         """Numbers for Prometheus."""
         return PlainTextResponse(record.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    for kind in (Refused, Busy, UserError, RequestValidationError, HTTPException):
+    for kind in (Refused, Left, Busy, UserError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, answer_fault)
     app.openapi = _document(app)  # type: ignore[method-assign]
     return app

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -48,11 +48,16 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
         model = shelf.model(asked.model)
         if asked.best_of not in (None, asked.n or 1):
             raise Refused(400, "invalid_request", "best_of other than n is not offered", "best_of")
-        prompts = [_prompt_ids(model, prompt) for prompt in _prompts(asked.prompt)]
-        requests = make_requests(model, prompts, asked, asked.max_tokens or 16, asked.logprobs)
-        writing = Writing(shelf.engine(asked.model), requests)
-        answer = CompletionAnswer(model, asked)
-        return await _answer(request, asked, writing, answer, record)
+        engine = shelf.engine(asked.model)
+
+        def read() -> list[list[int]]:
+            return [_prompt_ids(model, prompt) for prompt in _prompts(asked.prompt)]
+
+        # Nobody else should wait while a long text is cut into tokens.
+        prompts = await unless_left(request, run_in_threadpool(read))
+        writing = Writing(make_requests(model, prompts, asked, asked.max_tokens or 16, asked.logprobs))
+        await unless_left(request, writing.begin(engine))
+        return await _answer(request, asked, writing, CompletionAnswer(model, asked), record)
 
     @routes.post("/chat/completions", responses=STREAM)
     async def chat(request: Request, asked: wire.ChatRequest) -> wire.ChatCompletion:
@@ -69,8 +74,9 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
         ids = await unless_left(request, run_in_threadpool(model.chat_ids, messages))
         told = asked.top_logprobs or 0 if asked.logprobs else None
         tokens = asked.max_completion_tokens or asked.max_tokens
-        requests = make_requests(model, [ids], asked, tokens, told, schema)
-        return await _answer(request, asked, Writing(engine, requests), ChatAnswer(model, asked), record)
+        writing = Writing(make_requests(model, [ids], asked, tokens, told, schema))
+        await unless_left(request, writing.begin(engine))
+        return await _answer(request, asked, writing, ChatAnswer(model, asked), record)
 
     return routes
 
@@ -119,7 +125,7 @@ async def _answer(
         return answer.whole(choices, writing.usage())
     with_usage = asked.stream_options is not None and asked.stream_options.include_usage
 
-    async def events() -> AsyncIterator[str]:
+    async def events() -> AsyncGenerator[str]:
         try:
             for first in answer.begin(len(writing.choices)):
                 yield _event(first)

@@ -1,4 +1,4 @@
-"""Connections: how many at a time, and how long one may take to say what it wants."""
+"""Connections: how many at a time, and how long one may take to say what it wants, or to take it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
 
     class Bounded(H11Protocol):
         _patience: asyncio.TimerHandle | None = None
+        _unsent = 0  # bytes, when last looked
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -37,10 +38,25 @@ def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
             self._wait()  # for the next; which may have come already
             super().on_response_complete()
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._wait()  # who takes nothing of what it is sent would hold its place for ever
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._stop_waiting()
+
         def _wait(self) -> None:
             self._stop_waiting()
-            if not self.transport.is_closing():
-                self._patience = self.loop.call_later(bounds.header_patience, self.transport.abort)
+            self._unsent = self.transport.get_write_buffer_size()
+            self._patience = self.loop.call_later(bounds.header_patience, self._give_up)
+
+        def _give_up(self) -> None:
+            if self.transport.get_write_buffer_size() < self._unsent:
+                self._wait()  # slow, and still there
+            else:
+                self.transport.abort()
 
         def _stop_waiting(self) -> None:
             if self._patience is not None:

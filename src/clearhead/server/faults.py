@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
+from clearhead.server.leaving import Left
 from clearhead.views.wire import Fault, Refusal
 
 COME_BACK = 1  # seconds
@@ -40,6 +41,8 @@ class Refused(Exception):  # noqa: N818 (it is an answer)
 
 def answer_fault(_: Request, error: Exception) -> Response:
     """For every exception that a route may let out."""
+    if isinstance(error, Left):
+        return Response(status_code=499)  # for the log alone: nobody is there to read it
     if isinstance(error, Refused):
         return refusal(*error.answer)
     if isinstance(error, Busy):
@@ -52,5 +55,5 @@ def answer_fault(_: Request, error: Exception) -> Response:
     if isinstance(error, UserError):
         return refusal(400, "invalid_request", str(error)[:1000])
     if isinstance(error, HTTPException):
-        return refusal(error.status_code, "http_error", str(error.detail))
+        return refusal(error.status_code, "http_error", str(error.detail)[:1000])
     return refusal(500, "internal_error", "a mistake of ours, not yours; the server's own output says more")

@@ -97,8 +97,12 @@ def make_routes(shelf: Shelf) -> APIRouter:
     async def tokenize(request: Request, asked: wire.TokensRequest) -> wire.TokensAnswer:
         """A text as the model reads it."""
         tokenizer = shelf.model(asked.model).tokenizer
-        ids = await desk.do(request, lambda: tokenizer.encode(asked.text))
-        return wire.TokensAnswer(ids=ids, tokens=tokenizer.pieces(ids))
+
+        def read() -> wire.TokensAnswer:
+            ids = tokenizer.encode(asked.text)
+            return wire.TokensAnswer(ids=ids, tokens=tokenizer.pieces(ids))
+
+        return await desk.do(request, read)
 
     @routes.post("/trace")
     async def trace(request: Request, asked: wire.TraceRequest) -> wire.TraceAnswer:
@@ -109,25 +113,25 @@ def make_routes(shelf: Shelf) -> APIRouter:
     async def site(request: Request, asked: wire.SiteRequest) -> Response:
         """What stands at a site, or a slice of it."""
 
-        def read() -> Tensor:
+        def read() -> Response:
             trace = desk.trace(asked)
             whole = site_shape(asked.site, trace.config, len(trace))
-            rows, columns = _choices(asked, whole)
-            return trace.read(asked.site, rows, columns)
+            rows, columns = _choices(asked, whole, _in_json(request))
+            return _matrix(trace.read(asked.site, rows, columns), _in_json(request))
 
-        return _matrix(request, await desk.do(request, read))
+        return await desk.do(request, read)
 
     @routes.post("/weight", responses=MATRIX)
     async def weight(request: Request, asked: wire.WeightRequest) -> Response:
         """A weight, or a slice of it."""
 
-        def read() -> Tensor:
+        def read() -> Response:
             tensor = shelf.model(asked.model).weight(asked.name)
-            rows, columns = _choices(asked, list(tensor.shape))
+            rows, columns = _choices(asked, list(tensor.shape), _in_json(request))
             tensor = tensor if rows is None else tensor[rows]
-            return tensor if columns is None else tensor[..., columns]
+            return _matrix(tensor if columns is None else tensor[..., columns], _in_json(request))
 
-        return _matrix(request, await desk.do(request, read))
+        return await desk.do(request, read)
 
     return routes
 
@@ -198,7 +202,7 @@ def _describe(trace: Trace, count: int) -> wire.TraceAnswer:
     )
 
 
-def _choices(asked: wire.Slice, shape: list[int]) -> tuple[list[int] | None, list[int] | None]:
+def _choices(asked: wire.Slice, shape: list[int], in_json: bool) -> tuple[list[int] | None, list[int] | None]:
     """The rows and columns that are asked for, checked before anything is computed."""
     rows = _range(asked.rows, shape[0], "rows")
     columns = _range(asked.columns, shape[-1], "columns") if len(shape) > 1 else None
@@ -207,12 +211,9 @@ def _choices(asked: wire.Slice, shape: list[int]) -> tuple[list[int] | None, lis
     sizes = [shape[0] if rows is None else len(rows), *shape[1:-1]]
     if len(shape) > 1:
         sizes.append(shape[-1] if columns is None else len(columns))
-    if math.prod(sizes) > wire.MOST_VALUES:
-        raise Refused(
-            400,
-            "too_large",
-            f"{math.prod(sizes):,} numbers are more than {wire.MOST_VALUES:,}: ask for a slice",
-        )
+    count, most = math.prod(sizes), wire.MOST_JSON if in_json else wire.MOST_VALUES
+    if count > most:
+        raise Refused(400, "too_large", f"{count:,} numbers are more than {most:,}: ask for a slice")
     return rows, columns
 
 
@@ -227,10 +228,14 @@ def _range(given: tuple[int, int] | None, count: int, what: str) -> list[int] | 
     return list(range(first, last))
 
 
-def _matrix(request: Request, tensor: Tensor) -> Response:
+def _in_json(request: Request) -> bool:
+    return "application/json" in request.headers.get("accept", "")
+
+
+def _matrix(tensor: Tensor, in_json: bool) -> Response:
     tensor = tensor.detach().to(torch.float32).cpu().contiguous()
     shape = list(tensor.shape)
-    if "application/json" in request.headers.get("accept", ""):
+    if in_json:
         return JSONResponse({"shape": shape, "values": _nulls(tensor.tolist())})
     body = tensor.numpy().astype("<f4", copy=False).tobytes()
     return Response(

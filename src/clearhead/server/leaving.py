@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -12,6 +12,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 Answer = TypeVar("Answer")
+
+
+class Left(Exception):  # noqa: N818 (nobody's mistake)
+    """The client is gone, and what it asked for was left undone."""
 
 
 @asynccontextmanager
@@ -33,10 +37,22 @@ async def while_there(
 
 
 async def unless_left(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
-    """The answer; where the client leaves before it is there, the work is cancelled."""
+    """The answer; where the client leaves before it is there, the work is cancelled and Left raised."""
     task = asyncio.ensure_future(work)
-    async with while_there(request.receive, task.cancel):
-        return await task
+    left = False
+
+    def leave() -> None:
+        nonlocal left
+        left = True
+        task.cancel()
+
+    try:
+        async with while_there(request.receive, leave):
+            return await task
+    except asyncio.CancelledError:
+        if left:
+            raise Left from None
+        raise
 
 
 class EventStream(Response):
@@ -44,7 +60,7 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[str], left: Callable[[], object]) -> None:
+    def __init__(self, events: AsyncGenerator[str], left: Callable[[], object]) -> None:
         super().__init__()
         self.events, self.left = events, left
         del self.headers["content-length"]
@@ -52,8 +68,8 @@ class EventStream(Response):
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
-            async with while_there(receive, self.left):
-                async for event in self.events:
+            async with while_there(receive, self.left), aclosing(self.events) as events:
+                async for event in events:
                     await send({"type": "http.response.body", "body": event.encode(), "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         finally:

@@ -15,10 +15,10 @@ class Bounds:
     """What the server takes on."""
 
     body: int = 2**21  # bytes
-    patience: float = 10.0  # seconds for a body to come, and for a client to take what it is sent
+    patience: float = 10.0  # seconds for a body to come
     requests: int = 1024  # at a time
     connections: int = 2048
-    header_patience: float = 10.0  # seconds for a request's head to come
+    header_patience: float = 10.0  # seconds for a request's head to come, and to take some of what is sent
 
 
 class Limits:
@@ -63,12 +63,7 @@ class Limits:
                 return {"type": "http.request", "body": given.pop(), "more_body": False}
             return await receive()  # that the client has left
 
-        async def patient(message: Message) -> None:
-            # A client that does not take what it is sent would hold its place for ever.
-            async with asyncio.timeout(patience):
-                await send(message)
-
-        await self.app(scope, replay, patient)
+        await self.app(scope, replay, send)
 
 
 async def _read(scope: Scope, receive: Receive, most: int) -> bytes | None:

@@ -7,6 +7,7 @@ import ipaddress
 import secrets
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -27,6 +28,9 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():  # whoever made the thread ends it
+            yield
+            return
         before = {
             number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
         }
@@ -44,9 +48,13 @@ def open_socket(host: str, port: int, token: str | None) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         opened = socket.socket(family, kind, protocol)
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(address)
-    except (OSError, OverflowError) as error:
+        try:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind(address)
+        except BaseException:
+            opened.close()
+            raise
+    except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(f"nothing can be served at {host}:{port}: {reason}; choose another --port") from None
     return opened
@@ -71,14 +79,9 @@ def address(host: str, door: Door) -> str:
     return f"http://{name}:{door.port}/" + (f"?token={door.token}" if door.token is not None else "")
 
 
-def serve(
-    shelf: Shelf,
-    opened: socket.socket,
-    door: Door,
-    bounds: Bounds | None = None,
-    log: Callable[[str], object] = lambda _: None,
-) -> None:
-    """Until SIGINT or SIGTERM: then no more is taken on, and what is streaming goes to its end."""
+def make_server(
+    shelf: Shelf, door: Door, bounds: Bounds | None = None, log: Callable[[str], object] = lambda _: None
+) -> Server:
     bounds = bounds or Bounds()
     config = uvicorn.Config(
         make_app(shelf, door, bounds, log),
@@ -91,7 +94,18 @@ def serve(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE,
     )
-    server = Server(config)
+    return Server(config)
+
+
+def serve(
+    shelf: Shelf,
+    opened: socket.socket,
+    door: Door,
+    bounds: Bounds | None = None,
+    log: Callable[[str], object] = lambda _: None,
+) -> None:
+    """Until SIGINT or SIGTERM: then no more is taken on, and what is streaming goes to its end."""
+    server = make_server(shelf, door, bounds, log)
     try:
         asyncio.run(server.serve([opened]))
     finally:

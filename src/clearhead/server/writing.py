@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
+
 from clearhead.errors import UserError
 from clearhead.generate.engine import Engine
 from clearhead.generate.request import Event, Request, Ticket
@@ -43,16 +45,23 @@ class Text:
 class Writing:
     """Some prompts, each to be gone on from so many times. Choices are numbered prompt by prompt."""
 
-    def __init__(self, engine: Engine, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[Request]) -> None:
         self.requests = requests
         self.samples = requests[0].samples
         self.choices = [Text() for _ in range(len(requests) * self.samples)]
         self._events: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
-        loop = asyncio.get_running_loop()
         self.tickets: list[Ticket] = []
-        try:
-            for number, request in enumerate(requests):
+
+    async def begin(self, engine: Engine) -> None:
+        """Hand in what is asked. In another thread: a rule that texts are held to takes time to make."""
+        loop = asyncio.get_running_loop()
+
+        def submit() -> None:
+            for number, request in enumerate(self.requests):
                 self.tickets.append(engine.submit(request, self._passer(loop, number * self.samples)))
+
+        try:
+            await run_in_threadpool(submit)
         except BaseException:
             self.cancel()
             raise

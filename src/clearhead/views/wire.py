@@ -22,6 +22,7 @@ MOST_BIASES = 1024
 MOST_ALTERNATIVES = 20
 MOST_EDITS = 256
 MOST_VALUES = 2**24  # numbers of a matrix at once: 64 MB
+MOST_JSON = 2**18  # as JSON, which takes far more time and room
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
@@ -29,13 +30,14 @@ Stop = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Id = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 Ids = Annotated[list[Id], Field(min_length=1, max_length=MOST_CHARACTERS)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e30, le=1e30)]
-Index = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+Index = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
+Range = Annotated[tuple[Index, Index], Field(strict=False)]  # which JSON writes as a list
 
 
 class Wire(BaseModel):
-    """Numbers are finite, and what is not known is left alone."""
+    """Numbers are finite, and neither texts nor true and false; what is not known is left alone."""
 
-    model_config = ConfigDict(allow_inf_nan=False, extra="ignore", protected_namespaces=())
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore", protected_namespaces=())
 
 
 class Fault(Wire):
@@ -168,8 +170,8 @@ class TraceRequest(Wire):
 class Slice(Wire):
     """Rows and columns from a first one up to, and without, a last one; all unless said."""
 
-    rows: tuple[Index, Index] | None = None
-    columns: tuple[Index, Index] | None = None
+    rows: Range | None = None
+    columns: Range | None = None
 
 
 class SiteRequest(TraceRequest, Slice):
