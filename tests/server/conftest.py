@@ -80,14 +80,10 @@ class Running:
         return self.engine.running == 0 and self.engine.waiting == 0
 
 
-def make_shelf(slots=8, queue=64):
-    model = make_model()
-    return Shelf(
-        [
-            Served("small", model, model.engine(slots, queue)),
-            Served("broken", error="could not be loaded from /secret/folder"),
-        ]
-    )
+def make_shelf(slots=8, queue=64, **models):
+    given = models or {"small": make_model()}
+    served = [Served(name, model, model.engine(slots, queue)) for name, model in given.items()]
+    return Shelf([*served, Served("broken", error="could not be loaded from /secret/folder")])
 
 
 @contextmanager
@@ -123,10 +119,39 @@ def server(shelf):
 @pytest.fixture
 def start(shelf):
     """Another server, with bounds of its own."""
-    return lambda bounds=None, token=TOKEN: running(shelf, bounds, token)
+    return lambda bounds=None, token=TOKEN, shelf=shelf: running(shelf, bounds, token)
+
+
+@pytest.fixture
+def shelf_of():
+    """A shelf with so many slots, or with other models."""
+    made = []
+
+    def make(slots=8, queue=64, **models):
+        made.append(make_shelf(slots, queue, **models))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close(cancel=True)
 
 
 @pytest.fixture
 def client(server):
     with server.client() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def shelf_of_kinds():
+    """One model of each preset."""
+    made = make_shelf(
+        slots=1, **{kind: make_model(kind, n_block=2) for kind in ("lecture", "gpt2", "modern")}
+    )
+    yield made
+    made.close(cancel=True)
+
+
+@pytest.fixture(scope="session")
+def running_server():
+    return running

@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 import typing
+from pathlib import Path
 
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
@@ -39,8 +40,7 @@ def receive(connection):
 
 
 def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_long_body_is_refused_by_its_length(server):
@@ -121,16 +121,10 @@ def test_who_does_not_take_its_answer_is_cut_off(start):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(20)
         connection.connect(("127.0.0.1", server.door.port))
-        for _ in range(2000):  # many answers asked for and none read
-            try:
-                connection.sendall(head(server, method="GET", path="/openapi.json"))
-            except OSError:
-                return
-        with pytest.raises(OSError):  # noqa: PT012 (the first may still go)
-            begun = time.monotonic()
+        begun = time.monotonic()
+        with pytest.raises(ConnectionError):  # noqa: PT012 (many answers are asked for, and none is read)
             while time.monotonic() - begun < 15:
-                connection.sendall(b"x" * 65536)
-            pytest.fail("it still listens")
+                connection.sendall(head(server, method="GET", path="/openapi.json"))
 
 
 def test_a_flood_of_headers_is_cut_off(server):
@@ -173,21 +167,18 @@ def test_too_many_connections_are_not_taken(start):
                 connection.close()
 
 
-def test_a_full_queue_tells_to_come_back():
-    from tests.server.conftest import make_shelf, running
-
-    shelf = make_shelf(slots=1, queue=1)
-    with running(shelf) as server, server.client() as client:
+def test_a_full_queue_tells_to_come_back(start, shelf_of):
+    with start(shelf=shelf_of(slots=1, queue=1)) as server, server.client() as client:
         body = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}}
         with client.stream("POST", "/v1/completions", json={**body, "stream": True}) as first:
-            next(first.iter_lines())
+            lines = first.iter_lines()
+            next(lines)
             with client.stream("POST", "/v1/completions", json={**body, "stream": True}):
                 server.until(lambda: server.engine.waiting == 1)
                 answer = client.post("/v1/completions", json=body)
         assert answer.status_code == 429
         assert answer.headers["retry-after"]
         server.until(server.rests)
-    shelf.close(cancel=True)
 
 
 GOOD = {
@@ -198,7 +189,7 @@ GOOD = {
     ),
     "/api/trace": (wire.TraceRequest, {"model": "small", "text": "ab"}),
     "/api/site": (wire.SiteRequest, {"model": "small", "text": "ab", "site": "logits"}),
-    "/api/weight": (wire.WeightRequest, {"model": "small", "name": "W_U"}),
+    "/api/weight": (wire.WeightRequest, {"model": "small", "name": "unembedding.W"}),
     "/api/tokens": (wire.TokensRequest, {"model": "small", "text": "a"}),
 }
 
@@ -207,7 +198,10 @@ def numeric(annotation):
     """Whether a field may be a number, and its bounds."""
     if annotation in (int, float):
         return True
-    return any(numeric(part) for part in typing.get_args(annotation)[: 1 if hasattr(annotation, "__metadata__") else None])
+    return any(
+        numeric(part)
+        for part in typing.get_args(annotation)[: 1 if hasattr(annotation, "__metadata__") else None]
+    )
 
 
 NUMBERS = [
@@ -224,16 +218,38 @@ def test_the_numbers_are_found():
     }
 
 
-BAD = ["-1e400", "1e400", "NaN", "Infinity", "-Infinity", "1" + "0" * 400, "1" + "0" * 5000, "-99999999999999999999", "1e31", '"1"', "true", "{}", "[[]]", "[NaN]", '["1"]', "[true, true]", '{"5": NaN}', '{"-1": 1}', '{"5": 1e9}', '"\\ud800"']
+BAD = [
+    "-1e400",
+    "1e400",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1" + "0" * 400,
+    "1" + "0" * 5000,
+    "-99999999999999999999",
+    "1e31",
+    '"1"',
+    "true",
+    "{}",
+    "[[]]",
+    "[NaN]",
+    '["1"]',
+    "[true, true]",
+    '{"5": NaN}',
+    '{"-1": 1}',
+    '{"5": 1e9}',
+    '"\\ud800"',
+]
+
+
+FINE = {"prompt": ('"1"', '["1"]'), "text": ('"1"',), "logit_bias": ("{}",)}  # texts, and no biases
 
 
 @pytest.mark.parametrize(("path", "name"), [(path, name) for path, name, _ in NUMBERS])
 def test_numbers_that_are_none_are_refused(client, path, name):
     for bad in BAD:
         good = GOOD[path][1]
-        if name == "prompt" and bad.startswith('"1'):
-            continue  # a text
-        if name == "text" and bad.startswith('"1'):
+        if bad in FINE.get(name, ()):
             continue
         text = json.dumps({**good, name: "HERE"}).replace('"HERE"', bad)
         answer = client.post(path, content=text, headers={"Content-Type": "application/json"})
@@ -254,7 +270,11 @@ def bounds(annotation, found):
 
 @pytest.mark.parametrize(("path", "name", "field"), NUMBERS, ids=lambda value: str(value)[:30])
 def test_one_beyond_the_bound_is_refused(client, path, name, field):
-    limits = [limit for limit in bounds(field.annotation, list(field.metadata)) if isinstance(limit, (Ge, Gt, Le, Lt))]
+    limits = [
+        limit
+        for limit in bounds(field.annotation, list(field.metadata))
+        if isinstance(limit, (Ge, Gt, Le, Lt))
+    ]
     for limit in limits:
         edge = next(iter(vars_of(limit)))
         step = 1 if isinstance(edge, int) or abs(edge) < 1e6 else abs(edge)
@@ -304,7 +324,17 @@ def test_deep_schemas_do_no_harm(client):
     deep = {"type": "object"}
     for _ in range(150):
         deep = {"type": "object", "properties": {"a": deep}, "required": ["a"]}
-    for schema in (deep, {"$ref": "#"}, {"$ref": "http://127.0.0.1:1/x"}, {"$ref": "file:///etc/passwd"}, {"type": "nothing"}, {"enum": []}, {"pattern": "("}, {"type": "string", "pattern": "(a{1000}){1000}"}, False):
+    for schema in (
+        deep,
+        {"$ref": "#"},
+        {"$ref": "http://127.0.0.1:1/x"},
+        {"$ref": "file:///etc/passwd"},
+        {"type": "nothing"},
+        {"enum": []},
+        {"pattern": "("},
+        {"type": "string", "pattern": "(a{1000}){1000}"},
+        False,
+    ):
         asked = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
         body = {**GOOD["/v1/chat/completions"][1], "response_format": asked}
         answer = client.post("/v1/chat/completions", json=body)
@@ -341,7 +371,17 @@ def test_names_are_no_paths(client, name):
 
 @pytest.mark.parametrize(
     "path",
-    ["%2e%2e", "%2e%2e%2fsmall", "..%2fsmall", "%2fetc%2fpasswd", "small%00", "small/..", "small/x", "", "%ff"],
+    [
+        "%2e%2e",
+        "%2e%2e%2fsmall",
+        "..%2fsmall",
+        "%2fetc%2fpasswd",
+        "small%00",
+        "small/..",
+        "small/x",
+        "",
+        "%ff",
+    ],
 )
 def test_addresses_are_no_paths(server, path):
     with connect(server) as connection:

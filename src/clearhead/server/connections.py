@@ -33,6 +33,8 @@ def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
             super().handle_events()
             if self.cycle is not before:
                 self._stop_waiting()  # the head is whole
+                if self.flow.write_paused:
+                    self._wait()  # answers to requests before it were not taken yet
 
         def on_response_complete(self) -> None:
             self._wait()  # for the next; which may have come already
