@@ -157,7 +157,7 @@ def test_a_schema_holds_the_reply(ai):
         response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}},
         temperature=0,
         max_tokens=80,
-        logit_bias={"32": -100, "10": -100, "9": -100, "13": -100},
+        logit_bias={"10": -100, "9": -100, "13": -100},
     )
     assert given.choices[0].finish_reason == "stop"
     jsonschema.validate(json.loads(given.choices[0].message.content), schema)

@@ -35,7 +35,7 @@ def test_every_site_is_told_with_its_shape_and_its_bytes(every_kind, kind):
     asked = {"model": kind, "text": TEXT}
     with every_kind.client() as client:
         told = post(client, "/api/trace", asked).json()
-        assert [site["name"] for site in told["sites"]] == trace.sites
+        assert [site["name"] for site in told["sites"]] == trace.sites()
         assert told["tokens"] == trace.tokens
         for site in told["sites"]:
             expected = trace.read(site["name"])
@@ -103,8 +103,8 @@ def test_what_is_hidden_is_null_in_json(client, server):
         ),
         ([{"site": "block.0.input", "scale": -2}], {"block.0.input": Edit(lambda there: there * -2)}),
         (
-            [{"site": "block.0.input", "value": [0.5] * 16, "at": [0]}],
-            {"block.0.input": Edit(torch.full((16,), 0.5), at=[0])},
+            [{"site": "block.0.input", "value": [[0.5] * 16], "at": [0]}],
+            {"block.0.input": Edit(torch.full((1, 16), 0.5), at=[0])},
         ),
         (
             [{"site": "block.0.head.1.output", "value": 0}, {"site": "block.0.feedforward", "scale": 3}],
@@ -145,7 +145,6 @@ def test_an_edit_from_another_text(client, server):
         {"edits": [{"site": "nowhere", "value": 1}]},
         {"edits": [{"site": "block.0.input", "value": 1, "scale": 1}]},
         {"edits": [{"site": "block.0.input", "value": 1, "at": [99]}]},
-        {"edits": [{"site": "block.0.input", "value": 1, "at": []}]},
         {"edits": [{"site": "block.0.input", "value": [1, 2, 3]}]},
         {"edits": [{"site": "block.0.input", "value": []}]},
         {"edits": [{"site": "block.0.input", "value": [[1, 2], [3]]}]},

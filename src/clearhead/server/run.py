@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
 
 
 def open_socket(host: str, port: int, token: str | None) -> socket.socket:
-    """Bound and not yet listening; beyond this machine only behind a token."""
+    """Bound and listening, so that who comes early waits; beyond this machine only behind a token."""
     if token is None and not _is_loopback(host):
         raise UserError(f"{host} can be reached from other machines: it is served with a token only")
     try:
@@ -51,6 +51,7 @@ def open_socket(host: str, port: int, token: str | None) -> socket.socket:
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.bind(address)
+            opened.listen(2048)
         except BaseException:
             opened.close()
             raise
