@@ -21,6 +21,8 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench.stories
 	$(BIN)/python -m bench.load
+	$(BIN)/python -m bench.serve
+	$(BIN)/python -m bench.context
 	$(BIN)/python -m bench.fuzz --files 100000
 	$(BIN)/python -m bench.faults --kills 200
 	$(BIN)/python -m bench.exact

@@ -58,6 +58,54 @@ def test_the_same_seed_gives_the_same_text(model):
     assert first == one != second
 
 
+PROMPTS = ["The", "Anna had a kite. " * 5, "A", "Once upon a time there was"]
+
+
+@pytest.mark.parametrize("temperature", [0, 0.8])
+def test_a_list_of_prompts_gives_what_each_alone_gives(model, temperature):
+    settings = {"tokens": 40, "temperature": temperature, "seed": 3, "stop": "zq"}
+    alone = [model.generate(prompt, **settings) for prompt in PROMPTS]
+    assert model.generate(PROMPTS, **settings) == alone
+    assert model.generate(tuple(PROMPTS[:1]), **settings) == alone[:1]
+    ids = [model.tokenizer.encode(prompt) for prompt in PROMPTS]
+    assert model.generate(ids, **settings) == alone
+    twice = [model.generate(prompt, samples=2, **settings) for prompt in PROMPTS]
+    assert model.generate(PROMPTS, samples=2, **settings) == twice
+
+
+def test_more_prompts_than_slots(model):
+    texts = model.generate(["The"] * 40 + ["Anna"], tokens=3, seed=1)
+    assert len(texts) == 41
+    assert set(texts[:40]) == {model.generate("The", tokens=3, seed=1)}
+
+
+def test_an_engine_gives_what_generate_gives(model):
+    with model.engine(slots=2, queue=10) as engine:
+        tickets = [engine.submit(model.request(prompt, tokens=20, seed=2, top_k=5)) for prompt in PROMPTS]
+        texts = [ticket.texts() for ticket in tickets]
+    assert texts == [[model.generate(prompt, tokens=20, seed=2, top_k=5)] for prompt in PROMPTS]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "settings", "message"),
+    [
+        ([], {}, "the prompt is a list: expected a str"),
+        (["The", ""], {}, "the prompt is empty"),
+        (["The", 3], {}, "the prompt is a int: expected a str"),
+        (["The"], {"inspect": True}, "inspect goes with one prompt"),
+        (["The"], {"edit": {"block.0.hidden": 0}}, "edit goes with one prompt"),
+        (["The"], {"tokens": 0}, "tokens = 0"),
+        (["The"], {"seed": -1}, "seed = -1"),
+        (["The"], {"samples": 0}, "samples = 0"),
+        (["The"], {"temperature": -1}, "temperature = -1"),
+        ([[0], [99999]], {}, "id 99999 does not exist"),
+    ],
+)
+def test_prompts_that_cannot_be_served_are_refused(model, prompts, settings, message):
+    with pytest.raises(UserError, match=message):
+        model.generate(prompts, **settings)
+
+
 def test_without_chance_it_takes_the_likeliest(model):
     text = "The"
     for _ in range(10):
@@ -80,6 +128,74 @@ def test_it_stops_before_a_stop_string(model):
     stop = text[20:23]
     assert model.generate("The", tokens=60, seed=1, stop=stop) == text[: text.index(stop)]
     assert model.generate("The", tokens=60, seed=1, stop=["§", stop]) == text[: text.index(stop)]
+
+
+def test_a_text_knows_how_it_came_about(model):
+    text = model.generate("The", tokens=30, seed=5, log_probabilities=3)
+    assert isinstance(text, str)
+    assert text.finish in ("stop", "length")
+    assert text == model.tokenizer.decode(text.ids) == model.generate("The", tokens=30, seed=5)
+    # Each is the model's own log-probability after what was there, whatever the temperature.
+    ids = model.tokenizer.encode("The") + text.ids
+    told = model.logits(ids[:-1]).log_softmax(-1)[2:]
+    for row, drawn, log_probability in zip(told, text.drawn, text.log_probabilities, strict=True):
+        assert log_probability == pytest.approx(row[drawn.id].item(), abs=1e-4)
+        assert [i for i, _ in drawn.alternatives] == row.topk(3).indices.tolist()
+        assert [p for _, p in drawn.alternatives] == pytest.approx(row.topk(3).values.tolist(), abs=1e-4)
+    assert model.generate("The", tokens=3).log_probabilities is None
+
+
+def test_pieces_add_up_to_the_whole(model):
+    for stop in ("", "e"):
+        pieces = list(model.stream("The", tokens=40, seed=5, stop=stop, log_probabilities=1))
+        whole = model.generate("The", tokens=40, seed=5, stop=stop, log_probabilities=1)
+        assert "".join(pieces) == whole
+        assert [i for piece in pieces for i in piece.ids] == whole.ids
+        assert [piece.finish for piece in pieces[:-1]] == [None] * (len(pieces) - 1)
+        assert pieces[-1].finish == whole.finish
+        assert all(pieces[:-1])
+
+
+def test_each_of_several_texts_has_an_end_of_its_own(model):
+    texts = model.generate("The", tokens=8, seed=1, samples=9, stop="e")
+    assert {text.finish for text in texts} == {"stop", "length"}
+    for text in texts:
+        assert "e" not in text
+        assert (text.finish == "length") <= (len(text.ids) == 8)
+
+
+def test_it_ends_when_time_is_up(model):
+    text = model.generate("The", tokens=10**6, seconds=0.3, logit_bias={model.tokenizer.end_id: -100})
+    assert text.finish == "time"
+    assert len(text) > 3
+    [*_, last] = model.stream("The", tokens=10**6, seconds=0.1, logit_bias={model.tokenizer.end_id: -100})
+    assert last.finish == "time"
+
+
+def test_the_rules_reach_the_words(model):
+    assert set(model.generate("The", tokens=9, logit_bias={"x": 100})) == {"x"}
+    assert model.generate("The", tokens=40, temperature=1, logit_bias={"e": -100}).count("e") == 0
+    plain = model.generate("The", tokens=60, temperature=0)
+    varied = model.generate("The", tokens=60, temperature=0, presence_penalty=2, frequency_penalty=2)
+    assert len(set(varied)) > len(set(plain))
+
+
+def test_text_is_held_to_an_expression_or_a_schema(model):
+    assert re.fullmatch("[A-Z][a-z]{3,5}, (yes|no)", model.generate("The", regex="[A-Z][a-z]{3,5}, (yes|no)"))
+    texts = model.generate("The", samples=3, regex="[a-f]{9}", temperature=2.0)
+    assert len(set(texts)) == 3
+    assert all(re.fullmatch("[a-f]{9}", text) and text.finish == "stop" for text in texts)
+    text, trace = model.generate("The", regex="[a-f]{9}", inspect=True)
+    assert "".join(trace.tokens) == "The" + text
+    assert "".join(model.stream("The", regex="a{3}b?")) in ("aaa", "aaab")
+
+
+def test_a_full_context_may_be_shifted(model):
+    """The same words until it is full, then those of fewer words before them."""
+    plain = model.generate("The", tokens=150, seed=1, logit_bias={model.tokenizer.end_id: -100})
+    shifted = model.generate("The", tokens=150, seed=1, shift=True, logit_bias={model.tokenizer.end_id: -100})
+    assert shifted[:60] == plain[:60]
+    assert len(shifted) == len(plain) == 150
 
 
 def test_evaluation_counts_each_token_once(model):
@@ -129,6 +245,15 @@ def test_a_text_is_inspected(model):
         (lambda model: model.generate("a", seed=2**32), "seed = 4294967296"),
         (lambda model: model.generate("a", samples=0), "samples = 0"),
         (lambda model: model.stream("a", temperature=-1), "temperature = -1"),
+        (lambda model: model.generate("a", samples=1.5), "samples = 1.5"),
+        (lambda model: model.stream("a", seconds=0), "seconds = 0"),
+        (lambda model: model.stream("a", logit_bias={10**6: 1.0}), "logit_bias of 1000000"),
+        (lambda model: model.stream("a", regex="("), "the regex cannot be used: unclosed group"),
+        (lambda model: model.stream("a", json_schema={"type": "x"}), "Invalid type: x"),
+        (lambda model: model.stream("a", regex="a", json_schema={}), "both given"),
+        (lambda model: model.stream("a", log_probabilities=21), "log_probabilities = 21"),
+        (lambda model: model.generate("a", shift=True, inspect=True), "leave shift out"),
+        (lambda model: model.stream("a", shift=True, edit={"block.0.hidden": 0}), "leave shift out"),
     ],
 )
 def test_what_it_cannot_do_is_said_when_asked(ask, words, model):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -18,9 +18,15 @@ from clearhead.formats import folder as model_folder
 from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
+from clearhead.generate.beams import Search
 from clearhead.generate.continuation import Reader, Reads, continuations
+from clearhead.generate.drawing import make_drawers
+from clearhead.generate.engine import QUEUE, Engine
+from clearhead.generate.request import Request, Ticket
 from clearhead.generate.sampling import Sampling
-from clearhead.generate.writing import write
+from clearhead.generate.service import SLOTS, Service
+from clearhead.generate.shifting import ShiftingReader
+from clearhead.generate.writing import Generated, Writer, check_limits, with_text, write
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.reading import EditedReader, TracedReader
 from clearhead.inspect.trace import Trace
@@ -134,29 +140,110 @@ class LanguageModel:
 
     def generate(
         self,
-        prompt: str | Sequence[int] | None = None,
+        prompt: str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]] | None = None,
         tokens: int = 200,
         *,
         samples: int | None = None,
         inspect: bool = False,
+        beams: int | None = None,
+        length_penalty: float | None = None,
         **settings: Any,
     ) -> Any:
         """What the model writes after the prompt; without one, from the start of a document.
 
         The prompt is a text, or ids such as `chat_ids` gives. Ends after `tokens` tokens, at the end of the
-        document, or before a stop string. With `samples`, a list of that many texts; with `inspect`, the
-        text, and a trace over the prompt and it. The other settings are those of `stream`. The same seed
-        gives the same text.
+        document, or before a stop string. The text is a str that also has `ids`, `log_probabilities` and, as
+        `finish`, why it ended. With `samples`, a list of that many texts; with `inspect`, the text, and a
+        trace over the prompt and it. Other settings are those of `stream`. The same seed gives the same text.
+        For a list of prompts, which are served as one batch, a list of what each alone would give.
+
+        With `beams`, so many texts are followed side by side and the one is given whose log-probability over
+        its length (to the `length_penalty`, 1 unless told) is best. Nothing is drawn: it is always the same.
         """
-        if samples is not None and samples < 1:
+        many = isinstance(prompt, list | tuple) and bool(prompt) and type(prompt[0]) is not int
+        one = cast("str | Sequence[int] | None", prompt)
+        if beams is not None:
+            if many:
+                raise UserError("beams goes with one prompt: give them one by one")
+            given = {**settings, "samples": samples, "inspect": inspect or None}
+            return self._search(
+                one, tokens, Search(beams, 1.0 if length_penalty is None else length_penalty), given
+            )
+        if length_penalty is not None:
+            raise UserError("length_penalty goes with beams: give both, or leave it out")
+        if samples is not None and (not isinstance(samples, int) or samples < 1):
             raise UserError(f"samples = {samples}: expected at least 1")
         if inspect and samples is not None:
             raise UserError("inspect goes with one text: leave samples out")
+        if many:
+            if inspect:
+                raise UserError("inspect goes with one prompt: give them one by one")
+            return self._generate_many(cast("Sequence[Any]", prompt), tokens, samples, **settings)
         if inspect:
-            return self._generate_traced(prompt, tokens, **settings)
-        pieces = list(self._write(prompt, tokens, samples or 1, **settings))
-        texts = ["".join(column) for column in zip(*pieces, strict=True)]
+            return self._generate_traced(one, tokens, **settings)
+        pieces = list(self._write(one, tokens, samples or 1, **settings))
+        texts = [Generated.joined(column) for column in zip(*pieces, strict=True)]
         return texts[0] if samples is None else texts
+
+    def request(
+        self,
+        prompt: str | Sequence[int] | None = None,
+        tokens: int = 200,
+        *,
+        samples: int = 1,
+        seed: int = 0,
+        stop: str | Sequence[str] = (),
+        seconds: float | None = None,
+        **sampling: Any,
+    ) -> Request:
+        """What `generate` is asked, to be handed to an engine. It is ended after so many seconds, if said."""
+        stops = (stop,) if isinstance(stop, str) else tuple(stop)
+        ids = tuple(self._start(prompt))
+        return Request(ids, tokens, Sampling(**sampling), seed, stops, samples, seconds)
+
+    def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
+        """Serves many requests at once, from any thread: `engine.submit(model.request("Once"))`.
+
+        `slots` texts are written at once, and `queue` requests may wait. Leave the weights as they are
+        meanwhile: it may have made a copy of them.
+        """
+        return Engine(self.network, self.tokenizer, slots, queue)
+
+    def _generate_many(
+        self,
+        prompts: Sequence[Any],
+        tokens: int,
+        samples: int | None,
+        *,
+        edit: object = None,
+        **settings: Any,
+    ) -> list[Any]:
+        if edit:
+            raise UserError("edit goes with one prompt: give them one by one")
+        count = samples or 1
+        tickets = [Ticket(self.request(each, tokens, samples=count, **settings)) for each in prompts]
+        service = Service(self.network, self.tokenizer, min(SLOTS, count * len(tickets)))
+        for ticket in tickets:
+            service.add(ticket)
+        while service.busy:
+            service.turn()
+        texts = [ticket.texts() for ticket in tickets]
+        return texts if samples is not None else [text for (text,) in texts]
+
+    def _search(
+        self, prompt: str | Sequence[int] | None, tokens: int, search: Search, settings: dict[str, Any]
+    ) -> Generated:
+        seconds = settings.pop("seconds", None)
+        if others := [name for name, value in settings.items() if value is not None]:
+            raise UserError(f"beams draws nothing and takes no {others[0]}: leave one of them out")
+        check_limits(tokens, seconds)
+        self._check_causal()
+        ids = self._start(prompt)
+        reader = Reader(self.network, search.beams, longest=len(ids) + tokens)
+        best = search.run(reader, ids, self.tokenizer.end_ids, tokens, seconds)[0]
+        limit = "length" if len(best.drawn) == tokens else "time"
+        text = Writer(self.tokenizer, prompt=ids).push_all(best.drawn, limit)
+        return Generated(text, text.drawn, text.finish, best.score)
 
     def _generate_traced(
         self,
@@ -164,17 +251,17 @@ class LanguageModel:
         tokens: int,
         edit: Mapping[str, Value | Edit] | None = None,
         **settings: Any,
-    ) -> tuple[str, Trace]:
+    ) -> tuple[Generated, Trace]:
         edits = Edits.parse(edit or {}, self.config, grows=True)
         reader = EditedReader(self.network, edits) if edit else TracedReader(self.network)
-        drawn = list[int]()
-        text = "".join(piece for (piece,) in self._write(prompt, tokens, 1, reader, drawn, **settings))
-        if drawn[-1] != self.tokenizer.end_id:
-            reader.read(torch.tensor([drawn[-1:]]))  # the last word was drawn and not yet read
-        if self.tokenizer.decode(drawn) == text:
+        text = Generated.joined([piece for (piece,) in self._write(prompt, tokens, 1, reader, **settings)])
+        if text.ids[-1] not in self.tokenizer.end_ids:
+            reader.read(torch.tensor([text.ids[-1:]]))  # the last word was drawn and not yet read
+        ids = self._start(prompt)
+        if Writer(self.tokenizer, prompt=ids).push_all(text.drawn, "length") == text:
             return text, reader.trace(self.tokenizer)
         # A stop string cut the text off: the words drawn are more than it has.
-        return text, self._trace(self._start(prompt) + self.tokenizer.encode(text), edits)
+        return text, self._trace(ids + self.tokenizer.encode(text), edits)
 
     def _trace(self, ids: list[int], edits: Edits) -> Trace:
         window = torch.tensor([ids[-self.config.n_context :]], device=self.device)
@@ -192,15 +279,32 @@ class LanguageModel:
         top_p: float | None = None,
         min_p: float | None = None,
         repetition_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        logit_bias: Mapping[int | str, float] | None = None,
+        regex: str | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        log_probabilities: int | None = None,
         seed: int = 0,
         stop: str | Sequence[str] = (),
+        seconds: float | None = None,
+        shift: bool = False,
         edit: Mapping[str, Value | Edit] | None = None,
-    ) -> Iterator[str]:
-        """`generate`, piece by piece as it is written. `edit` is in force at every word."""
+    ) -> Iterator[Generated]:
+        """`generate`, piece by piece as it is written; the last piece says why it ended.
+
+        The rules of drawing and their order are told in `generate/sampling.py`. The penalties make words less
+        likely that were used, `repetition_penalty` also those of the prompt. `logit_bias` is for ids, or for
+        texts of one token; -100 is never. `regex` or `json_schema` holds the text to a regular expression or
+        a schema; it fits unless the tokens or the time run out. `log_probabilities` tells those of each word
+        drawn and of so many of the likeliest, as the model gave them, before every rule. `seconds` ends the
+        text after that time. With `shift` a full context drops its older half instead of being read again for
+        each word: faster, and an approximation. `edit` is in force at every word.
+        """
         settings = {
             name: value for name, value in locals().items() if name not in ("self", "prompt", "tokens")
         }
-        return (piece for (piece,) in self._write(prompt, tokens, 1, None, **settings) if piece)
+        return with_text(piece for (piece,) in self._write(prompt, tokens, 1, None, **settings))
 
     def _write(
         self,
@@ -208,29 +312,32 @@ class LanguageModel:
         tokens: int,
         samples: int = 1,
         reader: Reads | None = None,
-        drawn: list[int] | None = None,
         *,
         seed: int = 0,
         stop: str | Sequence[str] = (),
+        seconds: float | None = None,
+        shift: bool = False,
         edit: Mapping[str, Value | Edit] | None = None,
-        **sampling: Any,
-    ) -> Iterator[list[str]]:
-        if tokens < 1:
-            raise UserError(f"tokens = {tokens}: expected at least 1")
-        if not 0 <= seed < 2**32:
-            raise UserError(f"seed = {seed}: expected 0 to {2**32 - 1}")
-        if not self.config.causal:
-            raise UserError("this model sees both ways: it fills in blanks and cannot write on")
-        ids = self._start(prompt)
+        **settings: Any,
+    ) -> Iterator[list[Generated]]:
+        check_limits(tokens, seconds)
+        self._check_causal()
+        if shift and (reader is not None or edit):
+            raise UserError("inspect and edit read the whole window for each word: leave shift out")
+        ids, sampling = self._start(prompt), Sampling(**settings)
+        drawers = make_drawers(sampling, self.tokenizer, self.config.n_vocab, ids, seed, samples)
         if reader is None and edit:
             reader = EditedReader(self.network, Edits.parse(edit, self.config, grows=True), samples)
         elif reader is None:
-            reader = Reader(self.network, samples, longest=len(ids) + tokens)
-        steps = continuations(reader, ids, Sampling(**sampling), seed, samples)
-        if drawn is not None:
-            steps = _noting(steps, drawn)
+            kind = ShiftingReader if shift else Reader
+            reader = kind(self.network, samples, longest=len(ids) + tokens)
         stops = [stop] if isinstance(stop, str) else stop
-        return write(steps, self.tokenizer, tokens, stops, samples)
+        writers = [Writer(self.tokenizer, stops, ids, exact=sampling.constrained) for _ in drawers]
+        return write(continuations(reader, ids, drawers), writers, tokens, seconds)
+
+    def _check_causal(self) -> None:
+        if not self.config.causal:
+            raise UserError("this model sees both ways: it fills in blanks and cannot write on")
 
     def fill(self, text: str, count: int = 5) -> list[list[tuple[str, float]]]:
         """The likeliest words for each ___ (or <|mask|>) in a text, with their probabilities.
@@ -279,7 +386,7 @@ class LanguageModel:
 
     def inspect(
         self,
-        text: str | Sequence[str] | Tensor,
+        text: str | Sequence[str] | Sequence[int] | Tensor,
         edit: Mapping[str, Value | Edit] | None = None,
         grad: bool = False,
         padding: str = "right",
@@ -371,10 +478,3 @@ def _reporting(windows: Iterator[Batch], total: int, report: Callable[[int, int]
         yield inputs, targets
         done += targets.size
         report(done, total)
-
-
-def _noting(steps: Iterator[list[int]], drawn: list[int]) -> Iterator[list[int]]:
-    """The same steps, with the first sample's words written down."""
-    for ids in steps:
-        drawn.append(ids[0])
-        yield ids

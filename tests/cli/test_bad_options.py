@@ -80,6 +80,28 @@ GENERATE = [
     (["--min-p", "nan"], ["min_p = nan"]),
     (["--repetition-penalty", "0"], ["repetition_penalty = 0"]),
     (["--repetition-penalty", "nan"], ["repetition_penalty = nan"]),
+    (["--presence-penalty", "3"], ["presence_penalty = 3", "-2 to 2"]),
+    (["--frequency-penalty", "nan"], ["frequency_penalty = nan"]),
+    (["--logit-bias", "e"], ["--logit-bias 'e'", "a token and a number"]),
+    (["--logit-bias", "e=much"], ["--logit-bias 'e=much'"]),
+    (["--logit-bias", "=3"], ["--logit-bias '=3'"]),
+    (["--logit-bias", "e=101"], ["logit_bias of 'e' = 101"]),
+    (["--logit-bias", "the=1"], ["'the' is 3 tokens"]),
+    (["--logit-bias", "#9999=1"], ["logit_bias of 9999", "an id 0 to"]),
+    (["--regex", "(ab"], ["the regex cannot be used: unclosed group"]),
+    (["--regex", "a", "--json-schema", "schema.json"], ["no such file: schema.json"]),
+    (["--json-schema", "."], ["folder"]),
+    (["--seconds", "0"], ["seconds = 0", "more than 0"]),
+    (["--seconds", "nan"], ["seconds = nan"]),
+    (["--log-probabilities", "3"], ["add --json"]),
+    (["--log-probabilities", "21", "--json"], ["log_probabilities = 21", "0 to 20"]),
+    (["--beams", "0"], ["beams = 0", "1 to"]),
+    (["--beams", "2", "--temperature", "0.8"], ["takes no temperature"]),
+    (["--beams", "2", "--samples", "2"], ["takes no samples"]),
+    (["--beams", "2", "--regex", "a"], ["takes no regex"]),
+    (["--beams", "2", "--stop", "a"], ["takes no stop"]),
+    (["--beams", "2", "--length-penalty", "nan"], ["length_penalty = nan"]),
+    (["--length-penalty", "1"], ["length_penalty goes with beams"]),
     (["--samples", "0"], ["samples = 0", "at least 1"]),
     (["--samples", "0", "--json"], ["samples = 0"]),
     (["--tokens", "0"], ["tokens = 0", "at least 1"]),
@@ -94,6 +116,21 @@ GENERATE = [
 @pytest.mark.parametrize(("options", "words"), GENERATE, ids=lambda value: " ".join(value))
 def test_generate_refuses(options, words, refused, model_folder):
     refused("generate", model_folder, "The", *options, words=words)
+
+
+def test_a_context_of_learned_positions_is_not_shifted(refused, gpt2_folder):
+    words = ["only rotary ones allow", "learned", "leave shift out"]
+    refused("generate", gpt2_folder, "The", "--shift", words=words)
+    refused("generate", gpt2_folder, "The", "--shift", "--json", words=words)
+
+
+def test_a_schema_that_is_no_json(refused, model_folder, tmp_path):
+    (tmp_path / "schema.json").write_text("{")
+    refused(
+        "generate", model_folder, "The", "--json-schema", "schema.json", words=["schema.json is not JSON"]
+    )
+    (tmp_path / "schema.json").write_text("[1]")
+    refused("generate", model_folder, "The", "--json-schema", "schema.json", words=["expected an object"])
 
 
 @pytest.mark.parametrize("temperature", [1e-6, 1e-30, 1e-45, 1e-300])

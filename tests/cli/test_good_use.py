@@ -141,6 +141,50 @@ def test_generate_stops_where_told(clearhead, model_folder):
     assert "e" not in result.out.removeprefix("The")
 
 
+def test_generate_within_a_grammar(clearhead, model_folder, tmp_path):
+    result = clearhead("generate", model_folder, "The", "--regex", " (cat|dog) [a-z]{4}")
+    assert re.fullmatch("The (cat|dog) [a-z]{4}\n", result.out)
+    (tmp_path / "schema.json").write_text('{"enum": ["red", "green"]}')
+    (tmp_path / "few.txt").write_text('{"red": "green"} ' * 300)
+    assert clearhead("train", "few.txt", "--out", "few", *SMALL[2:], "--steps", 5).code == 0
+    result = clearhead("generate", "few", "--json-schema", "schema.json")
+    assert json.loads(result.out) in ("red", "green")
+
+
+def test_generate_tells_what_was_drawn(clearhead, model_folder, model):
+    given = ("generate", model_folder, "The", "--tokens", 5, "--seed", 3, "--json", "--logit-bias", "e=-100")
+    result = clearhead(*given, "--log-probabilities", 2, "--logit-bias", f"#{model.tokenizer.end_id}=-100")
+    document = json.loads(result.out)
+    assert document["finishes"] == ["length"]
+    assert document["logit_bias"] == {"e": -100.0, str(model.tokenizer.end_id): -100.0}
+    [drawn] = document["drawn"]
+    assert "".join(each["token"] for each in drawn) == document["texts"][0]
+    assert all(each["log_probability"] < 0 and len(each["alternatives"]) == 2 for each in drawn)
+    first = model.logits("The")[-1].log_softmax(-1).max().item()
+    assert drawn[0]["alternatives"][0]["log_probability"] == pytest.approx(first, abs=1e-5)
+
+
+def test_generate_by_beams(clearhead, model_folder, model):
+    text = model.generate("The", tokens=12, beams=3)
+    given = ("generate", model_folder, "The", "--tokens", 12, "--beams", 3)
+    assert clearhead(*given).out == f"The{text}\n"
+    document = json.loads(clearhead(*given, "--length-penalty", 1, "--seconds", 60, "--json").out)
+    assert document["texts"] == [text]
+    assert (document["beams"], document["length_penalty"], document["tokens"]) == (3, 1, 12)
+
+
+def test_generate_past_the_context_with_a_word_of_warning(clearhead, model_folder, model):
+    result = clearhead("generate", model_folder, "The", "--tokens", 120, "--shift", "--seed", 2)
+    assert result.out == "The" + model.generate("The", tokens=120, shift=True, seed=2) + "\n"
+    assert result.err.count("\n") == 1
+    assert "once 64 tokens are there, the older half is dropped: an approximation" in result.err
+
+
+def test_generate_in_little_time(clearhead, model_folder):
+    result = clearhead("generate", model_folder, "The", "--tokens", 10**6, "--seconds", 0.3, "--json")
+    assert json.loads(result.out)["finishes"][0] in ("time", "stop")
+
+
 def losses_by_hand(model, texts):
     """The surprise at every token after the first end token, window by window."""
     ids = [model.tokenizer.end_id]

@@ -3,9 +3,13 @@ import itertools
 import torch
 
 from clearhead.generate.continuation import Reader, continuations
+from clearhead.generate.drawing import make_drawers
 from clearhead.generate.sampling import Sampling
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+LETTERS = Tokenizer.train("char", ["abcdefghijkl"])
 
 
 def network() -> Transformer:
@@ -34,8 +38,10 @@ def test_a_prompt_longer_than_the_context_counts_by_its_end():
 
 
 def first(count: int, seed: int, samples: int = 1) -> list[list[int]]:
-    steps = continuations(Reader(network(), samples), [1, 2], Sampling(1.0), seed, samples)
-    return list(itertools.islice(steps, count))
+    sampling = Sampling(1.0, logit_bias={LETTERS.end_id: -100})
+    drawers = make_drawers(sampling, LETTERS, 13, [1, 2], seed, samples)
+    steps = continuations(Reader(network(), samples), [1, 2], drawers)
+    return [[drawn.id for drawn in row] for row in itertools.islice(steps, count)]
 
 
 def test_the_same_seed_gives_the_same_words():
@@ -48,3 +54,17 @@ def test_a_sample_is_the_same_however_many_stand_beside_it():
     four = first(20, seed=5, samples=4)
     assert [row[0] for row in four] == alone
     assert len({tuple(column) for column in zip(*four, strict=True)}) == 4
+
+
+def test_after_reordering_each_sample_goes_on_from_another():
+    made = network()
+    ids = torch.randint(13, (3, 12), generator=torch.Generator().manual_seed(1))
+    reader = Reader(made, 3)
+    reader.read(ids[:, :4])
+    for start in (4, 7, 10):  # while the context fills up, and once it has
+        reader.reorder([2, 2, 0])
+        ids = ids[[2, 2, 0]]
+        logits = reader.read(ids[:, start : start + 1])
+        assert torch.equal(reader.ids, ids[:, : start + 1])
+        assert torch.allclose(logits, made(ids[:, max(0, start - 7) : start + 1])[:, -1], atol=1e-4), start
+        reader.read(ids[:, start + 1 : start + 3])

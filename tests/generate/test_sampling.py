@@ -1,7 +1,13 @@
+"""Each rule on four numbers, alone and against transformers' own."""
+
 import math
 
+import numpy as np
 import pytest
 import torch
+import transformers
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from clearhead.errors import UserError
 from clearhead.generate.sampling import (
@@ -9,13 +15,13 @@ from clearhead.generate.sampling import (
     keep_min_p,
     keep_top_k,
     keep_top_p,
+    narrow,
+    penalise_counts,
     penalise_repetition,
-    sample,
 )
 
 # Probabilities 0.5, 0.25, 0.15, 0.1, not in order.
 LOGITS = torch.tensor([0.15, 0.5, 0.1, 0.25]).log()
-NONE = torch.tensor([], dtype=torch.long)
 
 
 def kept(logits: torch.Tensor) -> list[int]:
@@ -42,27 +48,61 @@ def test_min_p():
 
 
 def test_repetition_makes_words_less_likely_whatever_their_sign():
-    logits = torch.tensor([2.0, -2.0, 1.0])
-    assert penalise_repetition(logits, torch.tensor([0, 1, 0]), 2.0).tolist() == [1.0, -4.0, 1.0]
+    logits = torch.tensor([2.0, -2.0, 1.0, -math.inf])
+    seen = torch.tensor([True, True, False, True])
+    assert penalise_repetition(logits, seen, 2.0).tolist() == [1.0, -4.0, 1.0, -math.inf]
 
 
-def draw(sampling: Sampling, seen: torch.Tensor = NONE, count: int = 4000) -> list[float]:
-    generator = torch.Generator().manual_seed(0)
-    words = [sample(LOGITS, sampling, seen, generator) for _ in range(count)]
-    return [words.count(i) / count for i in range(4)]
+def test_presence_counts_once_and_frequency_each_time():
+    logits = torch.tensor([2.0, -2.0, 1.0, 0.0])
+    counts = torch.tensor([3.0, 1.0, 0.0, 2.0])
+    assert penalise_counts(logits, counts, 0.5, 0.0).tolist() == [1.5, -2.5, 1.0, -0.5]
+    assert penalise_counts(logits, counts, 0.0, 0.5).tolist() == [0.5, -2.5, 1.0, -1.0]
+    assert penalise_counts(logits, counts, -1.0, 2.0).tolist() == [-3.0, -3.0, 1.0, -3.0]
 
 
-def test_words_are_drawn_as_often_as_their_probability():
-    assert draw(Sampling(temperature=1)) == pytest.approx([0.15, 0.5, 0.1, 0.25], abs=0.03)
-    # Temperature 0.5 squares the probabilities.
-    squares = [p**2 / (0.15**2 + 0.5**2 + 0.1**2 + 0.25**2) for p in (0.15, 0.5, 0.1, 0.25)]
-    assert draw(Sampling(temperature=0.5)) == pytest.approx(squares, abs=0.03)
-    assert draw(Sampling(temperature=1, top_k=2)) == pytest.approx([0, 2 / 3, 0, 1 / 3], abs=0.03)
+def test_each_narrows_what_the_one_before_has_left():
+    # Of the two likeliest the first has 2/3: with both rules it is alone, with top_p by itself it is not.
+    assert kept(narrow(LOGITS, Sampling(1.0, top_k=2, top_p=0.6))) == [1]
+    assert kept(narrow(LOGITS, Sampling(1.0, top_p=0.6))) == [1, 3]
+    # Temperature 0.5 squares the probabilities: 0.5 becomes 0.72, and 0.25 a quarter as likely as it.
+    assert kept(narrow(LOGITS, Sampling(0.5, top_p=0.7))) == [1]
+    assert kept(narrow(LOGITS, Sampling(0.5, min_p=0.3))) == [1]
+    assert kept(narrow(LOGITS, Sampling(1.0, min_p=0.3))) == [0, 1, 3]
 
 
-def test_temperature_zero_takes_the_likeliest():
-    assert draw(Sampling(temperature=0), count=5) == [0, 1, 0, 0]
-    assert draw(Sampling(temperature=0, repetition_penalty=9.0), torch.tensor([1]), count=5) == [0, 0, 0, 1]
+# In eighths: what differs still does when the largest is taken off.
+ROWS = st.lists(st.integers(-64, 64), min_size=4, max_size=9).map(lambda row: torch.tensor(row) / 8)
+
+
+@given(ROWS, st.floats(0.05, 4), st.integers(1, 9), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_the_same_words_are_left_as_in_transformers(logits, temperature, k, p, least):
+    ids = torch.zeros(1, 1, dtype=torch.long)
+    warpers = transformers.LogitsProcessorList(
+        [
+            transformers.TemperatureLogitsWarper(temperature),
+            transformers.TopKLogitsWarper(k),
+            transformers.TopPLogitsWarper(p),
+            transformers.MinPLogitsWarper(least),
+        ]
+    )
+    # Where a word lies on the very edge of a rule, either may round it to its own side.
+    likely = keep_top_k(logits / temperature, k).softmax(-1).sort(descending=True).values
+    assume(min(abs(likely.cumsum(-1) - p)) > 1e-4)
+    assume(min(abs(likely / likely[0] - least)) > 1e-4)
+    theirs = warpers(ids, logits[None])[0].softmax(-1)
+    ours = narrow(logits, Sampling(temperature, top_k=k, top_p=p, min_p=least)).softmax(-1)
+    # Words that are as likely as each other may be told apart in either order, where top_p cuts between them.
+    assert torch.allclose(ours.sort().values, theirs.sort().values, atol=1e-4)
+
+
+@given(ROWS, st.lists(st.integers(0, 3), min_size=1), st.floats(0.1, 5))
+def test_repetition_is_penalised_as_in_transformers(logits, words, penalty):
+    seen = torch.zeros(len(logits), dtype=torch.bool)
+    seen[words] = True
+    processor = transformers.RepetitionPenaltyLogitsProcessor(penalty)
+    theirs = processor(torch.tensor([words]), logits[None].clone())[0]
+    assert torch.allclose(penalise_repetition(logits, seen, penalty), theirs, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -71,14 +111,46 @@ def test_temperature_zero_takes_the_likeliest():
         {"temperature": -1},
         {"temperature": math.nan},
         {"temperature": math.inf},
+        {"temperature": "hot"},
+        {"temperature": None},
+        {"temperature": True},
         {"top_k": 0},
+        {"top_k": 2.5},
+        {"top_k": math.inf},
         {"top_p": 0},
         {"top_p": 1.5},
+        {"top_p": math.nan},
         {"min_p": -0.1},
         {"min_p": math.nan},
         {"repetition_penalty": 0},
+        {"repetition_penalty": -1.0},
+        {"repetition_penalty": math.inf},
+        {"presence_penalty": math.nan},
+        {"presence_penalty": 2.5},
+        {"frequency_penalty": -math.inf},
+        {"frequency_penalty": "much"},
+        {"log_probabilities": -1},
+        {"log_probabilities": 21},
+        {"log_probabilities": 1.5},
+        {"log_probabilities": True},
+        {"min_p": "0.5"},
+        {"logit_bias": {3: math.nan}},
+        {"logit_bias": {3: math.inf}},
+        {"logit_bias": {3: 101}},
+        {"logit_bias": {3: "x"}},
+        {"logit_bias": [3]},
     ],
+    ids=str,
 )
 def test_impossible_settings_are_refused(settings):
-    with pytest.raises(UserError, match=next(iter(settings))):
+    with pytest.raises(UserError, match=f"{next(iter(settings))} .*expected"):
         Sampling(**settings)
+
+
+def test_numbers_of_numpy_are_numbers():
+    Sampling(np.float32(0.5), top_k=np.int64(3), top_p=np.float64(0.5), logit_bias={1: np.float32(2)})
+
+
+def test_only_one_grammar_at_a_time():
+    with pytest.raises(UserError, match="both given"):
+        Sampling(regex="a", json_schema={})

@@ -1,11 +1,21 @@
+import copy
+import itertools
+import json
+import pickle
+import time
+
 import pytest
+import tokenizers
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import decoders, models, normalizers
 
+from clearhead.errors import UserError
 from clearhead.generate.continuation import Reader, continuations
+from clearhead.generate.drawing import Drawn, make_drawers
 from clearhead.generate.sampling import Sampling
-from clearhead.generate.writing import Stopper, Writer, write
+from clearhead.generate.writing import Generated, Stopper, Writer, check_limits, with_text, write
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
@@ -46,24 +56,88 @@ def test_what_cannot_become_a_stop_string_is_not_held_back():
     assert stopper.push("fine") == "fine"
 
 
+def push(writer: Writer, ids: list[int] | bytes) -> list[Generated]:
+    return [writer.push(Drawn(i)) for i in ids]
+
+
 def test_a_stop_string_may_span_tokens_and_characters_bytes():
     writer = Writer(BYTES, ["é!"])
-    shown = [writer.push(byte) for byte in "aéé!z".encode()[:6]]
-    assert "".join(shown) == "aé"
-    assert writer.done
+    assert "".join(push(writer, "aéé!z".encode()[:6])) == "aé"
+    assert writer.finish == "stop"
 
 
 def test_no_piece_breaks_a_character():
-    writer = Writer(BYTES, [])
-    pieces = [writer.push(byte) for byte in "é漢🙂".encode()]
-    assert [piece for piece in pieces if piece] == ["é", "漢", "🙂"]
+    writer = Writer(BYTES)
+    assert [piece for piece in push(writer, "é漢🙂".encode()) if piece] == ["é", "漢", "🙂"]
 
 
 def test_the_end_token_ends_and_hands_out_what_was_held():
     writer = Writer(BYTES, ["xyz"])
-    assert writer.push(ord("x")) == ""
-    assert writer.push(BYTES.end_id) == "x"
-    assert writer.done
+    assert push(writer, b"x") == [""]
+    [last] = push(writer, [BYTES.end_id])
+    assert (last, last.finish, last.ids) == ("x", "stop", [BYTES.end_id])
+    [after] = push(writer, b"a")
+    assert (after, after.ids) == ("", [])
+
+
+def test_any_end_token_ends():
+    """Also one that has text elsewhere; it has none here."""
+    writer = Writer(Tokenizer(BYTES._inner, BYTES.config, ends=[ord("!")]))
+    assert [*push(writer, b"ab!"), writer.finish] == ["a", "b", "", "stop"]
+
+
+def test_a_word_may_be_the_last_without_being_an_end():
+    writer = Writer(BYTES, ["bc"])
+    pieces = [writer.push(Drawn(ord("a"))), writer.push(Drawn(ord("b"), last=True))]
+    assert ("".join(pieces), pieces[0].finish, pieces[1].finish) == ("ab", None, "stop")
+
+
+def test_a_limit_hands_out_what_was_held_and_says_so():
+    writer = Writer(BYTES, ["bcd"])
+    whole = writer.push_all([Drawn(i) for i in b"abc"], "length")
+    assert (whole, whole.finish, whole.ids) == ("abc", "length", list(b"abc"))
+    cut = Writer(BYTES, ["bc"]).push_all([Drawn(i) for i in b"abcd"], "length")
+    assert (cut, cut.finish, cut.ids) == ("a", "stop", list(b"abc"))
+    cancelled = Writer(BYTES, ["bcd"])
+    push(cancelled, b"ab")
+    rest = cancelled.close("cancelled")
+    assert (rest, rest.finish, rest.ids, cancelled.finish) == ("b", "cancelled", [], "cancelled")
+    half = Writer(BYTES).push_all([Drawn(i) for i in "é".encode()[:1]], "time")
+    assert (half, half.finish) == ("\ufffd", "time")
+
+
+@pytest.fixture(scope="module")
+def pieces() -> Tokenizer:
+    """As Llama 2 has it: a space goes before every text, and is taken away again."""
+    words = ["▁", "a", "b", "▁a", "▁b"]
+    vocabulary = {token: i for i, token in enumerate(words)}
+    inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[("▁", "a"), ("▁", "b")]))
+    inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    inner.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    inner.add_special_tokens(["</s>"])
+    return Tokenizer(inner, {"eos_token": "</s>"})
+
+
+def test_after_a_prompt_a_space_is_a_space(pieces):
+    """At the start of a document it is the tokenizer's own, unless a grammar has asked for it."""
+
+    def written(prompt: list[int], exact: bool = False) -> str:
+        writer = Writer(pieces, prompt=prompt, exact=exact)
+        return "".join(writer.push(Drawn(i)) for i in [4, 1, 3])
+
+    end = pieces.end_id
+    assert pieces.encode("ba a") == [4, 1, 3]
+    assert written([]) == written([end]) == "ba a"
+    assert written(pieces.encode("a")) == written([*pieces.encode("a"), end]) == " ba a"
+    assert written([0]) == " ba a"  # the prompt ends in a space of its own
+    assert written([end], exact=True) == written([], exact=True) == " ba a"
+
+
+def test_a_prompt_that_ends_within_a_character():
+    writer = Writer(BYTES, prompt=[0xC3])
+    assert "".join(push(writer, b"a")) == "a"
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +146,78 @@ def network():
     return Transformer(preset("modern", n_vocab=257, n_context=16, n_block=1, n_head=2, d_model=16)).eval()
 
 
-def drawn(network, samples=1):
-    return continuations(Reader(network, samples), [65], Sampling(1.0), seed=0, samples=samples)
+def written(network, tokens, stops=(), samples=1, seconds=None, **settings) -> list[list[Generated]]:
+    drawers = make_drawers(Sampling(1.0, **settings), BYTES, 257, [65], 0, samples)
+    writers = [Writer(BYTES, stops, [65]) for _ in drawers]
+    return list(write(continuations(Reader(network, samples), [65], drawers), writers, tokens, seconds))
 
 
 def test_samples_end_one_by_one(network):
-    rows = list(write(drawn(network, 5), BYTES, 40, stops=["a", "b"], samples=5))
+    rows = written(network, 40, stops=["a", "b"], samples=5)
+    texts = [Generated.joined(column) for column in zip(*rows, strict=True)]
     assert all(len(row) == 5 for row in rows)
-    assert len(rows) <= 41
+    assert len(rows) == max(len(text.ids) for text in texts)
+    assert {text.finish for text in texts} == {"stop", "length"}
+    for text in texts:
+        assert (len(text.ids) == 40) == (text.finish == "length")
+        assert not {"a", "b"} & set(text)
 
 
 def test_at_most_so_many_tokens(network):
-    pieces = list(write(drawn(network), BYTES, 7))
-    assert len(pieces) == 8  # seven steps and what was held back
-    assert len("".join(piece for (piece,) in pieces).encode("utf-8", "replace")) > 0
+    rows = written(network, 7, logit_bias={256: -100})
+    assert len(rows) == 7
+    assert [row[0].finish for row in rows] == [None] * 6 + ["length"]
+    whole = Generated.joined([row[0] for row in rows])
+    assert whole == BYTES.decode(whole.ids)
+    assert len(whole.ids) == 7
+
+
+def test_time_runs_from_the_first_word_and_one_is_always_drawn():
+    def slow():
+        for _ in itertools.count():
+            time.sleep(0.02)
+            yield [Drawn(65)]
+
+    steps = write(slow(), [Writer(BYTES)], 1000, 0.1)
+    time.sleep(0.15)
+    text = Generated.joined([piece for (piece,) in steps])
+    assert text.finish == "time"
+    assert 2 <= len(text) <= 6
+    [[only]] = write(slow(), [Writer(BYTES)], 1000, 1e-9)
+    assert (only, only.finish) == ("A", "time")
+    [[only]] = write(slow(), [Writer(BYTES)], 1, 1e-9)
+    assert only.finish == "length"
+
+
+def test_a_stream_gives_no_piece_without_text_but_the_last():
+    writer = Writer(BYTES)
+    drawn = [Drawn(i, -1.0) for i in [*"é".encode(), ord("a"), 256]]
+    pieces = list(with_text(writer.push(each) for each in drawn))
+    assert pieces == ["é", "a", ""]
+    assert [piece.ids for piece in pieces] == [[0xC3, 0xA9], [ord("a")], [256]]
+    assert [piece.finish for piece in pieces] == [None, None, "stop"]
+    assert pieces[0].log_probabilities == [-1.0, -1.0]
+
+
+def test_what_is_written_is_a_str():
+    text = Generated("ab", [Drawn(1, -0.5), Drawn(2, -1.5)], "length", -1.0)
+    assert text == "ab"
+    assert isinstance(text, str)
+    assert json.dumps([text]) == '["ab"]'
+    assert {text: 1}["ab"] == 1
+    assert text.log_probabilities == [-0.5, -1.5]
+    assert Generated("a", [Drawn(1)]).log_probabilities is None
+    for again in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
+        assert (again, again.drawn, again.finish, again.score) == (text, text.drawn, "length", -1.0)
+
+
+@pytest.mark.parametrize("tokens", [0, -1, 1.5, True, None, "9"])
+def test_a_length_that_cannot_be(tokens):
+    with pytest.raises(UserError, match=r"tokens = .*expected at least 1"):
+        check_limits(tokens, None)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "9"])
+def test_a_time_that_cannot_be(seconds):
+    with pytest.raises(UserError, match=r"seconds = .*expected more than 0"):
+        check_limits(5, seconds)

@@ -1,8 +1,10 @@
 """A real model: SmolLM2-135M-Instruct from its GGUF file, against transformers and known numbers."""
 
+import json
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 import torch
 import transformers
@@ -74,6 +76,28 @@ def test_a_chat_template_speaks_in_special_tokens(model):
     assert "4" in model.generate(ids, tokens=14, temperature=0)
     # In plain text they are plain text.
     assert model.tokenizer.pieces(model.tokenizer.encode("<|im_start|>"))[0] == "<"
+
+
+def test_it_answers_within_a_grammar(model):
+    assert model.generate("The capital of France is", regex=" (London|Paris|Rome)", temperature=0) == " Paris"
+    ids = model.chat_ids([{"role": "user", "content": "Describe a person as JSON."}])
+    properties = {"name": {"type": "string"}, "age": {"type": "integer", "maximum": 120}}
+    schema = {"type": "object", "properties": properties, "required": ["age"], "additionalProperties": False}
+    text = model.generate(ids, json_schema=schema, temperature=0, tokens=40)
+    jsonschema.validate(json.loads(text), schema)
+    assert text.finish == "stop"
+
+
+def test_every_token_is_spelled_as_it_is_decoded(model):
+    tokenizer = model.tokenizer
+    before = tokenizer.decode([tokenizer.letter])
+    for i in range(tokenizer.n_vocab):
+        expected = before + tokenizer.spell(i).decode(errors="replace")
+        assert tokenizer.decode([tokenizer.letter, i]) == expected, i
+
+
+def test_it_ends_with_a_turn_and_with_a_document(model):
+    assert model.tokenizer.pieces(model.tokenizer.end_ids) == ["<|im_end|>", "<|endoftext|>"]
 
 
 def test_the_parts_give_back_the_whole(model):

@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import decoders, models, pre_tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from clearhead.errors import UserError
 from clearhead.text.tokenizer import END, KINDS, TextStream, Tokenizer
@@ -187,6 +187,66 @@ def test_a_foreign_tokenizer_brings_its_own_end(tmp_path: Path) -> None:
     assert [stream.push(i) for i in [9, 0, 9, 1]] == ["", "it", "", " was"]
     tokenizer.save(tmp_path, model_max_length=5)
     assert json.loads((tmp_path / "tokenizer_config.json").read_text()) == {**config, "model_max_length": 5}
+
+
+def sentencepiece(prefix: bool) -> Tokenizer:
+    """Spaces as ▁, what is not in the vocabulary as bytes; Llama 2 puts a space before every text."""
+    words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcd", "▁a", "ab", "▁▁"]
+    inner = tokenizers.Tokenizer(
+        models.BPE(
+            vocab={word: i for i, word in enumerate(words)},
+            merges=[("▁", "a"), ("a", "b"), ("▁", "▁")],
+            unk_token="<unk>",
+            byte_fallback=True,
+        )
+    )
+    replace = normalizers.Replace(" ", "▁")
+    back = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), replace]) if prefix else replace
+    inner.decoder = decoders.Sequence([*back, *([decoders.Strip(" ", 1, 0)] if prefix else [])])
+    inner.add_special_tokens(["<unk>", "</s>"])
+    inner.add_tokens([tokenizers.AddedToken("▁▁▁", normalized=False)])
+    return Tokenizer(inner, {"eos_token": "</s>"})
+
+
+PIECES = {"after a space": sentencepiece(True), "as it is": sentencepiece(False)}
+
+
+@pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, *PIECES.values()], ids=[*KINDS, *PIECES])
+def test_a_token_is_spelled_as_it_is_decoded_after_another(tokenizer: Tokenizer) -> None:
+    before = tokenizer.decode([tokenizer.letter])
+    for i in range(tokenizer.n_vocab + 1):
+        spelled = tokenizer.spell(i)
+        assert tokenizer.decode([tokenizer.letter, i]) == before + spelled.decode(errors="replace"), i
+    assert tokenizer.spell(tokenizer.end_id) == b""
+
+
+@pytest.mark.parametrize("name", PIECES)
+@given(text=st.text("ab é€🐔漢", max_size=20))
+def test_a_stream_of_characters_in_bytes_adds_up_to_the_whole(name: str, text: str) -> None:
+    """One after another, none of them in the vocabulary: the run of bytes between is never whole."""
+    ids = PIECES[name].encode(text)
+    stream = TextStream(PIECES[name])
+    assert "".join([*(stream.push(i) for i in ids), stream.close()]) == PIECES[name].decode(ids)
+    stream = TextStream(PIECES[name], continues=True)
+    spelled = b"".join(map(PIECES[name].spell, ids)).decode()
+    assert "".join([*(stream.push(i) for i in ids), stream.close()]) == spelled
+
+
+def test_more_tokens_may_end_a_text() -> None:
+    assert BYTE.end_ids == (256,)
+    more = Tokenizer(BYTE._inner, BYTE.config, ends=[10, 256, 10, 257, -1, 3])
+    assert (more.end_id, more.end_ids) == (256, (256, 10, 3))
+
+
+def test_a_token_is_found_by_its_text() -> None:
+    assert BYTE.find("a") == ord("a")
+    assert BYTE.find(END) == BYTE.end_id
+    assert [BPE.find(piece) for piece in BPE.pieces([300])] == [300]
+    with pytest.raises(UserError, match=r"'ab' is 2 tokens \(\['a', 'b'\]\), expected one"):
+        BYTE.find("ab")
+    with pytest.raises(UserError, match="is 0 tokens"):
+        BYTE.find("")
 
 
 def test_broken_folders_are_the_users_to_mend(tmp_path: Path) -> None:

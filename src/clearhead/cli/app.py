@@ -5,7 +5,20 @@ from __future__ import annotations
 import typer
 
 from clearhead import __version__
-from clearhead.cli import demo, evaluate, export, fill, generate, inspect, models, pull, runs, train
+from clearhead.cli import (
+    chat,
+    demo,
+    evaluate,
+    export,
+    fill,
+    generate,
+    inspect,
+    models,
+    pull,
+    runs,
+    serve,
+    train,
+)
 
 app = typer.Typer(
     name="clearhead",
@@ -18,6 +31,8 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("generate")(generate.generate)
+app.command("chat")(chat.chat)
+app.command("serve")(serve.serve)
 app.command("fill")(fill.fill)
 app.command("inspect")(inspect.inspect)
 app.command("eval")(evaluate.evaluate)

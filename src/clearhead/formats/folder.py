@@ -39,8 +39,8 @@ FAMILIES = (
     own.FAMILY,
 )
 
-CONFIG, OURS = "config.json", "clearhead.json"
-FILES = (CONFIG, WEIGHTS, OURS, "tokenizer.json", "tokenizer_config.json", "generation_config.json")
+CONFIG, OURS, GENERATION = "config.json", "clearhead.json", "generation_config.json"
+FILES = (CONFIG, WEIGHTS, OURS, "tokenizer.json", "tokenizer_config.json", GENERATION)
 FORMAT = 1
 
 
@@ -63,8 +63,9 @@ def save(folder: Path, saved: Saved) -> None:
         }
         write_json(folder / OURS, ours)
         start = saved.tokenizer.start_ids[0] if saved.tokenizer.start_ids else end
-        ids = {"bos_token_id": start, "eos_token_id": end, "pad_token_id": end}
-        write_json(folder / "generation_config.json", {**ids, "do_sample": True})
+        ends = saved.tokenizer.end_ids
+        ids = {"bos_token_id": start, "eos_token_id": end if len(ends) == 1 else ends, "pad_token_id": end}
+        write_json(folder / GENERATION, {**ids, "do_sample": True})
         dtype = str(next(network.parameters()).dtype).removeprefix("torch.")
         written = {"model_type": family.model_type, **family.write_config(config), **ids, "dtype": dtype}
         write_json(folder / CONFIG, written)
@@ -133,13 +134,27 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
         )
     check_tensors(shards.described, len(shards.shapes()), config, dtype)
     network = read_network(shards, outline(config), label.family, dtype)
-    tokenizer = Tokenizer.load(folder)
+    tokenizer = Tokenizer.load(folder, _read_ends(folder))
     if tokenizer.n_vocab > config.n_vocab:
         raise UserError(
             f"{folder}: its tokenizer has {tokenizer.n_vocab} tokens, its model only {config.n_vocab}; "
             "they belong to different models"
         )
     return Saved(network, tokenizer, label.training)
+
+
+def _read_ends(folder: Path) -> list[int]:
+    """The tokens that end a text, as generation_config.json names them, or else config.json."""
+    for name in (GENERATION, CONFIG):
+        path = inside(folder, name)
+        ends = read_json(path).get("eos_token_id") if path.exists() else None
+        if ends is None:
+            continue
+        ends = ends if isinstance(ends, list) else [ends]
+        if not all(type(i) is int for i in ends):
+            raise UserError(f"{path} has eos_token_id {str(ends)[:80]}: expected a token's id, or several")
+        return ends
+    return []
 
 
 def check_free(folder: Path) -> None:

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.generate.sampling import Sampling, sample
+from clearhead.generate.drawing import Drawer, Drawn
 from clearhead.model.cache import Cache
 from clearhead.model.transformer import Transformer
 
 
 class Reads(Protocol):
-    """Whatever reads a growing text and says what may come next; `ids` is what it has read, N T."""
-
-    ids: Tensor
+    """Whatever reads a growing text and says what may come next: N T → N V."""
 
     def read(self, ids: Tensor) -> Tensor: ...
 
@@ -48,23 +45,21 @@ class Reader:
             return self.network(ids, cache=self.cache)[:, -1]
         return self.network(self.ids[:, -self.n_context :])[:, -1]
 
+    @torch.inference_mode()
+    def reorder(self, rows: Sequence[int]) -> None:
+        """Sample n goes on from what row rows[n] has read."""
+        places = torch.tensor(rows, device=self.ids.device)
+        self.ids = self.ids[places]
+        for block in self.cache.blocks:
+            for kept in (block.key, block.value):
+                kept[:, :, : self.cache.length] = kept[places, :, : self.cache.length]
 
-def continuations(
-    reader: Reads, prompt: Sequence[int], sampling: Sampling, seed: int, samples: int = 1
-) -> Iterator[list[int]]:
-    """Endless: at each turn the next id of every sample. Each sample draws from a stream of its own."""
-    generators = [torch.Generator().manual_seed(_seed(seed, i)) for i in range(samples)]
-    unread = torch.tensor([list(prompt)] * samples)
+
+def continuations(reader: Reads, prompt: Sequence[int], drawers: Sequence[Drawer]) -> Iterator[list[Drawn]]:
+    """Endless: at each turn the next word of every sample, each drawn by its own drawer."""
+    unread = torch.tensor([list(prompt)] * len(drawers))
     while True:
         logits = reader.read(unread)
-        ids = [
-            sample(row, sampling, seen, generator)
-            for row, seen, generator in zip(logits, reader.ids, generators, strict=True)
-        ]
-        yield ids
-        unread = torch.tensor(ids)[:, None]
-
-
-def _seed(seed: int, sample: int) -> int:
-    """A number of 32 bits, which is all that torch's generator takes in, for each sample of each seed."""
-    return int(np.random.SeedSequence((seed, sample)).generate_state(1)[0])
+        drawn = [drawer.draw(row) for drawer, row in zip(drawers, logits, strict=True)]
+        yield drawn
+        unread = torch.tensor([[each.id] for each in drawn])

@@ -1,14 +1,35 @@
-"""From logits to the next word: each rule a small function on one row of logits, V."""
+"""From logits to the next word: each rule a small function on one row of logits, V.
+
+The order of the rules, each on what the ones before have left:
+
+1. a regular expression or a JSON schema: whatever it does not allow is at -inf (`constraint.py`);
+2. `logit_bias`, added to the logits of single words;
+3. `repetition_penalty`, on the words of the prompt and of what was written after it;
+4. `presence_penalty` and `frequency_penalty`, on the words of what was written alone;
+5. `temperature`, by which all logits are divided; at 0 the likeliest word is taken, and nothing else counts;
+6. `top_k`;
+7. `top_p`;
+8. `min_p`.
+
+What is left is drawn from, as its probabilities say. Log-probabilities are told as they were before the first
+of these.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
 
-import torch
-from torch import Tensor
+from torch import Tensor, full_like, where
 
 from clearhead.errors import UserError
+
+MOST_BIAS = 100.0  # of logits, either way; a word with as much less is never drawn
+MOST_PENALTY = 2.0
+MOST_ALTERNATIVES = 20
 
 
 @dataclass(frozen=True)
@@ -20,34 +41,51 @@ class Sampling:
     top_p: float | None = None
     min_p: float | None = None
     repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: Mapping[int | str, float] | None = None  # by id, or by the text of one token
+    regex: str | None = None
+    json_schema: Mapping[str, Any] | None = None
+    log_probabilities: int | None = None  # of each word drawn, with so many of the likeliest
 
     def __post_init__(self) -> None:
-        if not 0 <= self.temperature < math.inf:
-            raise UserError(f"temperature = {self.temperature}: expected 0 or more")
-        if self.top_k is not None and self.top_k < 1:
-            raise UserError(f"top_k = {self.top_k}: expected at least 1")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise UserError(f"top_p = {self.top_p}: expected more than 0 and at most 1")
-        if self.min_p is not None and not 0 <= self.min_p <= 1:
-            raise UserError(f"min_p = {self.min_p}: expected between 0 and 1")
-        if not 0 < self.repetition_penalty < math.inf:
-            raise UserError(
-                f"repetition_penalty = {self.repetition_penalty}: expected more than 0 (1 is none)"
+        self._check("temperature", "0 or more", lambda x: 0 <= x < math.inf)
+        self._check("top_k", "a whole number, at least 1", lambda x: is_whole(x) and x >= 1)
+        self._check("top_p", "more than 0 and at most 1", lambda x: 0 < x <= 1)
+        self._check("min_p", "between 0 and 1", lambda x: 0 <= x <= 1)
+        self._check("repetition_penalty", "more than 0 (1 is none)", lambda x: 0 < x < math.inf)
+        for name in ("presence_penalty", "frequency_penalty"):
+            self._check(
+                name, f"-{MOST_PENALTY:g} to {MOST_PENALTY:g} (0 is none)", lambda x: abs(x) <= MOST_PENALTY
             )
+        self._check(
+            "log_probabilities",
+            f"how many of the likeliest words to tell, 0 to {MOST_ALTERNATIVES}",
+            lambda x: is_whole(x) and 0 <= x <= MOST_ALTERNATIVES,
+        )
+        if self.logit_bias is not None and not isinstance(self.logit_bias, Mapping):
+            raise UserError(f"logit_bias = {self.logit_bias!r}: expected tokens and their numbers, as a dict")
+        for token, bias in (self.logit_bias or {}).items():
+            if not is_number(bias) or not (abs(bias) <= MOST_BIAS or bias == -math.inf):
+                raise UserError(
+                    f"logit_bias of {token!r} = {bias!r}: expected -{MOST_BIAS:g} (never) to {MOST_BIAS:g}"
+                )
+        if self.regex is not None and self.json_schema is not None:
+            raise UserError("regex and json_schema were both given: expected one of them")
+
+    @property
+    def constrained(self) -> bool:
+        return self.regex is not None or self.json_schema is not None
+
+    def _check(self, name: str, expected: str, fits: Any) -> None:
+        value = getattr(self, name)
+        optional = type(self).__dataclass_fields__[name].default is None
+        if (value is None and optional) or (is_number(value) and fits(value)):
+            return
+        raise UserError(f"{name} = {value!r}: expected {expected}")
 
 
-def sample(logits: Tensor, sampling: Sampling, seen: Tensor, generator: torch.Generator) -> int:
-    """Draw one word. `seen` are the ids so far, for the repetition penalty."""
-    logits = logits.float().cpu()
-    if sampling.repetition_penalty != 1:
-        logits = penalise_repetition(logits, seen, sampling.repetition_penalty)
-    if sampling.temperature == 0:
-        return int(logits.argmax())
-    probabilities = allowed(logits, sampling).softmax(-1)
-    return int(torch.multinomial(probabilities, 1, generator=generator))
-
-
-def allowed(logits: Tensor, sampling: Sampling) -> Tensor:
+def narrow(logits: Tensor, sampling: Sampling) -> Tensor:
     """Logits over the temperature, with every word that may not be drawn at -inf."""
     # From the largest down, so that no temperature, however small, makes it infinite.
     logits = (logits - logits.max()) / max(sampling.temperature, 1e-30)
@@ -61,10 +99,13 @@ def allowed(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def penalise_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
-    """Words already there: positive logits divided by the penalty, negative ones multiplied."""
-    ids = torch.unique(seen).cpu()
-    old = logits[ids]
-    return logits.index_copy(-1, ids, torch.where(old > 0, old / penalty, old * penalty))
+    """Words already there (V, true): positive logits divided by the penalty, negative ones multiplied."""
+    return where(seen, where(logits > 0, logits / penalty, logits * penalty), logits)
+
+
+def penalise_counts(logits: Tensor, counts: Tensor, presence: float, frequency: float) -> Tensor:
+    """Words written so often (V): the one is taken off once, the other each time."""
+    return logits - presence * (counts > 0) - frequency * counts
 
 
 def keep_top_k(logits: Tensor, k: int) -> Tensor:
@@ -75,14 +116,24 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
 
 def keep_top_p(logits: Tensor, p: float) -> Tensor:
     """Only the likeliest words that together reach probability p, and always the first."""
-    ordered, order = logits.sort(descending=True)
-    probabilities = ordered.softmax(-1)
-    before = probabilities.cumsum(-1) - probabilities
-    drop = before >= p
-    drop[0] = False
-    return logits.index_fill(-1, order[drop], -math.inf)
+    probabilities = logits.softmax(-1)
+    # Words with less than (1 - p) / V each have less than 1 - p together: they need not be sorted.
+    places = (probabilities >= (1 - p) / len(logits)).nonzero()[:, 0]
+    ordered, order = probabilities[places].sort(descending=True)
+    before = ordered.cumsum(-1) - ordered
+    kept = places[order[before < p]]
+    return full_like(logits, -math.inf).index_copy(-1, kept, logits[kept])
 
 
 def keep_min_p(logits: Tensor, p: float) -> Tensor:
     """Only words at least p times as likely as the likeliest."""
     return logits.masked_fill(logits < logits.max() + (math.log(p) if p > 0 else -math.inf), -math.inf)
+
+
+def is_number(value: object) -> bool:
+    """Python's own or NumPy's, and no bool."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,10 +1,54 @@
-"""Ids into text as they come: whole characters only, up to a stop string or the end token."""
+"""Words into text as they come: whole characters only, up to a stop string or the end token."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Sequence
+from typing import Self
 
+from clearhead.errors import UserError
+from clearhead.generate.drawing import Drawn
+from clearhead.generate.sampling import is_number, is_whole
 from clearhead.text.tokenizer import TextStream, Tokenizer
+
+
+class Generated(str):
+    """A text that was written, or a piece of one: a str that knows how it came about.
+
+    `drawn` are the words drawn for it, one that ended it too; a stop string may have cut off the text of the
+    last ones. `finish` is why it ended: "stop" (an end token, a stop string, or all is there that a grammar
+    asks for), "length" (as many tokens as were asked for) or "time"; None of a piece after which more comes.
+    `score` is what beam search ranked it by.
+    """
+
+    drawn: tuple[Drawn, ...]
+    finish: str | None
+    score: float | None
+
+    def __new__(
+        cls, text: str, drawn: Sequence[Drawn] = (), finish: str | None = None, score: float | None = None
+    ) -> Self:
+        made = super().__new__(cls, text)
+        made.drawn, made.finish, made.score = tuple(drawn), finish, score
+        return made
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Generated]) -> Self:
+        """One text from its pieces."""
+        drawn = [drawn for piece in pieces for drawn in piece.drawn]
+        finish = next((piece.finish for piece in reversed(pieces) if piece.finish), None)
+        return cls("".join(pieces), drawn, finish)
+
+    @property
+    def ids(self) -> list[int]:
+        return [drawn.id for drawn in self.drawn]
+
+    @property
+    def log_probabilities(self) -> list[float] | None:
+        """Of each id, where it was asked for."""
+        told = [drawn.log_probability for drawn in self.drawn if drawn.log_probability is not None]
+        return told if len(told) == len(self.drawn) else None
 
 
 class Stopper:
@@ -27,40 +71,81 @@ class Stopper:
 
 
 class Writer:
-    """One sample's text so far."""
+    """One sample's text so far.
 
-    def __init__(self, tokenizer: Tokenizer, stops: Sequence[str]) -> None:
-        self.end_id = tokenizer.end_id
-        self.stream = TextStream(tokenizer)
+    Some tokenizers put a space before every text and take it away again. So it matters what goes before:
+    after a prompt a space is a space, as it is where a grammar has asked for it (`exact`).
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        stops: Sequence[str] = (),
+        prompt: Sequence[int] = (),
+        exact: bool = False,
+    ) -> None:
+        self.end_ids = tokenizer.end_ids
+        self.stream = TextStream(tokenizer, continues=exact or any(map(tokenizer.has_text, prompt)))
         self.stopper = Stopper(stops)
-        self.done = False
+        self.finish: str | None = None
 
-    def push(self, token: int) -> str:
-        """The text this token makes sure of, which may be none."""
-        if token == self.end_id:
-            return self.close()
-        text = self.stopper.push(self.stream.push(token))
-        self.done = self.stopper.stopped
-        return text
+    def push(self, drawn: Drawn, limit: str | None = None) -> Generated:
+        """The text this word makes sure of, which may be none. Where a limit is reached, it is the last."""
+        if self.finish is not None:
+            return Generated("")
+        ends = drawn.id in self.end_ids
+        text = "" if ends else self.stopper.push(self.stream.push(drawn.id))
+        if self.stopper.stopped:
+            self.finish = "stop"
+        elif ends or drawn.last:
+            text += self.close("stop")
+        elif limit is not None:
+            text += self.close(limit)
+        return Generated(text, [drawn], self.finish)
 
-    def close(self) -> str:
-        """What was held back, when no more will come."""
-        self.done = True
+    def close(self, finish: str) -> Generated:
+        """What was held back, when no more will come, and why not."""
         text = self.stopper.push(self.stream.close())
-        return text if self.stopper.stopped else text + self.stopper.held
+        self.finish = "stop" if self.stopper.stopped else finish
+        return Generated(text if self.stopper.stopped else text + self.stopper.held, (), self.finish)
+
+    def push_all(self, drawn: Sequence[Drawn], limit: str) -> Generated:
+        """The whole text of these words; where nothing else ends it, the limit does."""
+        pieces = [self.push(each) for each in drawn[:-1]]
+        return Generated.joined([*pieces, self.push(drawn[-1], limit)])
 
 
 def write(
-    steps: Iterator[list[int]], tokenizer: Tokenizer, tokens: int, stops: Sequence[str] = (), samples: int = 1
-) -> Iterator[list[str]]:
-    """The next piece of text of every sample, until all have ended or `tokens` were drawn for each."""
-    writers = [Writer(tokenizer, stops) for _ in range(samples)]
-    for _ in range(tokens):
-        ids = next(steps)
-        yield ["" if each.done else each.push(token) for each, token in zip(writers, ids, strict=True)]
-        if all(each.done for each in writers):
+    steps: Iterator[list[Drawn]], writers: Sequence[Writer], tokens: int, seconds: float | None = None
+) -> Iterator[list[Generated]]:
+    """The next piece of every sample, until all have ended, `tokens` were drawn for each, or time is up.
+
+    The time runs from the first piece that is asked for; one word is always drawn.
+    """
+    end = time.monotonic() + (math.inf if seconds is None else seconds)
+    for n in range(1, tokens + 1):
+        drawn = next(steps)
+        limit = "length" if n == tokens else "time" if time.monotonic() >= end else None
+        yield [writer.push(each, limit) for writer, each in zip(writers, drawn, strict=True)]
+        if all(writer.finish for writer in writers):
             return
-    yield ["" if each.done else each.close() for each in writers]
+
+
+def with_text(pieces: Iterator[Generated]) -> Iterator[Generated]:
+    """The same pieces, those without text together with the next that has some, or is the last."""
+    held: list[Generated] = []
+    for piece in pieces:
+        held.append(piece)
+        if piece or piece.finish:
+            yield Generated.joined(held)
+            held = []
+
+
+def check_limits(tokens: int, seconds: float | None) -> None:
+    if not is_whole(tokens) or tokens < 1:
+        raise UserError(f"tokens = {tokens}: expected at least 1")
+    if seconds is not None and not (is_number(seconds) and 0 < seconds < math.inf):
+        raise UserError(f"seconds = {seconds}: expected more than 0")
 
 
 def _overlap(text: str, stop: str) -> int:

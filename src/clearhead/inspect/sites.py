@@ -111,3 +111,17 @@ def parse_site(text: str, config: Config) -> Site:
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise SiteError(f"site {text!r}: {hint}there are {', '.join(names)}")
     return Site(name, block, head, kv_head)
+
+
+def site_shape(text: str, config: Config, length: int) -> list[int]:
+    """The shape of what stands at a site over a text of so many tokens."""
+    site = parse_site(text, config)
+    if site.name.endswith((".mean", ".scale")):
+        return [length]
+    if site.head is not None or site.kv_head is not None:
+        if site.name in MATRICES:
+            return [length, length]
+        return [length, config.d_model if site.name == "output" else config.d_head]
+    if site.name in ("logits", "probabilities"):
+        return [length, config.n_vocab]
+    return [length, config.d_hidden if site.name.startswith("hidden") else config.d_model]

@@ -7,16 +7,17 @@ C features of the stream. The steps work on any leading dimensions, so on one he
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.model.cache import BlockCache
+from clearhead.model.cache import Keeps
 from clearhead.model.config import Config
 from clearhead.model.norm import Norm
 from clearhead.model.position import Rotation, rotate
-from clearhead.model.sight import Sight
+from clearhead.model.sight import Sight, Span
 
 
 def project(x: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -81,6 +82,22 @@ def attend_fused(
     )
 
 
+def attend_spans(query: Tensor, key: Tensor, value: Tensor, spans: Sequence[Span], d_k: int) -> Tensor:
+    """The same for one word of each of many texts, B H 1 D, whose keys and values lie in slots, N H S D.
+
+    Heads that share keys are so many queries of one head. A row in no span is padding and mixes nothing.
+    """
+    B, H, _, D = query.shape
+    shared = key.shape[1]
+    query = query.reshape(B, shared, H // shared, D)
+    mixed = query.new_zeros(query.shape)
+    for span in spans:
+        past = (span.slots, slice(None), slice(span.reach))
+        found = attend_fused(query[span.rows], key[past], value[past], span.bias, d_k=d_k)
+        mixed[span.rows] = found if span.meant is None else found.where(span.meant, mixed[span.rows])
+    return mixed.view(B, H, 1, D)
+
+
 class Attention(nn.Module):
     """Many heads side by side, then W^O. Heads may share keys and values in groups."""
 
@@ -96,11 +113,14 @@ class Attention(nn.Module):
         self.query_norm = Norm(config.d_head, config) if config.qk_norm else None
         self.key_norm = Norm(config.d_head, config) if config.qk_norm else None
 
-    def forward(self, x: Tensor, sight: Sight, cache: BlockCache | None = None) -> Tensor:
+    def forward(self, x: Tensor, sight: Sight, cache: Keeps | None = None) -> Tensor:
         query, key, value = self.project_heads(x, sight.rotation)
         if cache is not None:
             key, value = cache.append(key, value)
-        mixed = attend_fused(query, key, value, sight.visible, sight.causal, self.d_k)
+        if sight.spans:
+            mixed = attend_spans(query, key, value, sight.spans, self.d_k)
+        else:
+            mixed = attend_fused(query, key, value, sight.visible, sight.causal, self.d_k)
         return self.output(mixed.transpose(1, 2).flatten(2))
 
     def project_heads(self, x: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor, Tensor]:

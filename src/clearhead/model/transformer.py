@@ -40,6 +40,10 @@ class Transformer(nn.Module):
 
     def forward(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """B T ids to B T V logits. `real` (B T) is false at padding, on either side; a cache goes before."""
+        return self.unembedding(self.read(ids, real, cache))
+
+    def read(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """The same as far as the last norm, B T C, for those who do not want every position's logits."""
         positions = self.positions(ids, real, cache)
         sights = self.sights(positions, real, cache)
         x = self.embed(ids, positions)
@@ -47,7 +51,7 @@ class Transformer(nn.Module):
             x = block(x, sights[i], cache.blocks[i] if cache is not None else None)
         if cache is not None:
             cache.length += ids.shape[1]
-        return self.unembedding(self.final_norm(x))
+        return self.final_norm(x)
 
     def positions(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """Where each token stands in its own sequence, padding not counted: B T (or 1 T where all agree)."""
@@ -97,16 +101,20 @@ class Transformer(nn.Module):
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         """The residual stream entering the first block: B T C."""
-        x = self.token_vectors(ids)
-        if self.position is not None:
-            x = x + self.position(positions)
-        elif self.config.position == "sinusoidal":
-            x = x + sinusoids(positions, self.config.d_model).to(x.dtype)
-        return F.dropout(x, self.config.dropout, self.training)
+        x, places = self.token_vectors(ids), self.position_vectors(positions)
+        return F.dropout(x if places is None else x + places, self.config.dropout, self.training)
 
     def token_vectors(self, ids: Tensor) -> Tensor:
         scale = self.config.embedding_scale
         return self.embedding(ids) if scale == 1 else self.embedding(ids) * scale
+
+    def position_vectors(self, positions: Tensor) -> Tensor | None:
+        """What is added for each position, where that is how a model knows it."""
+        if self.position is not None:
+            return self.position(positions)
+        if self.config.position == "sinusoidal":
+            return sinusoids(positions, self.config.d_model).to(self.embedding.weight.dtype)
+        return None
 
     def _initialise(self) -> None:
         for module in self.modules():

@@ -27,9 +27,14 @@ _BYTE = {chr(byte): byte for byte in _PRINTABLE} | {chr(0x100 + i): byte for i, 
 
 
 class Tokenizer:
-    """A tokenizer of the `tokenizers` library, its end-of-document token, and nothing added to plain text."""
+    """A tokenizer of the `tokenizers` library, its end-of-document token, and nothing added to plain text.
 
-    def __init__(self, inner: tokenizers.Tokenizer, config: dict[str, object]) -> None:
+    `ends` are more tokens after which nothing follows, such as the end of a turn in a conversation.
+    """
+
+    def __init__(
+        self, inner: tokenizers.Tokenizer, config: dict[str, object], ends: Iterable[int] = ()
+    ) -> None:
         # A file may ask for cut or padded texts, and may read "<|endoftext|>" in a text as the token itself.
         inner.no_truncation()
         inner.no_padding()
@@ -41,9 +46,12 @@ class Tokenizer:
         vocabulary = inner.get_vocab(with_added_tokens=True)
         self.n_vocab = max(vocabulary.values(), default=-1) + 1
         self.end_id = _find_end(vocabulary, config)
+        # Files name ends that their tokenizer does not have, such as the usual one of a larger vocabulary.
+        self.end_ids = tuple(dict.fromkeys([self.end_id, *(i for i in ends if 0 <= i < self.n_vocab)]))
         self.mask_id = vocabulary.get(self.special("mask_token") or "")  # stands for a blank, if there is one
         self.start_ids = self._find_start(vocabulary)  # what the model is used to before a text
         self.kind = _kind_of(inner)
+        self._in_bytes = isinstance(inner.decoder, decoders.ByteLevel)
         self._characters = (
             frozenset(inner.get_vocab(with_added_tokens=False)) if self.kind == "char" else None
         )
@@ -78,7 +86,7 @@ class Tokenizer:
         return cls(inner, config)
 
     @classmethod
-    def load(cls, folder: Path | str) -> "Tokenizer":
+    def load(cls, folder: Path | str, ends: Iterable[int] = ()) -> "Tokenizer":
         """The tokenizer in a model's folder, ours or another's."""
         folder = Path(folder)
         path = inside(folder, "tokenizer.json")
@@ -95,7 +103,7 @@ class Tokenizer:
         elif isinstance(config.get("chat_template"), list):
             config["chat_template"] = _default_template(config["chat_template"])
         try:
-            return cls(tokenizers.Tokenizer.from_str(text), config)
+            return cls(tokenizers.Tokenizer.from_str(text), config, ends)
         except UserError as error:
             raise UserError(f"{folder}: {error}") from None
         except (KeyboardInterrupt, SystemExit):
@@ -209,24 +217,50 @@ class Tokenizer:
             return f"<{i}>"
         if i in self._added:
             return self._added[i]
-        if isinstance(self._inner.decoder, decoders.ByteLevel) and _BYTE.keys() >= set(token):
-            return bytes(_BYTE[character] for character in token).decode(errors="backslashreplace")
-        if self.kind != "other":
-            return str(token)
+        return self._spell(token).decode(errors="backslashreplace")
+
+    def spell(self, i: int) -> bytes:
+        """What an id adds to a text that goes before it, in UTF-8; it may end within a character."""
+        token = self._inner.id_to_token(i)
+        return b"" if token is None or i in self._silent else self._spell(token)
+
+    def _spell(self, token: str) -> bytes:
+        if self._in_bytes and _BYTE.keys() >= set(token):
+            return bytes(_BYTE[character] for character in token)
+        if self.kind != "other" or self._in_bytes:
+            return token.encode()
         if byte := re.fullmatch(r"<0x([0-9A-F]{2})>", token):
-            return bytes.fromhex(byte[1]).decode(errors="backslashreplace")
-        return str(token).replace("▁", " ")
+            return bytes.fromhex(byte[1])
+        return token.replace("▁", " ").encode()
 
     def has_text(self, i: int) -> bool:
         """Whether `decode` shows this id at all."""
         return i not in self._silent and self._inner.id_to_token(i) is not None
+
+    @cached_property
+    def letter(self) -> int | None:
+        """A token of plain letters and numbers, and so no part of a character, if there is one."""
+        tokens = ((i, self._inner.id_to_token(i) or "") for i in range(self.n_vocab) if i not in self._added)
+        plain = ((i, token.removeprefix("▁")) for i, token in tokens)
+        return next((i for i, token in plain if token.isascii() and token.isalnum()), None)
+
+    def find(self, token: str) -> int:
+        """The id of a token by its text, or of a special one by its name."""
+        for i in self._silent:
+            if self._added[i] == token:
+                return i
+        ids = self.encode(token)
+        if len(ids) != 1:
+            raise UserError(f"{token!r} is {len(ids)} tokens ({self.pieces(ids)[:9]}), expected one of them")
+        return ids[0]
 
 
 class TextStream:
     """Ids to text, piece by piece, holding back what may still be an unfinished character.
 
     All pieces together are `decode` of all ids. (Not so for broken UTF-8 in a decoder that then discards
-    the whole run of bytes, as SentencePiece's byte fallback does.)
+    the whole run of bytes, as SentencePiece's byte fallback does.) With `continues` they go on from a text:
+    some decoders drop the space of whatever comes first.
     """
 
     # An unfinished character has at most three bytes, shown as at most three U+FFFD.
@@ -234,10 +268,12 @@ class TextStream:
     # Where the bytes are garbage, this many tokens surely hold the three last U+FFFD, of three bytes each.
     _KEEP = 16
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, continues: bool = False) -> None:
         self._tokenizer = tokenizer
         self._ids: list[int] = []
         self._shown = 0  # characters of decode(ids) that were handed out
+        if continues:
+            self._go_on()
 
     def push(self, i: int) -> str:
         """The text that this id completes."""
@@ -249,10 +285,10 @@ class TextStream:
         piece = text[self._shown : len(text) - held]
         self._shown += len(piece)
         if held == 0:
-            # One token stays, since some decoders drop the space of whatever comes first.
-            self._trim(1, 0)
+            self._go_on()
         elif len(self._ids) >= 2 * self._KEEP:
-            self._trim(self._KEEP, held)
+            self._ids = self._ids[-self._KEEP :]
+            self._shown = len(self._tokenizer.decode(self._ids)) - held
         return piece
 
     def close(self) -> str:
@@ -261,9 +297,11 @@ class TextStream:
         self._ids, self._shown = [], 0
         return piece
 
-    def _trim(self, keep: int, held: int) -> None:
-        self._ids = self._ids[-keep:]
-        self._shown = len(self._tokenizer.decode(self._ids)) - held
+    def _go_on(self) -> None:
+        """Forget what was shown, but for a letter in its place: what comes next is not the first of all."""
+        letter = self._tokenizer.letter
+        self._ids = [] if letter is None else [letter]
+        self._shown = len(self._tokenizer.decode(self._ids))
 
 
 def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:

@@ -17,6 +17,7 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers
 
 from clearhead.errors import UserError
+from clearhead.formats.gguf.ends import read_ends, write_ends
 from clearhead.formats.gguf.splits import SPLITS
 from clearhead.text.tokenizer import Tokenizer
 
@@ -76,7 +77,8 @@ def read_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
     template = metadata.get("tokenizer.chat_template")
     if isinstance(template, str):
         config["chat_template"] = template
-    return Tokenizer(inner, config)
+    added = np.flatnonzero(np.isin(types, (CONTROL, USER_DEFINED))).tolist()
+    return Tokenizer(inner, config, read_ends(metadata, {tokens[i]: i for i in added}, len(tokens)))
 
 
 def write_tokenizer(tokenizer: Tokenizer, n_vocab: int) -> dict[str, Any]:
@@ -112,6 +114,7 @@ def write_tokenizer(tokenizer: Tokenizer, n_vocab: int) -> dict[str, Any]:
         "tokenizer.ggml.tokens": tokens,
         "tokenizer.ggml.token_type": types,
         **_write_config(tokenizer, vocabulary),
+        **write_ends(tokenizer.end_ids, {token["content"]: token["id"] for token in added}),
     }
 
 

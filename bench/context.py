@@ -1,0 +1,78 @@
+"""Past a full context: reading the window again for every word, or dropping its older half (`shift`).
+
+Usage: python -m bench.context [--short]. Prints one JSON line: words a second by either, once the context is
+full, and the mean surprise at the words of a text read far past the context, by a small model trained on
+others like it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clearhead.generate.continuation import Reader
+from clearhead.generate.shifting import ShiftingReader
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.runs.request import Request
+from clearhead.runs.run import Run
+from clearhead.text.corpus import Document
+from clearhead.text.stories import stories
+
+SHAPE = {"n_vocab": 4096, "n_block": 4, "n_head": 4, "d_model": 256}
+
+
+def speed(kind: type[Reader], network: Transformer, words: int) -> float:
+    """Words a second after the context is full."""
+    reader = kind(network)
+    reader.read(torch.randint(network.config.n_vocab, (1, network.config.n_context)))
+    start = time.perf_counter()
+    for i in range(words):
+        reader.read(torch.tensor([[i % network.config.n_vocab]]))
+    return words / (time.perf_counter() - start)
+
+
+def surprise(kind: type[Reader], network: Transformer, ids: list[int]) -> float:
+    """Mean loss of the words after the first context, in nats."""
+    reader, losses = kind(network), []
+    for n, (i, following) in enumerate(pairwise(ids)):
+        logits = reader.read(torch.tensor([[i]]))
+        if n >= network.config.n_context:
+            losses.append(-float(logits[0].log_softmax(-1)[following]))
+    return sum(losses) / len(losses)
+
+
+def main(short: bool) -> dict[str, Any]:
+    told: dict[str, Any] = {"bench": "context"}
+    for n_context in (64,) if short else (256, 1024):
+        torch.manual_seed(0)
+        network = Transformer(preset("modern", **SHAPE, n_context=n_context)).eval()
+        # Enough words to shift twice, and as many as the other has time for.
+        again = speed(Reader, network, 5 if short else 20)
+        shifted = speed(ShiftingReader, network, n_context)
+        told |= {
+            f"again_{n_context}": round(again, 1),
+            f"shift_{n_context}": round(shifted, 1),
+            f"shift_speedup_{n_context}": round(shifted / again, 1),
+        }
+    texts = [Document.of(f"{i}", story.text) for i, story in enumerate(islice(stories(), 600))]
+    steps = 3 if short else 300
+    request = Request(steps=steps, blocks=3, width=64, heads=2, context=64, batch=16, device="cpu")
+    with tempfile.TemporaryDirectory() as cache:
+        run = Run(texts, request, Path(cache))
+        list(run)
+    others = "\n".join(story.text for story in islice(stories(seed=1), 40))
+    ids = run.tokenizer.encode(others)[: 200 if short else 1000]
+    again, shifted = (surprise(kind, run.model.network, ids) for kind in (Reader, ShiftingReader))
+    return told | {"again_loss": round(again, 4), "shift_loss": round(shifted, 4)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main("--short" in sys.argv)))

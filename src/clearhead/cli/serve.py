@@ -1,0 +1,53 @@
+"""`clearhead serve`: models behind OpenAI's interface and our own."""
+
+from __future__ import annotations
+
+import typer
+
+from clearhead.cli.console import err
+
+
+def serve(
+    models: list[str] = typer.Argument(..., metavar="MODEL…", help="Folders, GGUF files, or pulled names."),
+    host: str = typer.Option(
+        "127.0.0.1", help="Where to listen. Other machines reach only what is not loopback."
+    ),
+    port: int = typer.Option(8000, min=0, max=65535, help="0 takes one that is free."),
+    token: str = typer.Option(
+        None, envvar="CLEARHEAD_TOKEN", show_envvar=True, help="What lets a client in. [default: a new one]"
+    ),
+    no_token: bool = typer.Option(False, "--no-token", help="Let in whoever is on this machine."),
+    allow_host: list[str] = typer.Option(
+        None, help="A name that this server goes by, such as behind a proxy (may be repeated)."
+    ),
+    slots: int = typer.Option(16, min=1, max=1024, help="Texts of a model that are written at once."),
+    queue: int = typer.Option(
+        256, min=1, max=100_000, help="Requests that may wait; more are told to come back."
+    ),
+    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+) -> None:
+    """Serve models on this machine, safely: with a token, for the OpenAI client and for the page.
+
+    \b
+    clearhead serve runs/my
+    clearhead serve runs/my smollm2 --port 9000
+    """
+    from clearhead.errors import UserError
+    from clearhead.server.run import address, make_door, make_token, open_socket
+    from clearhead.server.run import serve as run
+    from clearhead.server.shelf import load_models
+
+    if no_token and token is not None:
+        raise UserError("both --token and --no-token were given; give one of them")
+    if token is not None and (
+        len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token
+    ):
+        raise UserError("the token is too easy: expected at least 16 letters and digits without spaces")
+    token = None if no_token else token or make_token()
+    opened = open_socket(host, port, token)
+    with opened:
+        shelf = load_models(models, device, slots, queue, tell=err.print)
+        door = make_door(host, opened, token, allow_host or ())
+        err.print(f"open {address(host, door)}")
+        run(shelf, opened, door, log=err.print)
+    err.print("ended")

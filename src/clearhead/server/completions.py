@@ -1,0 +1,286 @@
+"""The OpenAI routes: models, completions and chat, at once or as a stream."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+
+from clearhead.errors import UserError
+from clearhead.generate.request import Event
+from clearhead.language_model import LanguageModel
+from clearhead.server.faults import Refused
+from clearhead.server.leaving import EventStream, unless_left
+from clearhead.server.record import Record
+from clearhead.server.shelf import Shelf
+from clearhead.server.writing import FINISH, Text, Writing, check_one, make_requests
+from clearhead.views import wire
+
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+def make_routes(shelf: Shelf, record: Record) -> APIRouter:
+    routes = APIRouter(prefix="/v1", tags=["openai"])
+
+    @routes.get("/models")
+    def list_models() -> wire.ModelList:
+        """The models that can be asked."""
+        return wire.ModelList(data=[wire.Model(id=each.name) for each in shelf if each.model is not None])
+
+    @routes.get("/models/{model}")
+    def show_model(model: wire.Name) -> wire.Model:
+        """One of them."""
+        shelf.model(model)
+        return wire.Model(id=model)
+
+    @routes.post("/completions", responses=STREAM)
+    async def complete(request: Request, asked: wire.CompletionRequest) -> wire.Completion:
+        """What the model writes after a text."""
+        model = shelf.model(asked.model)
+        if asked.best_of not in (None, asked.n or 1):
+            raise Refused(400, "invalid_request", "best_of other than n is not offered", "best_of")
+        engine = shelf.engine(asked.model)
+
+        def read() -> list[list[int]]:
+            return [_prompt_ids(model, prompt) for prompt in _prompts(asked.prompt)]
+
+        # Nobody else should wait while a long text is cut into tokens.
+        prompts = await unless_left(request, run_in_threadpool(read))
+        writing = Writing(make_requests(model, prompts, asked, asked.max_tokens or 16, asked.logprobs))
+        await unless_left(request, writing.begin(engine))
+        return await _answer(request, asked, writing, CompletionAnswer(model, asked), record)
+
+    @routes.post("/chat/completions", responses=STREAM)
+    async def chat(request: Request, asked: wire.ChatRequest) -> wire.ChatCompletion:
+        """What the model replies, by its own chat template."""
+        model, engine = shelf.model(asked.model), shelf.engine(asked.model)
+        schema = _schema(asked.response_format)
+        check_one({"regex": asked.regex, "response_format": schema})
+        messages = [{"role": each.role, "content": _content(each)} for each in asked.messages]
+        if sum(len(message["content"]) for message in messages) > wire.MOST_CHARACTERS:
+            raise Refused(
+                400, "too_large", f"the messages have over {wire.MOST_CHARACTERS:,} characters", "messages"
+            )
+        # The template is filled in by a process of its own, for which nobody else should wait.
+        ids = await unless_left(request, run_in_threadpool(model.chat_ids, messages))
+        told = asked.top_logprobs or 0 if asked.logprobs else None
+        tokens = asked.max_completion_tokens or asked.max_tokens
+        writing = Writing(make_requests(model, [ids], asked, tokens, told, schema))
+        await unless_left(request, writing.begin(engine))
+        return await _answer(request, asked, writing, ChatAnswer(model, asked), record)
+
+    return routes
+
+
+def _prompts(given: Any) -> list[Any]:
+    """One text, or ids, or several of either."""
+    return [given] if isinstance(given, str) or isinstance(given[0], int) else given
+
+
+def _prompt_ids(model: LanguageModel, prompt: str | list[int]) -> list[int]:
+    if isinstance(prompt, list):
+        return prompt
+    tokenizer = model.tokenizer
+    return (tokenizer.start_ids + tokenizer.encode(prompt)) or tokenizer.start_ids or [tokenizer.end_id]
+
+
+def _content(message: wire.Message) -> str:
+    parts = message.content
+    return parts if isinstance(parts, str) else "".join(part.text for part in parts)
+
+
+def _schema(asked: wire.ResponseFormat | None) -> Any:
+    if asked is None or asked.type == "text":
+        return None
+    if asked.type == "json_object":
+        return {"type": "object"}
+    if asked.json_schema is None:
+        raise UserError("response_format of json_schema: expected a json_schema with a schema in it")
+    return asked.json_schema.json_schema
+
+
+async def _answer(
+    request: Request, asked: wire.Streaming, writing: Writing, answer: Answer, record: Record
+) -> Any:
+    def note() -> None:
+        usage = writing.usage()
+        record.tokens.labels("read").inc(usage.prompt_tokens)
+        record.tokens.labels("written").inc(usage.completion_tokens)
+        request.state.noted = f" {usage.prompt_tokens} read {usage.completion_tokens} written"
+
+    if not asked.stream:
+        try:
+            choices = await unless_left(request, writing.finish())
+        finally:
+            note()
+        return answer.whole(choices, writing.usage())
+    with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+
+    async def events() -> AsyncGenerator[str]:
+        try:
+            for first in answer.begin(len(writing.choices)):
+                yield _event(first)
+            async for number, event in writing.events():
+                chunk = answer.chunk(number, event)
+                if chunk is not None:
+                    yield _event(chunk)
+            if with_usage:
+                yield _event(answer.usage(writing.usage()))
+            yield "data: [DONE]\n\n"
+        except UserError as error:
+            fault = wire.Fault(message=str(error), type="invalid_request_error", code="invalid_request")
+            yield _event(wire.Refusal(error=fault))
+        finally:
+            note()
+
+    return EventStream(events(), writing.cancel)
+
+
+def _event(chunk: BaseModel) -> str:
+    return f"data: {json.dumps(chunk.model_dump(), allow_nan=False)}\n\n"
+
+
+class Answer(ABC):
+    """How choices look on one of the routes."""
+
+    kind: str
+
+    def __init__(self, model: LanguageModel, asked: Any) -> None:
+        self.model, self.asked = model, asked
+        self.head: dict[str, Any] = {
+            "id": f"{self.kind}-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": asked.model,
+        }
+
+    def begin(self, _: int) -> list[BaseModel]:
+        return []
+
+    def token(self, i: int) -> str:
+        return self.model.tokenizer.pieces([i])[0]
+
+    @abstractmethod
+    def whole(self, choices: list[Text], usage: wire.Usage) -> BaseModel:
+        """All choices, written to their ends."""
+
+    @abstractmethod
+    def chunk(self, number: int, event: Event) -> BaseModel | None:
+        """One more word of one of them; none where there is nothing to tell yet."""
+
+    @abstractmethod
+    def usage(self, usage: wire.Usage) -> BaseModel:
+        """The last of a stream, for who asks for it."""
+
+
+class CompletionAnswer(Answer):
+    kind = "cmpl"
+
+    def __init__(self, model: LanguageModel, asked: wire.CompletionRequest) -> None:
+        super().__init__(model, asked)
+        self.lengths: dict[int, int] = {}  # of each choice's tokens so far
+
+    def whole(self, choices: list[Text], usage: wire.Usage) -> BaseModel:
+        listed = [
+            wire.CompletionChoice(
+                index=i, text=each.text, logprobs=self._told(i, each.events), finish_reason=each.finish
+            )
+            for i, each in enumerate(choices)
+        ]
+        return wire.Completion(**self.head, choices=listed, usage=usage)
+
+    def chunk(self, number: int, event: Event) -> BaseModel | None:
+        if not event.text and event.finish is None and self.asked.logprobs is None:
+            return None
+        choice = wire.CompletionChoice(
+            index=number,
+            text=event.text,
+            logprobs=self._told(number, [event]),
+            finish_reason=FINISH.get(event.finish or ""),
+        )
+        return wire.Completion(**self.head, choices=[choice])
+
+    def usage(self, usage: wire.Usage) -> BaseModel:
+        return wire.Completion(**self.head, choices=[], usage=usage)
+
+    def _told(self, number: int, events: list[Event]) -> wire.CompletionLogprobs | None:
+        if self.asked.logprobs is None:
+            return None
+        told = wire.CompletionLogprobs(tokens=[], token_logprobs=[], top_logprobs=[], text_offset=[])
+        for event in events:
+            if event.drawn is None:
+                continue
+            told.text_offset.append(self.lengths.get(number, 0))
+            token = self.token(event.drawn.id)
+            self.lengths[number] = told.text_offset[-1] + len(token)
+            told.tokens.append(token)
+            told.token_logprobs.append(_finite(event.drawn.log_probability))
+            told.top_logprobs.append({self.token(i): _finite(p) for i, p in event.drawn.alternatives})
+        return told
+
+
+class ChatAnswer(Answer):
+    kind = "chatcmpl"
+
+    def begin(self, count: int) -> list[BaseModel]:
+        delta = wire.Delta(role="assistant", content="")
+        return [
+            wire.ChatChunk(**self.head, choices=[wire.ChatChunkChoice(index=i, delta=delta)])
+            for i in range(count)
+        ]
+
+    def whole(self, choices: list[Text], usage: wire.Usage) -> BaseModel:
+        listed = [
+            wire.ChatChoice(
+                index=i,
+                message=wire.Reply(content=each.text),
+                logprobs=self._told(each.events),
+                finish_reason=each.finish,
+            )
+            for i, each in enumerate(choices)
+        ]
+        return wire.ChatCompletion(**self.head, choices=listed, usage=usage)
+
+    def chunk(self, number: int, event: Event) -> BaseModel | None:
+        if not event.text and event.finish is None and not self.asked.logprobs:
+            return None
+        choice = wire.ChatChunkChoice(
+            index=number,
+            delta=wire.Delta(content=event.text) if event.text else wire.Delta(),
+            logprobs=self._told([event]),
+            finish_reason=FINISH.get(event.finish or ""),
+        )
+        return wire.ChatChunk(**self.head, choices=[choice])
+
+    def usage(self, usage: wire.Usage) -> BaseModel:
+        return wire.ChatChunk(**self.head, choices=[], usage=usage)
+
+    def _told(self, events: list[Event]) -> wire.ChatLogprobs | None:
+        if not self.asked.logprobs:
+            return None
+        return wire.ChatLogprobs(
+            content=[
+                wire.TokenLogprob(
+                    **self._one(event.drawn.id, event.drawn.log_probability),
+                    top_logprobs=[wire.Alternative(**self._one(i, p)) for i, p in event.drawn.alternatives],
+                )
+                for event in events
+                if event.drawn is not None
+            ]
+        )
+
+    def _one(self, i: int, log_probability: float | None) -> dict[str, Any]:
+        token = self.token(i)
+        return {"token": token, "logprob": _finite(log_probability), "bytes": list(token.encode())}
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and -1e30 < number < 1e30 else None

@@ -1,0 +1,76 @@
+"""Work that ends when whoever asked for it has left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+Answer = TypeVar("Answer")
+
+
+class Left(Exception):  # noqa: N818 (nobody's mistake)
+    """The client is gone, and what it asked for was left undone."""
+
+
+@asynccontextmanager
+async def while_there(
+    receive: Callable[[], Awaitable[Any]], left: Callable[[], object]
+) -> AsyncIterator[None]:
+    """Inside, `left` is called as soon as the client is gone."""
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
+async def unless_left(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
+    """The answer; where the client leaves before it is there, the work is cancelled and Left raised."""
+    task = asyncio.ensure_future(work)
+    left = False
+
+    def leave() -> None:
+        nonlocal left
+        left = True
+        task.cancel()
+
+    try:
+        async with while_there(request.receive, leave):
+            return await task
+    except asyncio.CancelledError:
+        if left:
+            raise Left from None
+        raise
+
+
+class EventStream(Response):
+    """Server-sent events as they come; `left` is called where the client goes before the end."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[str], left: Callable[[], object]) -> None:
+        super().__init__()
+        self.events, self.left = events, left
+        del self.headers["content-length"]
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async with while_there(receive, self.left), aclosing(self.events) as events:
+                async for event in events:
+                    await send({"type": "http.response.body", "body": event.encode(), "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self.left()  # where it ended otherwise, this does nothing

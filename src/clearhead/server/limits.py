@@ -1,0 +1,89 @@
+"""How much one client may ask of the server: bytes of a body, seconds to send it, requests at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clearhead.server.faults import refusal
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the server takes on."""
+
+    body: int = 2**21  # bytes
+    patience: float = 10.0  # seconds for a body to come
+    requests: int = 1024  # at a time
+    connections: int = 2048
+    header_patience: float = 10.0  # seconds for a request's head to come, and to take some of what is sent
+
+
+class Limits:
+    """Reads the body before anyone acts on it, and hands it on whole."""
+
+    def __init__(self, app: ASGIApp, bounds: Bounds) -> None:
+        self.app, self.bounds = app, bounds
+        self.running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if self.running >= self.bounds.requests:
+            await _refuse(
+                429, "busy", "too many requests at a time; come back in a moment", scope, receive, send
+            )
+            return
+        self.running += 1
+        try:
+            await self._handle(scope, receive, send)
+        finally:
+            self.running -= 1
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        most, patience = self.bounds.body, self.bounds.patience
+        try:
+            async with asyncio.timeout(patience):
+                body = await _read(scope, receive, most)
+        except TimeoutError:
+            await _refuse(
+                408, "too_slow", f"the body did not come within {patience:g} s", scope, receive, send
+            )
+            return
+        if body is None:
+            await _refuse(413, "too_large", f"the body is longer than {most:,} bytes", scope, receive, send)
+            return
+        given = [body]
+
+        async def replay() -> Message:
+            if given:
+                return {"type": "http.request", "body": given.pop(), "more_body": False}
+            return await receive()  # that the client has left
+
+        await self.app(scope, replay, send)
+
+
+async def _read(scope: Scope, receive: Receive, most: int) -> bytes | None:
+    """The body; none where it is too long."""
+    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    if not declared.isdigit() or len(declared) > 15 or int(declared) > most:
+        return None
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return bytes(body)  # gone; whoever acts on it will see
+        body += message.get("body", b"")
+        if len(body) > most:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+async def _refuse(status: int, code: str, message: str, scope: Scope, receive: Receive, send: Send) -> None:
+    answer = refusal(status, code, message)
+    answer.headers["Connection"] = "close"
+    await answer(scope, receive, send)

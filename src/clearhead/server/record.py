@@ -1,0 +1,70 @@
+"""What is told of each request: a line in the log, and numbers for Prometheus. Never a prompt or a token."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clearhead.server.shelf import Shelf
+
+
+class Record:
+    """Counts of what was asked and written."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "clearhead_requests", "Requests answered.", ["method", "route", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "clearhead_request_seconds", "Until the answer was sent.", ["route"], registry=self.registry
+        )
+        self.tokens = Counter(
+            "clearhead_tokens", "Tokens read and written.", ["kind"], registry=self.registry
+        )
+        for name, what in (
+            ("waiting", "Requests that wait for a slot."),
+            ("running", "Texts that are being written."),
+        ):
+            gauge = Gauge(f"clearhead_{name}", what, ["model"], registry=self.registry)
+            for each in shelf:
+                if each.engine is not None:
+                    gauge.labels(each.name).set_function(partial(getattr, each.engine, name))
+
+    def text(self) -> bytes:
+        """As Prometheus reads it."""
+        return generate_latest(self.registry)
+
+
+class Recorder:
+    """Around everything: also what is refused is told of."""
+
+    def __init__(self, app: ASGIApp, record: Record, log: Callable[[str], object]) -> None:
+        self.app, self.record, self.log = app, record, log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), [0]
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status[0] = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noting)
+        finally:
+            seconds = time.perf_counter() - start
+            # The route's own pattern: what a client writes into an address is not for the log.
+            route = getattr(scope.get("route"), "path", "-")
+            method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "OPTIONS") else "-"
+            self.record.requests.labels(method, route, str(status[0])).inc()
+            self.record.seconds.labels(route).observe(seconds)
+            noted = scope.get("state", {}).get("noted", "")
+            self.log(f"{method} {route} {status[0] or 'left'} {seconds * 1000:.0f} ms{noted}")

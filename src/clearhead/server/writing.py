@@ -1,0 +1,164 @@
+"""A client's request for text, handed to an engine, and the events of it as they come back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from clearhead.errors import UserError
+from clearhead.generate.engine import Engine
+from clearhead.generate.request import Event, Request, Ticket
+from clearhead.generate.sampling import Sampling
+from clearhead.language_model import LanguageModel
+from clearhead.server.faults import Refused
+from clearhead.views.wire import MOST_SAMPLES, MOST_TOKENS, Drawing, Usage
+
+LONGEST = 600.0  # seconds that one request may be written on
+FINISH: dict[str, Any] = {"stop": "stop", "length": "length", "time": "length", "cancelled": "length"}
+
+
+@dataclass
+class Text:
+    """One sample as it grows."""
+
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events)
+
+    @property
+    def finish(self) -> Any:
+        last = self.events[-1].finish if self.events else None
+        return FINISH.get(last or "")
+
+    @property
+    def n_tokens(self) -> int:
+        return sum(event.id is not None for event in self.events)
+
+
+class Writing:
+    """Some prompts, each to be gone on from so many times. Choices are numbered prompt by prompt."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.requests = requests
+        self.samples = requests[0].samples
+        self.choices = [Text() for _ in range(len(requests) * self.samples)]
+        self._events: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
+        self.tickets: list[Ticket] = []
+
+    async def begin(self, engine: Engine) -> None:
+        """Hand in what is asked. In another thread: a rule that texts are held to takes time to make."""
+        loop = asyncio.get_running_loop()
+
+        def submit() -> None:
+            for number, request in enumerate(self.requests):
+                self.tickets.append(engine.submit(request, self._passer(loop, number * self.samples)))
+
+        try:
+            await run_in_threadpool(submit)
+        except BaseException:
+            self.cancel()
+            raise
+
+    def _passer(self, loop: asyncio.AbstractEventLoop, first: int) -> Any:
+        def listen(event: Event) -> None:
+            try:
+                loop.call_soon_threadsafe(self._events.put_nowait, (first + event.sample, event))
+            except RuntimeError:
+                self.cancel()  # the server is gone
+
+        return listen
+
+    def cancel(self) -> None:
+        for ticket in self.tickets:
+            ticket.cancel()
+
+    async def events(self) -> AsyncIterator[tuple[int, Event]]:
+        """The number of a choice, and a word of it, until all are written."""
+        open_choices = set(range(len(self.choices)))
+        while open_choices:
+            number, event = await self._events.get()
+            if event.error is not None:
+                self.cancel()
+                raise event.error
+            self.choices[number].events.append(event)
+            if event.finish is not None:
+                open_choices.discard(number)
+            yield number, event
+
+    async def finish(self) -> list[Text]:
+        try:
+            async for _ in self.events():
+                pass
+        except BaseException:
+            self.cancel()
+            raise
+        return self.choices
+
+    def usage(self) -> Usage:
+        read = sum(len(request.ids) for request in self.requests)
+        written = sum(choice.n_tokens for choice in self.choices)
+        return Usage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
+
+
+def make_requests(
+    model: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    asked: Drawing,
+    tokens: int | None,
+    log_probabilities: int | None = None,
+    json_schema: Any = None,
+) -> list[Request]:
+    """What the engine is handed, within what the model can read."""
+    if len(prompts) * (asked.n or 1) > MOST_SAMPLES:
+        raise Refused(400, "too_many", f"at most {MOST_SAMPLES} texts at a time are written", "n")
+    n_context = model.config.n_context
+    for ids in prompts:
+        if len(ids) > n_context:
+            raise Refused(
+                400,
+                "context_length_exceeded",
+                f"the prompt has {len(ids)} tokens; this model can look back on {n_context}",
+                "prompt",
+            )
+        if bad := next((i for i in ids if i >= model.config.n_vocab), None):
+            raise Refused(400, "invalid_request", f"there is no token {bad}", "prompt")
+    sampling = Sampling(
+        temperature=1.0 if asked.temperature is None else asked.temperature,
+        top_k=asked.top_k,
+        top_p=asked.top_p,
+        min_p=asked.min_p,
+        repetition_penalty=asked.repetition_penalty,
+        presence_penalty=asked.presence_penalty or 0.0,
+        frequency_penalty=asked.frequency_penalty or 0.0,
+        logit_bias={int(i): bias for i, bias in (asked.logit_bias or {}).items()},
+        log_probabilities=log_probabilities,
+        regex=asked.regex,
+        json_schema=json_schema,
+    )
+    stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
+    seed = secrets.randbelow(2**32) if asked.seed is None else asked.seed % 2**32
+    return [
+        Request(
+            ids=tuple(ids),
+            tokens=tokens or min(MOST_TOKENS, max(1, n_context - len(ids))),
+            sampling=sampling,
+            seed=seed,
+            stops=tuple(stops),
+            samples=asked.n or 1,
+            seconds=min(asked.seconds or LONGEST, LONGEST),
+        )
+        for ids in prompts
+    ]
+
+
+def check_one(constraints: dict[str, Any]) -> None:
+    given = [name for name, value in constraints.items() if value is not None]
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)} were both given; give one of them")

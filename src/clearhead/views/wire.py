@@ -1,0 +1,342 @@
+"""The wire format: every request and answer of the server, with bounds on all that a client may say.
+
+The OpenAI routes take and give what that interface does, as far as a language model of ours can; what it
+knows beyond (top_k, min_p, repetition_penalty, regex) has our names. The `/api` routes speak of models,
+traces and sites. Matrices go as raw little-endian float32, their shape in the header X-Shape; in JSON,
+numbers that are not finite are null.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+MOST_CHARACTERS = 200_000  # of a prompt, or of all messages of a conversation
+MOST_TOKENS = 4096  # to write for one sample
+MOST_SAMPLES = 16
+MOST_PROMPTS = 16
+MOST_MESSAGES = 512
+MOST_STOPS = 16
+MOST_BIASES = 1024
+MOST_ALTERNATIVES = 20
+MOST_EDITS = 256
+MOST_VALUES = 2**24  # numbers of a matrix at once: 64 MB
+MOST_JSON = 2**18  # as JSON, which takes far more time and room
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+Stop = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Id = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+Ids = Annotated[list[Id], Field(min_length=1, max_length=MOST_CHARACTERS)]
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e30, le=1e30)]
+Index = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
+Range = Annotated[tuple[Index, Index], Field(strict=False)]  # which JSON writes as a list
+
+
+class Wire(BaseModel):
+    """Numbers are finite, and neither texts nor true and false; what is not known is left alone."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore", protected_namespaces=())
+
+
+class Fault(Wire):
+    """What went wrong."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class Refusal(Wire):
+    """Every answer that is not what was asked for, in OpenAI's shape."""
+
+    error: Fault
+
+
+# What a client asks for.
+
+
+class Drawing(Wire):
+    """How words are drawn: what both OpenAI routes share."""
+
+    temperature: Annotated[float, Field(ge=0, le=100)] | None = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=100)] = 1.0
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = 0.0
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = 0.0
+    logit_bias: (
+        Annotated[
+            dict[
+                Annotated[str, StringConstraints(pattern=r"^\d{1,9}$")],
+                Annotated[float, Field(ge=-100, le=100)],
+            ],
+            Field(max_length=MOST_BIASES),
+        ]
+        | None
+    ) = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = Field(
+        None, description="The same seed gives the same text. Without one, another each time."
+    )
+    stop: Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = 1
+    regex: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = Field(
+        None, description="A regular expression that the text must match as a whole."
+    )
+    seconds: Annotated[float, Field(gt=0, le=3600)] | None = Field(
+        None, description="After so long the text ends where it is."
+    )
+
+
+class StreamOptions(Wire):
+    include_usage: bool = False
+
+
+class Streaming(Wire):
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+
+
+class CompletionRequest(Drawing, Streaming):
+    """Go on from a text."""
+
+    model: Name
+    prompt: Text | Ids | Annotated[list[Text | Ids], Field(min_length=1, max_length=MOST_PROMPTS)]
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = 16
+    logprobs: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] | None = None
+    echo: Literal[False] | None = False
+    best_of: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = None
+    suffix: Literal[""] | None = None
+
+
+class TextPart(Wire):
+    type: Literal["text"]
+    text: Text
+
+
+class Message(Wire):
+    role: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    content: Text | Annotated[list[TextPart], Field(max_length=64)]
+
+
+class SchemaFormat(Wire):
+    name: str | None = None
+    json_schema: dict[str, Any] | bool = Field(alias="schema")
+    strict: bool | None = None
+
+
+class ResponseFormat(Wire):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: SchemaFormat | None = None
+
+
+class ChatRequest(Drawing, Streaming):
+    """Go on with a conversation, as the model's own template writes it."""
+
+    model: Name
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)]
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
+    logprobs: bool | None = False
+    top_logprobs: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] | None = None
+    response_format: ResponseFormat | None = None
+    tools: Annotated[list[Any], Field(max_length=0)] | None = None
+
+
+class EditRequest(Wire):
+    """What to put at a site: one of a value, a factor for what is there, or what is there in another text."""
+
+    site: Name
+    value: Number | list[Number] | list[list[Number]] | None = None
+    scale: Number | None = None
+    text: Text | None = None
+    at: Annotated[list[Index], Field(max_length=MOST_CHARACTERS)] | None = Field(
+        None, description="The positions to change; all unless said."
+    )
+
+
+class TraceRequest(Wire):
+    """A text through a model, with some of what it computes changed."""
+
+    model: Name
+    text: Text | Ids
+    edits: Annotated[list[EditRequest], Field(max_length=MOST_EDITS)] = []
+    count: Annotated[int, Field(ge=1, le=1000)] = Field(10, description="How many of the likeliest words.")
+
+
+class Slice(Wire):
+    """Rows and columns from a first one up to, and without, a last one; all unless said."""
+
+    rows: Range | None = None
+    columns: Range | None = None
+
+
+class SiteRequest(TraceRequest, Slice):
+    """What stands at one site."""
+
+    site: Name
+
+
+class WeightRequest(Slice):
+    """A weight by its name."""
+
+    model: Name
+    name: Name
+
+
+class TokensRequest(Wire):
+    model: Name
+    text: Text
+
+
+# What it is given.
+
+
+class Usage(Wire):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class CompletionLogprobs(Wire):
+    tokens: list[str]
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float | None]]
+    text_offset: list[int]
+
+
+class CompletionChoice(Wire):
+    index: int
+    text: str
+    logprobs: CompletionLogprobs | None = None
+    finish_reason: Literal["stop", "length"] | None = None
+
+
+class Completion(Wire):
+    id: str
+    object: Literal["text_completion"] = "text_completion"
+    created: int
+    model: str
+    choices: list[CompletionChoice]
+    usage: Usage | None = None
+
+
+class Alternative(Wire):
+    token: str
+    logprob: float | None
+    bytes: list[int] | None
+
+
+class TokenLogprob(Alternative):
+    top_logprobs: list[Alternative]
+
+
+class ChatLogprobs(Wire):
+    content: list[TokenLogprob]
+
+
+class Reply(Wire):
+    role: Literal["assistant"] = "assistant"
+    content: str
+
+
+class ChatChoice(Wire):
+    index: int
+    message: Reply
+    logprobs: ChatLogprobs | None = None
+    finish_reason: Literal["stop", "length"] | None = None
+
+
+class ChatCompletion(Wire):
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: Usage | None = None
+
+
+class Delta(Wire):
+    role: Literal["assistant"] | None = None
+    content: str | None = None
+
+
+class ChatChunkChoice(Wire):
+    index: int
+    delta: Delta
+    logprobs: ChatLogprobs | None = None
+    finish_reason: Literal["stop", "length"] | None = None
+
+
+class ChatChunk(Wire):
+    id: str
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    created: int
+    model: str
+    choices: list[ChatChunkChoice]
+    usage: Usage | None = None
+
+
+class Model(Wire):
+    """One of the models that are served, as OpenAI lists them."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "clearhead"
+
+
+class ModelList(Wire):
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+class ModelDetails(Wire):
+    """A model as we know it; `error` says why it could not be loaded, and then there is nothing else."""
+
+    name: str
+    error: str | None = None
+    parameters: int | None = None
+    config: dict[str, Any] | None = None
+    tokenizer: str | None = None
+    chats: bool = False
+
+
+class ModelDetailsList(Wire):
+    models: list[ModelDetails]
+
+
+class TokensAnswer(Wire):
+    ids: list[int]
+    tokens: list[str]
+
+
+class NextWord(Wire):
+    id: int
+    text: str
+    logit: float | None
+    probability: float | None
+
+
+class SiteShape(Wire):
+    name: str
+    shape: list[int]
+
+
+class TraceAnswer(Wire):
+    """The text as the model reads it, what may come next, and every site that can be asked for."""
+
+    ids: list[int]
+    tokens: list[str]
+    next: list[NextWord]
+    sites: list[SiteShape]
+
+
+class Matrix(Wire):
+    """Numbers as JSON, for who asks for it; those that are not finite are null."""
+
+    shape: list[int]
+    values: list[Any]

@@ -1,0 +1,58 @@
+"""Small networks of every kind, far from their first weights, where much is near zero."""
+
+import pytest
+import torch
+
+from clearhead.model.config import PRESETS, Config
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+LOCAL = {"window": 20, "local_blocks": (0,)}
+FAMILIES = PRESETS | {
+    "shared keys": {**PRESETS["modern"], "n_kv_head": 2},
+    "one key head, wide": {**PRESETS["modern"], "n_kv_head": 1, "d_head": 12},
+    "sinusoidal": {**PRESETS["gpt2"], "position": "sinusoidal"},
+    "no position": {**PRESETS["gpt2"], "position": "none"},
+    "partly rotary, parallel": {
+        **PRESETS["lecture"],
+        "position": "rotary",
+        "rotary_dim": 4,
+        "parallel": True,
+        "tied": False,
+    },
+    "local, as Mistral": {**PRESETS["modern"], "window": 20, "local_blocks": (0, 1)},
+    "local and not, as Gemma": {
+        **PRESETS["modern"],
+        **LOCAL,
+        "local_rotary_base": 100.0,
+        "after_norm": True,
+        "embedding_scale": 5.6,
+        "feedforward": "geglu",
+        "d_k": 16,
+    },
+    "stretched": {**PRESETS["modern"], "rotary_stretch": {"kind": "llama3", "factor": 8.0, "context": 32}},
+}
+
+
+def make_network(family: str = "modern", **sizes: object) -> Transformer:
+    torch.manual_seed(0)
+    usual = {"n_vocab": 257, "n_context": 160, "n_block": 2, "n_head": 4, "d_model": 32}
+    network = Transformer(Config.from_json({**usual, **FAMILIES[family], **sizes})).eval()
+    for parameter in network.parameters():
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    return network
+
+
+@pytest.fixture(scope="session")
+def make():
+    return make_network
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request):
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    return Tokenizer.train("byte", [])

@@ -1,0 +1,355 @@
+"""Text held to a regular expression or a schema: it fits, with any tokenizer; what cannot be is said."""
+
+import json
+import re
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+import tokenizers
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, decoders, models, normalizers
+
+from clearhead.errors import UserError
+from clearhead.generate.constraint import LONGEST, Grammar
+from clearhead.generate.drawing import Drawer
+from clearhead.generate.sampling import Sampling
+from clearhead.generate.writing import Generated, Writer
+from clearhead.text.tokenizer import Tokenizer
+
+PRINTABLE = "".join(map(chr, range(32, 127))) + "é€\n"
+
+
+def sentencepiece(prefix: bool) -> Tokenizer:
+    """As Llama 2 (with a space before every text) and Gemma have it: ▁ for a space, bytes for the rest."""
+    words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdefgh0123", "▁a", "ab", "▁ab"]
+    merges = [("▁", "a"), ("a", "b"), ("▁a", "b")]
+    vocabulary = {word: i for i, word in enumerate(words)}
+    inner = tokenizers.Tokenizer(
+        models.BPE(vocab=vocabulary, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    )
+    replace = normalizers.Replace(" ", "▁")
+    back = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    if prefix:
+        inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), replace])
+        back.append(decoders.Strip(" ", 1, 0))
+    else:
+        inner.normalizer = replace
+    inner.decoder = decoders.Sequence(back)
+    inner.add_special_tokens(["<unk>", "<s>", "</s>"])
+    inner.add_tokens([AddedToken("▁▁▁", normalized=False), AddedToken("\n\n", normalized=False)])
+    return Tokenizer(inner, {"eos_token": "</s>"}, ends=[vocabulary["h"]])
+
+
+TOKENIZERS = {
+    "char": Tokenizer.train("char", [PRINTABLE]),
+    "byte": Tokenizer.train("byte", []),
+    "bpe": Tokenizer.train("bpe", ['{"name": "Anna", "age": 41} it was too tired, the cat. ' * 9], 330),
+    "bpe with a mask": Tokenizer.train("bpe", ["true false null 123 the cat " * 9], 300, mask=True),
+    "sentencepiece": sentencepiece(prefix=False),
+    "sentencepiece with a space": sentencepiece(prefix=True),
+}
+
+
+def write(
+    tokenizer: Tokenizer, seed: int, tokens: int = 300, prompt: tuple[int, ...] = (), **given
+) -> Generated:
+    """What random weights would write: every row of logits is drawn anew."""
+    n_vocab = tokenizer.n_vocab + 3  # a model may have more words than its tokenizer
+    drawer = Drawer(Sampling(1.0, **given), tokenizer, n_vocab, prompt, seed)
+    writer = Writer(tokenizer, prompt=prompt, exact=True)
+    rows = torch.Generator().manual_seed(seed)
+    pieces: list[Generated] = []
+    while writer.finish is None:
+        limit = "length" if len(pieces) == tokens - 1 else None
+        pieces.append(writer.push(drawer.draw(4 * torch.randn(n_vocab, generator=rows)), limit))
+    return Generated.joined(pieces)
+
+
+# Python's `re` is the judge: it takes ages over stars within stars, and knows fewer letters as \\w.
+PARTS = st.sampled_from(
+    [
+        "a",
+        "[a-d]",
+        "[0-9]",
+        "[^a-z]",
+        " ",
+        ".",
+        "é",
+        r"\s",
+        r"\.",
+        "(?:ab|cd)",
+        "[\u20ac€x]",
+        "\n",
+        "b*",
+        ".*",
+    ]
+)
+REGEXES = st.recursive(
+    PARTS,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3).map("".join)
+        | st.tuples(inner, inner).map(lambda two: f"(?:{two[0]}|{two[1]})")
+        | inner.map(lambda one: f"(?:{one})?")
+        | inner.map(lambda one: f"(?:{one}){{1,3}}")
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@settings(max_examples=40, deadline=None)
+@given(REGEXES, st.integers(0, 2**31))
+def test_what_is_written_fits_the_expression(name, regex, seed):
+    tokenizer = TOKENIZERS[name]
+    text = write(tokenizer, seed, regex=regex)
+    if text.finish == "stop":
+        assert re.fullmatch(regex, text), (regex, text)
+    assert text.finish in ("stop", "length")
+    assert len(text.ids) == 300 or text.finish == "stop"
+
+
+@pytest.mark.parametrize(
+    "regex", [r"\w+", r"\d{3}", r"\s\S\W\D", r"[\w.]+@\w+\.(com|org)", "^a[bc]$", "(?i)ab"]
+)
+def test_classes_mean_what_they_mean_elsewhere(regex):
+    for seed in range(5):
+        text = write(TOKENIZERS["char"], seed, regex=regex)
+        assert text.finish == "stop"
+        assert re.fullmatch(regex, text)
+
+
+INTEGERS = st.fixed_dictionaries({"type": st.just("integer")}, optional={"minimum": st.integers(-50, 50)})
+STRINGS = st.sampled_from(
+    [
+        {"type": "string", "maxLength": 5},
+        {"type": "string", "minLength": 2, "maxLength": 4},
+        {"type": "string", "pattern": "^[a-c]{1,3}$"},
+        {"enum": ["red", "green", 3, None]},
+        {"type": "string", "format": "date"},
+    ]
+)
+SCHEMAS = st.recursive(
+    INTEGERS | STRINGS | st.sampled_from([{"type": "boolean"}, {"type": "null"}, {"const": {"a": [1]}}]),
+    lambda inner: (
+        inner.map(lambda one: {"type": "array", "items": one, "maxItems": 3})
+        | st.lists(inner, min_size=1, max_size=3).map(lambda several: {"anyOf": several})
+        | st.dictionaries(st.sampled_from("abcd"), inner, max_size=3).flatmap(
+            lambda fields: st.sets(st.sampled_from(sorted(fields) or ["a"])).map(
+                lambda needed: {
+                    "type": "object",
+                    "properties": fields,
+                    "required": sorted(needed & set(fields)),
+                    "additionalProperties": False,
+                }
+            )
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@settings(max_examples=40, deadline=None)
+@given(SCHEMAS, st.integers(0, 2**31))
+def test_what_is_written_fits_the_schema(name, schema, seed):
+    text = write(TOKENIZERS[name], seed, json_schema=schema)
+    if text.finish == "stop":
+        jsonschema.validate(json.loads(text), schema)
+        assert text == text.strip()
+        assert "\n" not in text
+
+
+def test_most_texts_come_to_an_end():
+    """The tests above say nothing of those that are cut off: here they must not be."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "maxLength": 8},
+            "ages": {"type": "array", "items": INTEGER},
+        },
+        "required": ["name", "ages"],
+        "additionalProperties": False,
+    }
+    for name, tokenizer in TOKENIZERS.items():
+        texts = [write(tokenizer, seed, json_schema=schema) for seed in range(8)]
+        assert {text.finish for text in texts} == {"stop"}, name
+        assert all(set(json.loads(text)) == {"name", "ages"} for text in texts)
+
+
+INTEGER = {"type": "integer", "minimum": 0, "maximum": 200}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_where_nothing_may_follow_it_ends_at_once(name):
+    tokenizer = TOKENIZERS[name]
+    text = write(tokenizer, 0, regex="ab ab")
+    assert (text, text.finish) == ("ab ab", "stop")
+    assert text.ids[-1] not in tokenizer.end_ids
+    nothing = write(tokenizer, 0, regex="")
+    assert (nothing, nothing.finish) == ("", "stop")
+    assert nothing.ids[0] in tokenizer.end_ids
+
+
+def test_a_text_that_is_forced_is_cut_as_the_tokenizer_would_cut_it():
+    bpe = TOKENIZERS["bpe"]
+    assert write(bpe, 0, regex="it was too tired, the cat").ids == bpe.encode("it was too tired, the cat")
+
+
+@pytest.mark.parametrize("prompt", ["", "ab", "a "])
+def test_a_space_at_the_beginning_is_written(prompt):
+    for tokenizer in TOKENIZERS.values():
+        ids = tuple(tokenizer.encode(prompt)) or (tokenizer.end_id,)
+        for seed in range(4):
+            assert write(tokenizer, seed, prompt=ids, regex="( ab){2}") == " ab ab"
+
+
+def test_where_the_tokens_run_out_it_says_length():
+    text = write(TOKENIZERS["byte"], 0, tokens=5, regex="[a-z]{9}")
+    assert (text.finish, len(text)) == ("length", 5)
+    # Here it might end, and might go on.
+    text = write(TOKENIZERS["byte"], 0, tokens=5, regex="[a-z]*", logit_bias={256: -100})
+    assert (text.finish, len(text)) == ("length", 5)
+
+
+def test_every_end_token_may_end():
+    tokenizer = Tokenizer(TOKENIZERS["byte"]._inner, TOKENIZERS["byte"].config, ends=[ord("!")])
+    allowed = Grammar(tokenizer, 257, "a*").begin().allowed().nonzero()[:, 0].tolist()
+    assert allowed == [ord("!"), ord("a"), 256]
+
+
+def test_samples_share_a_grammar_and_not_their_places_in_it():
+    grammar = Grammar(TOKENIZERS["byte"], 257, "ab|cd")
+    one, other = grammar.begin(), grammar.begin()
+    assert one.take(ord("a"))
+    assert one.allowed().nonzero()[:, 0].tolist() == [ord("b")]
+    assert other.allowed().nonzero()[:, 0].tolist() == [ord("a"), ord("c")]
+    assert not one.take(ord("b"))
+
+
+REFUSED_REGEXES = {
+    "(ab": "unclosed group",
+    "a)": "unopened group",
+    "[z-a]": "invalid character class range",
+    "*a": "repetition operator missing expression",
+    r"(a)\1": "backreferences are not supported",
+    "(?=a)b": "look-around",
+    "[^\\x00-\\U0010ffff]": "no text fits the regex",
+    "a\ud800": "lone surrogate",
+    "a" * (LONGEST + 1): f"has {LONGEST + 1} characters: expected at most {LONGEST}",
+}
+
+
+@pytest.mark.parametrize("regex", REFUSED_REGEXES, ids=lambda regex: ascii(regex[:12]))
+def test_an_expression_that_cannot_be_used(regex):
+    with pytest.raises(UserError, match=REFUSED_REGEXES[regex]) as caught:
+        Grammar(TOKENIZERS["byte"], 257, regex)
+    assert len(str(caught.value)) < 300
+
+
+def nested(depth: int) -> dict:
+    schema: dict = {"type": "integer"}
+    for _ in range(depth):
+        schema = {"type": "array", "items": schema}
+    return schema
+
+
+def circular() -> dict:
+    schema: dict = {}
+    schema["items"] = schema
+    return schema
+
+
+REFUSED_SCHEMAS = {
+    "type": ({"type": "strin"}, "Invalid type: strin"),
+    "kind": ([1], "expected an object"),
+    "text": ("{}", "expected an object"),
+    "bool": (True, "expected an object"),
+    "keyword": ({"type": "array", "uniqueItems": True}, "Unimplemented keys.*uniqueItems"),
+    "format": ({"type": "string", "format": "zzz"}, "Unknown format: zzz"),
+    "pattern": ({"type": "string", "pattern": "(a"}, "unclosed group"),
+    "nobody": ({"$ref": "#/$defs/x"}, "does not exist"),
+    "elsewhere": ({"$ref": "https://example.com/x.json"}, "not present"),
+    "itself": ({"$ref": "#"}, "no text fits the JSON schema"),
+    "empty": ({"type": "integer", "minimum": 5, "maximum": 4}, "greater than maximum"),
+    "either": ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "oneOf"),
+    "lenient": ({"not": {}, "x-guidance": {"lenient": True}}, "Unimplemented keys"),
+    "not JSON": ({"const": {1, 2}}, "cannot be written as JSON"),
+    "not a number": ({"const": float("nan")}, "cannot be written as JSON"),
+    "circular": (circular(), "cannot be written as JSON"),
+    "deep": (nested(200), "recursion limit"),
+    "deeper": (nested(100_000), "cannot be written as JSON"),
+    "long": ({"enum": ["x" * 70_000]}, "expected at most"),
+    "wide": ({"allOf": [{"properties": {f"p{i}": {}}} for i in range(500)]}, "too large"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_SCHEMAS)
+def test_a_schema_that_cannot_be_used(name):
+    schema, words = REFUSED_SCHEMAS[name]
+    with pytest.raises(UserError, match=words) as caught:
+        Grammar(TOKENIZERS["byte"], 257, json_schema=schema)
+    assert len(str(caught.value)) < 300
+
+
+def test_an_expression_that_is_no_text():
+    with pytest.raises(UserError, match="the regex is '5': expected a str"):
+        Grammar(TOKENIZERS["byte"], 257, 5)
+
+
+def test_characters_that_the_tokenizer_cannot_write():
+    few = Tokenizer.train("char", ["abc"])
+    with pytest.raises(UserError, match="no text fits the regex that this model's tokenizer can write"):
+        Grammar(few, few.n_vocab, r"\d+")
+    with pytest.raises(UserError, match="no text fits the regex"):
+        write(few, 0, regex="aé")
+    assert write(few, 0, regex="(é|b)a") == "ba"
+
+
+MONSTERS = """
+import resource, sys, time
+from clearhead.errors import UserError
+from clearhead.generate.constraint import Grammar
+from clearhead.text.tokenizer import Tokenizer
+
+tokenizer = Tokenizer.train("byte", [])
+expressions = [
+    "a{1000000}", "((((a{100}){100}){100}){100}){100}", "((((a{1,100}){1,100}){1,100}){1,100}){1,100}",
+    "(a|b)*a(a|b){30}", "(.*a.*){60}", "(a?){500}a{500}", r"(\\w{1,100}\\s){1,1000}", "(a*)*" * 500 + "b",
+    "(" * 30000 + "a" + ")" * 30000, "a" * 65000, "|".join(f"word{i}" for i in range(6000)),
+]
+lists = [{"type": "array", "items": {"$ref": f"#/$defs/d{i + 1}"}} for i in range(40)]
+deep = {"$ref": "#/$defs/d0", "$defs": {f"d{i}": {"anyOf": [each] * 3} for i, each in enumerate(lists)}}
+deep["$defs"]["d40"] = {"type": "integer"}
+schemas = [
+    {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"], "additionalProperties": False},
+    {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(2200)}},
+    {"type": "string", "pattern": "^(a|b)*a(a|b){25}$"}, {"type": "string", "minLength": 10**6},
+    {"type": "array", "items": {"type": "integer"}, "minItems": 10**6}, deep,
+    {"allOf": [{"anyOf": [{"properties": {f"a{i}{j}": {}}} for j in range(4)]} for i in range(12)]},
+]
+start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for given in [{"regex": each} for each in expressions] + [{"json_schema": each} for each in schemas]:
+    begun = time.monotonic()
+    try:
+        place = Grammar(tokenizer, 257, **given).begin()
+        for _ in range(40):
+            if not place.take(int(place.allowed().nonzero()[0])):
+                break
+    except UserError as error:
+        assert len(str(error)) < 300
+    taken = time.monotonic() - begun
+    assert taken < 20, (taken, str(given)[:80])
+unit = 1 if sys.platform == "darwin" else 1024
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * unit / 2**20)
+"""
+
+
+def test_monsters_are_refused_or_followed_in_little_time_and_memory():
+    """In a process of their own, in case one takes it down."""
+    done = subprocess.run([sys.executable, "-c", MONSTERS], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert float(done.stdout) < 600  # MB

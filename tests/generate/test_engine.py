@@ -1,0 +1,273 @@
+"""The engine: many requests from many threads, each with the text it would have had alone."""
+
+import asyncio
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.generate.engine import Busy, Engine
+from clearhead.generate.request import Event, Request
+from clearhead.generate.sampling import Sampling
+
+SLOTS = 8
+
+
+class Recorder:
+    """Draws as usual, and writes down every row of logits that was drawn from, bit by bit."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[int, int], list[bytes]] = {}
+
+    def __call__(self, request: Request, number: int, draw):
+        rows = self.rows.setdefault((request.seed, number), [])
+
+        def noting(logits):
+            rows.append(logits.numpy().tobytes())
+            return draw(logits)
+
+        return noting
+
+
+def some_request(chance: random.Random, seed: int) -> Request:
+    sampling = chance.choice([Sampling(0), Sampling(), Sampling(1.3, top_p=0.9, repetition_penalty=1.2)])
+    ids = tuple(chance.choices(range(256), k=chance.choice([1, 3, 30, 63, 64, 65, 100, 140])))
+    stops = chance.choice([(), (), ("a", "zz")])
+    return Request(ids, chance.randint(1, 24), sampling, seed, stops, samples=chance.choice([1, 1, 1, 2, 5]))
+
+
+@pytest.mark.parametrize(
+    ("family", "sizes"),
+    [("gpt2", {"d_model": 40}), ("local and not, as Gemma", {"n_kv_head": 2})],
+)
+def test_fifty_requests_come_and_go_and_each_is_as_if_alone_to_the_last_bit(make, tokenizer, family, sizes):
+    network = make(family, n_context=96, **sizes)
+    chance = random.Random(5)
+    requests = [some_request(chance, seed) for seed in range(50)]
+    ended_early = {seed: chance.randint(1, 10) for seed in chance.sample(range(50), 12)}
+    together = Recorder()
+    with Engine(network, tokenizer, SLOTS, queue=100, around=together) as engine:
+        tickets = []
+        for request in requests:
+            count = ended_early.get(request.seed)
+
+            def listen(event: Event, seed=request.seed, count=count) -> None:
+                if count is not None and len(tickets) > seed and len(tickets[seed].events) == count:
+                    tickets[seed].cancel()
+
+            tickets.append(engine.submit(request, listen))
+            time.sleep(chance.choice([0, 0, 0.002, 0.01]))
+        texts = [ticket.texts() for ticket in tickets]
+    finishes = [event.finish for ticket in tickets for event in ticket if event.finish]
+    assert "length" in finishes
+    assert "cancelled" in finishes
+    assert "error" not in finishes
+    alone = Recorder()
+    with Engine(network, tokenizer, SLOTS, around=alone) as engine:
+        expected = [engine.submit(request).texts() for request in requests]
+    for (seed, sample), rows in alone.rows.items():
+        made = together.rows.get((seed, sample), [])
+        assert made == rows[: len(made)]
+        if seed not in ended_early:
+            assert len(made) == len(rows)
+            assert texts[seed] == expected[seed]
+
+
+@pytest.fixture
+def engine(make, tokenizer):
+    with Engine(make(), tokenizer, slots=2, queue=3) as made:
+        yield made
+
+
+def endless(seed: int = 0, **settings) -> Request:
+    """One that goes on until it is told to end: the end token is never the likeliest."""
+    return Request((65,), tokens=10**9, sampling=Sampling(temperature=0), seed=seed, **settings)
+
+
+def wait_until(condition) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_a_queue_that_is_full_says_so_and_takes_more_when_it_is_not(engine):
+    running = [engine.submit(endless()) for _ in range(2)]
+    wait_until(lambda: engine.running == 2)
+    waiting = [engine.submit(endless()) for _ in range(3)]
+    with pytest.raises(Busy, match="3 requests are waiting already"):
+        engine.submit(endless())
+    running[0].cancel()
+    wait_until(lambda: engine.waiting == 2)
+    waiting.append(engine.submit(endless()))
+    for ticket in (*running, *waiting):
+        ticket.cancel()
+    for ticket in (*running, *waiting):
+        assert list(ticket)[-1].finish == "cancelled"
+    assert engine.running == engine.waiting == 0
+
+
+def test_cancelling_frees_the_slot(engine):
+    first, second = engine.submit(endless()), engine.submit(endless())
+    wait_until(lambda: engine.running == 2)
+    third = engine.submit(Request((66,), tokens=3))
+    time.sleep(0.05)
+    assert not third.events
+    second.cancel()
+    third.texts()
+    assert third.done
+    assert not first.done
+    first.cancel()
+    assert [event.finish for event in first][-1] == "cancelled"
+
+
+def test_time_runs_out_while_writing_and_while_waiting(engine):
+    started = time.monotonic()
+    tickets = [engine.submit(endless(seconds=0.3)) for _ in range(2)]
+    waiting = engine.submit(endless(seconds=0.1))
+    assert [list(ticket)[-1].finish for ticket in (*tickets, waiting)] == ["time"] * 3
+    assert waiting.events == [Event(0, finish="time")]
+    assert len(tickets[0].events) > 1
+    assert 0.3 <= time.monotonic() - started < 20
+
+
+def test_closing_finishes_what_was_begun_and_what_waits(make, tokenizer):
+    engine = Engine(make(), tokenizer, slots=2)
+    tickets = [engine.submit(Request((65,), tokens=20)) for _ in range(5)]
+    engine.close()
+    assert all(ticket.done for ticket in tickets)
+    assert {event.finish for ticket in tickets for event in ticket} <= {None, "stop", "length"}
+    with pytest.raises(Busy, match="closed"):
+        engine.submit(Request((65,)))
+    engine.close()  # again
+
+
+def test_closing_at_once_cancels(make, tokenizer):
+    engine = Engine(make(), tokenizer, slots=2)
+    tickets = [engine.submit(endless()) for _ in range(5)]
+    engine.close(cancel=True)
+    assert [ticket.events[-1].finish for ticket in tickets] == ["cancelled"] * 5
+
+
+def test_an_error_around_the_engine_cancels(make, tokenizer):
+    tickets = []
+
+    def fail() -> None:
+        with Engine(make(), tokenizer, slots=2) as engine:
+            tickets.append(engine.submit(endless()))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert tickets[0].events[-1].finish == "cancelled"
+
+
+def test_a_process_that_forgets_to_close_ends_all_the_same(make, tokenizer, tmp_path):
+    program = tmp_path / "forgetful.py"
+    program.write_text(
+        "import torch\n"
+        "from clearhead.generate.engine import Engine\n"
+        "from clearhead.generate.request import Request\n"
+        "from clearhead.model.config import preset\n"
+        "from clearhead.model.transformer import Transformer\n"
+        "from clearhead.text.tokenizer import Tokenizer\n"
+        "sizes = dict(n_vocab=257, n_context=64, n_block=1, n_head=1, d_model=32)\n"
+        "engine = Engine(Transformer(preset('modern', **sizes)).eval(), Tokenizer.train('byte', []), 2)\n"
+        "engine.submit(Request((65,), tokens=10**9))\n"
+        "print('bye')\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "bye\n", "")
+
+
+def test_our_own_mistake_is_told_to_whoever_waits(engine, monkeypatch):
+    monkeypatch.setattr(engine._service, "turn", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        engine.submit(Request((65,))).texts()
+    monkeypatch.undo()
+    assert len(engine.submit(Request((65,), tokens=3)).texts()) == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nobody_waits_for_a_thread_that_is_no_more(engine):
+    def leave(event: Event) -> None:
+        raise SystemExit
+
+    waiting = engine.submit(endless())
+    with pytest.raises(RuntimeError, match="broke down"):
+        engine.submit(Request((65,)), leave).texts()
+    with pytest.raises(RuntimeError, match="broke down"):
+        waiting.texts()
+    with pytest.raises(Busy, match="closed"):
+        engine.submit(Request((65,)))
+
+
+def test_bad_ids_are_refused_where_they_are_handed_in(engine):
+    with pytest.raises(UserError, match="id 9999 does not exist"):
+        engine.submit(Request((9999,)))
+
+
+def test_many_threads_hand_in_and_wait(engine):
+    found = {}
+
+    def work(seed: int) -> None:
+        while True:
+            try:
+                found[seed] = engine.submit(Request((65,), tokens=8, seed=seed % 3)).texts()
+                return
+            except Busy:
+                time.sleep(0.01)
+
+    threads = [threading.Thread(target=work, args=[seed]) for seed in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 12
+    assert all(found[seed] == found[seed % 3] for seed in found)
+
+
+def test_events_go_to_asyncio(engine):
+    async def collect() -> list[Event]:
+        loop, events = asyncio.get_running_loop(), asyncio.Queue()
+        ticket = engine.submit(
+            Request((65,), tokens=8, samples=2),
+            lambda event: loop.call_soon_threadsafe(events.put_nowait, event),
+        )
+        seen = []
+        while not (ticket.done and len(seen) == len(ticket.events)):
+            seen.append(await asyncio.wait_for(events.get(), 30))
+        assert seen == ticket.events
+        return seen
+
+    events = asyncio.run(collect())
+    assert {event.sample for event in events if event.finish} == {0, 1}
+
+
+def test_events_can_be_read_twice(engine):
+    ticket = engine.submit(Request((65,), tokens=8))
+    assert list(ticket) == list(ticket) == ticket.events
+
+
+def test_two_torch_threads_change_nothing(make, tokenizer):
+    """More threads may split rows otherwise; what holds is found out anew by each engine."""
+    network, request = make(d_model=128, n_block=1), Request((65, 66), tokens=12, seed=1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        alone, together = Recorder(), Recorder()
+        with Engine(network, tokenizer, SLOTS, around=alone) as engine:
+            engine.submit(request).texts()
+        with Engine(network, tokenizer, SLOTS, around=together) as engine:
+            tickets = [engine.submit(some_request(random.Random(i), seed=2 + i)) for i in range(6)]
+            engine.submit(request).texts()
+            for ticket in tickets:
+                ticket.cancel()
+    finally:
+        torch.set_num_threads(before)
+    assert together.rows[1, 0] == alone.rows[1, 0]

@@ -1,0 +1,113 @@
+"""Dropping the oldest words from the cache: exact in the first block, an approximation after it."""
+
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.generate.continuation import Reader
+from clearhead.generate.shifting import ShiftingReader
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+
+SIZES = {"n_vocab": 13, "n_context": 16, "n_head": 2, "d_model": 16}
+SETTINGS = {
+    "qwen3": {"n_kv_head": 1},
+    "llama": {"qk_norm": False, "rotary_stretch": {"kind": "linear", "factor": 2.0}},
+    "local": {"window": 5, "local_blocks": [0], "local_rotary_base": 100.0},
+    "partly turned": {"rotary_dim": 4},
+    "no positions": {"position": "none"},
+}
+
+
+def made(n_block: int = 1, **more) -> Transformer:
+    torch.manual_seed(0)
+    network = Transformer(preset("modern", **SIZES, n_block=n_block, **more)).eval()
+    for parameter in network.parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    return network
+
+
+def kept_words(n: int) -> list[int]:
+    """Which of n words a context of 16 holds, by hand: the first four, and the newest six to twelve."""
+    kept: list[int] = []
+    for i in range(n):
+        if len(kept) == 16:
+            kept = kept[:4] + kept[10:]
+        kept.append(i)
+    return kept
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_in_one_block_it_is_what_reading_the_words_that_are_left_gives(name):
+    """There the keys and values of a word know nothing of other words: only their place must be right."""
+    network = made(**SETTINGS[name])
+    ids = torch.randint(13, (2, 60), generator=torch.Generator().manual_seed(1))
+    reader = ShiftingReader(network, 2)
+    for i in range(60):
+        logits = reader.read(ids[:, i : i + 1])
+        with torch.no_grad():
+            afresh = network(ids[:, kept_words(i + 1)])[:, -1]
+        assert torch.allclose(logits, afresh, atol=1e-4), i
+
+
+def test_in_more_blocks_it_is_close_and_not_the_same():
+    """The words that are left have seen those that are gone."""
+    network = made(3)
+    ids = torch.randint(13, (1, 40), generator=torch.Generator().manual_seed(1))
+    reader, plain = ShiftingReader(network), Reader(network)
+    for i in range(40):
+        logits, exact = reader.read(ids[:, i : i + 1]), plain.read(ids[:, i : i + 1])
+        if i < 16:
+            assert torch.allclose(logits, exact, atol=1e-5)
+        assert logits.isfinite().all()
+    assert not torch.allclose(logits, exact, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # on processors without bfloat16
+def test_half_precision_is_turned_in_single():
+    network = made().bfloat16()
+    ids = torch.randint(13, (1, 60), generator=torch.Generator().manual_seed(1))
+    reader = ShiftingReader(network)
+    for i in range(60):
+        logits = reader.read(ids[:, i : i + 1])
+        with torch.no_grad():
+            afresh = network(ids[:, kept_words(i + 1)])[:, -1]
+        assert torch.allclose(logits, afresh, atol=0.1), i
+
+
+def test_a_prompt_longer_than_the_context_counts_by_its_end():
+    network = made()
+    ids = torch.randint(13, (1, 50), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        expected = network(ids[:, -16:])[:, -1]
+    assert torch.allclose(ShiftingReader(network).read(ids), expected, atol=1e-5)
+    reader = ShiftingReader(network)
+    reader.read(ids[:, :3])
+    assert torch.allclose(reader.read(ids[:, 3:]), expected, atol=1e-5)
+
+
+def test_several_words_at_a_time_make_room_for_themselves():
+    network = made()
+    ids = torch.randint(13, (1, 26), generator=torch.Generator().manual_seed(1))
+    reader = ShiftingReader(network)
+    reader.read(ids[:, :16])
+    with torch.no_grad():
+        expected = network(torch.cat((ids[:, :4], ids[:, 14:]), dim=1))[:, -1]
+    assert torch.allclose(reader.read(ids[:, 16:]), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_context", [1, 2, 3, 5])
+def test_the_smallest_contexts(n_context):
+    torch.manual_seed(0)
+    network = Transformer(preset("modern", **{**SIZES, "n_context": n_context}, n_block=2)).eval()
+    reader = ShiftingReader(network)
+    for i in range(12):
+        assert reader.read(torch.tensor([[i]])).isfinite().all()
+        assert reader.cache.length <= n_context
+
+
+@pytest.mark.parametrize("position", ["learned", "sinusoidal"])
+def test_positions_that_are_part_of_the_words_cannot_be_moved(position):
+    network = Transformer(preset("lecture", **SIZES, n_block=1, position=position))
+    with pytest.raises(UserError, match=f"only rotary ones allow; this model's are {position}"):
+        ShiftingReader(network)

@@ -1,0 +1,276 @@
+import asyncio
+import re
+
+import httpx
+import pytest
+
+from clearhead.errors import UserError
+from clearhead.server.access import GUARDS, Access, Door
+from clearhead.server.run import address, make_door, open_socket
+
+OURS = {
+    ("GET", "/"),
+    ("GET", "/healthz"),
+    ("GET", "/metrics"),
+    ("GET", "/openapi.json"),
+    ("GET", "/v1/models"),
+    ("GET", "/v1/models/{model}"),
+    ("POST", "/v1/completions"),
+    ("POST", "/v1/chat/completions"),
+    ("GET", "/api/models"),
+    ("POST", "/api/tokens"),
+    ("POST", "/api/trace"),
+    ("POST", "/api/site"),
+    ("POST", "/api/weight"),
+}
+
+
+def routes(app):
+    """Every method and path that the application answers, however deep it was put in."""
+    found = set()
+
+    def walk(listed, prefix=""):
+        for route in listed:
+            inner = getattr(route, "routes", None) or getattr(
+                getattr(route, "original_router", None), "routes", None
+            )
+            if inner:
+                walk(inner, prefix)
+            else:
+                found.update((method, prefix + route.path) for method in route.methods)
+
+    walk(app.routes)
+    return found
+
+
+@pytest.fixture(scope="module")
+def asked(server):
+    """A request for each route, as enumerated from the application and from its document."""
+    app = server.app
+    known = {(method.upper(), path) for path, item in app.openapi()["paths"].items() for method in item} | {
+        (method, path) for method, path in routes(app) if method != "HEAD"
+    }
+    assert known >= OURS
+    return [(method, re.sub(r"\{.*?\}", "small", path)) for method, path in sorted(known)]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.com",
+        "127.0.0.1.evil.com",
+        "localhost.evil.com:8000",
+        "evil.com:80@127.0.0.1",
+        "127.0.0.1:x",
+        "",
+        "[::1",
+        "127.0.0.1,evil.com",
+    ],
+)
+def test_no_route_answers_to_another_host(server, client, asked, host):
+    for method, path in asked:
+        answer = client.request(method, path, headers={"Host": host}, json={})
+        assert answer.status_code in (400, 403), (method, path)
+        if answer.status_code == 403:
+            assert answer.json()["error"]["code"] == "forbidden_host"
+
+
+@pytest.mark.parametrize("origin", ["https://evil.com", "null", "http://127.0.0.1", "http://localhost:1", ""])
+def test_no_route_answers_to_another_page(server, client, asked, origin):
+    for method, path in asked:
+        answer = client.request(method, path, headers={"Origin": origin}, json={})
+        assert answer.status_code == 403, (method, path)
+        assert answer.json()["error"]["code"] == "forbidden_origin"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Basic a-token-for-the-tests-0123456789"},
+        {"Authorization": b"Bearer \xff\xfe"},
+        {"Cookie": "clearhead-0=x; ="},
+    ],
+)
+def test_no_route_answers_without_the_token(server, asked, headers):
+    with httpx.Client(base_url=server.url, trust_env=False) as stranger:
+        for method, path in asked:
+            answer = stranger.request(method, path, headers=headers, json={})
+            assert answer.status_code == 401, (method, path)
+            assert answer.json()["error"]["code"] == "invalid_token"
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_every_answer_is_guarded(server, client, asked):
+    for method, path in [*asked, ("GET", "/nowhere"), ("PUT", "/v1/models")]:
+        for more in ({}, {"Host": "evil.com"}, {"Authorization": "Bearer wrong"}):
+            answer = client.request(method, path, headers=more, json={})
+            assert {name: answer.headers.get(name) for name in GUARDS} == GUARDS, (method, path, more)
+    assert "unsafe" not in GUARDS["Content-Security-Policy"]
+
+
+def test_our_own_page_is_let_in(client, server):
+    for name in ("127.0.0.1", "localhost", "LOCALHOST"):
+        host = f"{name}:{server.door.port}"
+        answer = client.get("/v1/models", headers={"Host": host, "Origin": f"http://{host}"})
+        assert answer.status_code == 200
+
+
+def test_the_token_in_the_address_becomes_a_cookie(server):
+    with httpx.Client(trust_env=False) as browser:
+        answer = browser.get(address("127.0.0.1", server.door))
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        given = answer.headers["set-cookie"]
+        assert "HttpOnly" in given
+        assert "samesite=strict" in given.lower()
+        assert server.door.token not in given
+        assert browser.get(f"{server.url}/v1/models").status_code == 200
+        # Also who has the cookie is led on, so that the token stays in no address.
+        again = browser.get(f"{server.url}/v1/models?a=1&token={server.door.token}")
+        assert (again.status_code, again.headers["location"]) == (303, "/v1/models?a=1")
+
+
+@pytest.mark.parametrize("query", ["token=wrong", "token=", "token={0}&token={0}", "token={0}x"])
+def test_a_wrong_token_in_the_address_gives_none(server, query):
+    answer = httpx.get(f"{server.url}/?{query.format(server.door.token)}", trust_env=False)
+    assert answer.status_code == 401
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_token_in_the_address_does_not_let_a_post_in(server):
+    url = f"{server.url}/api/tokens?token={server.door.token}"
+    assert httpx.post(url, json={"model": "small", "text": "a"}, trust_env=False).status_code == 401
+
+
+def test_cookies_of_others_are_refused(server):
+    port = server.door.port
+    others = [
+        Door("another-token", port=port),
+        Door(server.door.token, port=port + 1),
+    ]
+    for other in others:
+        cookie = f"{other.cookie}={other.cookie_value}"
+        answer = httpx.get(f"{server.url}/v1/models", headers={"Cookie": cookie}, trust_env=False)
+        assert answer.status_code == 401
+    mine = f"{server.door.cookie}={server.door.token}"  # the token is no cookie
+    assert httpx.get(f"{server.url}/", headers={"Cookie": mine}, trust_env=False).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//evil.com",
+        "///evil.com",
+        "/%2fevil.com",
+        "/%5cevil.com",
+        "/%5c/evil.com",
+        "/%09/evil.com",
+        "/%09///evil.com",
+        "/%0a///evil.com",
+        "/%0d%0aSet-Cookie:%20a=b",
+        "/https://evil.com",
+        "/%3f//evil.com",
+        "/@evil.com",
+    ],
+)
+def test_the_way_on_leads_nowhere_else(server, path):
+    with httpx.Client(trust_env=False) as browser:
+        answer = browser.get(f"{server.url}{path}?token={server.door.token}")
+    assert answer.status_code == 303
+    where = answer.headers["location"]
+    assert re.fullmatch(r"/([^/\\\s].*)?", where), where
+    assert answer.headers.get_list("set-cookie")[0].startswith(server.door.cookie)
+    assert len(answer.headers.get_list("set-cookie")) == 1
+
+
+def ask(access, kind="http", headers=(), query=b""):
+    """Access itself, without a server in between that might tidy up."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": f"{kind}.disconnect"}
+
+    scope = {
+        "type": kind,
+        "method": "GET",
+        "path": "/",
+        "query_string": query,
+        "headers": [(name.encode(), value.encode()) for name, value in headers],
+    }
+    asyncio.run(access(scope, receive, send))
+    return sent
+
+
+@pytest.fixture
+def access():
+    async def inside(scope, receive, send):
+        await send({"type": "inside"})
+
+    return Access(inside, Door("secret", port=8000))
+
+
+BEARER = ("authorization", "Bearer secret")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [BEARER],
+        [("host", "localhost:8000"), ("host", "localhost:8000"), BEARER],
+        [("host", "localhost:8000"), ("host", "evil.com"), BEARER],
+        [("host", "evil.com"), BEARER],
+        [("host", "localhost:8000"), ("origin", "http://evil.com"), BEARER],
+        [
+            ("host", "localhost:8000"),
+            ("origin", "http://localhost:8000"),
+            ("origin", "http://evil.com"),
+            BEARER,
+        ],
+        [("host", "localhost:8000")],
+    ],
+)
+def test_nothing_comes_past_access(access, headers):
+    status = ask(access, headers=headers)[0]["status"]
+    assert status == (401 if headers == [("host", "localhost:8000")] else 403)
+    assert ask(access, "websocket", headers) == [{"type": "websocket.close", "code": 1008}]
+
+
+def test_websockets_take_no_token_from_the_address(access):
+    host = [("host", "localhost:8000")]
+    assert ask(access, "websocket", host, b"token=secret") == [{"type": "websocket.close", "code": 1008}]
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_who_belongs_here_comes_in(access, kind):
+    assert ask(access, kind, [("host", "[::1]:8000"), BEARER]) == [{"type": "inside"}]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", "", "127.1"])
+def test_nothing_beyond_this_machine_without_a_token(host):
+    with pytest.raises(UserError, match="token only"):
+        open_socket(host, 0, None)
+
+
+def test_a_port_in_use_is_told(server):
+    with pytest.raises(UserError, match="choose another --port"):
+        open_socket("127.0.0.1", server.door.port, "token")
+
+
+def test_loopback_needs_no_token(start):
+    with start(token=None) as open_server, httpx.Client(trust_env=False) as anyone:
+        assert anyone.get(f"{open_server.url}/v1/models").status_code == 200
+        forged = anyone.get(f"{open_server.url}/v1/models", headers={"Origin": "https://evil.com"})
+        assert forged.status_code == 403
+
+
+def test_the_door_knows_the_names_that_it_was_given():
+    with open_socket("127.0.0.1", 0, "token") as opened:
+        assert "models.example" in make_door("127.0.0.1", opened, "token", ["Models.Example"]).hosts
+        assert "10.0.0.5" in make_door("10.0.0.5", opened, "token").hosts
+        assert "0.0.0.0" not in make_door("0.0.0.0", opened, "token").hosts

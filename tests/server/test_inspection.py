@@ -1,0 +1,187 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from clearhead.inspect.edits import Edit
+from clearhead.inspect.weights import weight_names
+
+TEXT = "Once upon"
+KINDS = ("lecture", "gpt2", "modern")
+
+
+@pytest.fixture(scope="module")
+def every_kind(shelf_of_kinds, running_server):
+    with running_server(shelf_of_kinds) as made:
+        yield made
+
+
+def post(client, path, body, **headers):
+    answer = client.post(path, json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def matrix(answer):
+    shape = [int(size) for size in answer.headers["x-shape"].split(",")]
+    return torch.from_numpy(np.frombuffer(answer.content, "<f4").reshape(shape).copy())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_site_is_told_with_its_shape_and_its_bytes(every_kind, kind):
+    trace = every_kind.shelf.model(kind).inspect(TEXT)
+    asked = {"model": kind, "text": TEXT}
+    with every_kind.client() as client:
+        told = post(client, "/api/trace", asked).json()
+        assert [site["name"] for site in told["sites"]] == trace.sites()
+        assert told["tokens"] == trace.tokens
+        for site in told["sites"]:
+            expected = trace.read(site["name"])
+            assert site["shape"] == list(expected.shape), site["name"]
+            answer = post(client, "/api/site", {**asked, "site": site["name"]})
+            assert answer.content == expected.numpy().astype("<f4").tobytes(), site["name"]
+            assert list(matrix(answer).shape) == site["shape"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_weight_can_be_read(every_kind, kind):
+    model = every_kind.shelf.model(kind)
+    with every_kind.client() as client:
+        for name in weight_names(model.config):
+            got = matrix(post(client, "/api/weight", {"model": kind, "name": name}))
+            assert torch.equal(got, model.weight(name).detach()), name
+
+
+def test_what_comes_next_is_told(client, server):
+    told = post(client, "/api/trace", {"model": "small", "text": TEXT, "count": 3}).json()["next"]
+    logits = server.model.logits(TEXT)[-1]
+    assert [word["id"] for word in told] == logits.topk(3).indices.tolist()
+    for word in told:
+        assert word["logit"] == pytest.approx(logits[word["id"]].item(), abs=1e-5)
+        assert word["probability"] == pytest.approx(logits.softmax(-1)[word["id"]].item(), abs=1e-5)
+    by_ids = {"model": "small", "text": server.model.tokenizer.encode(TEXT), "count": 3}
+    assert post(client, "/api/trace", by_ids).json()["next"] == told
+
+
+def test_slices(client, server):
+    whole = server.model.inspect(TEXT).read("logits")
+    asked = {"model": "small", "text": TEXT, "site": "logits"}
+    for rows, columns in ((None, None), ([2, 5], None), (None, [10, 20]), ([0, 1], [256, 257])):
+        got = matrix(post(client, "/api/site", {**asked, "rows": rows, "columns": columns}))
+        expected = whole[slice(*rows) if rows else slice(None), slice(*columns) if columns else slice(None)]
+        assert got.shape == expected.shape
+        torch.testing.assert_close(got, expected, atol=1e-5, rtol=0)
+    weight = {"model": "small", "name": "embedding.W", "rows": [3, 5], "columns": [0, 4]}
+    assert torch.equal(
+        matrix(post(client, "/api/weight", weight)), server.model.weight("embedding.W").detach()[3:5, :4]
+    )
+    for bad in ([5, 2], [0, 0], [-1, 2], [0, 10], [0, 2**31 - 1], [1], [1, 2, 3], "ab", {}):
+        assert client.post("/api/site", json={**asked, "rows": bad}).status_code == 400
+
+
+def test_what_is_hidden_is_null_in_json(client, server):
+    asked = {"model": "small", "text": TEXT, "site": "block.0.head.0.masked"}
+    answer = post(client, "/api/site", asked, Accept="application/json")
+    assert "Infinity" not in answer.text
+    told = json.loads(answer.text)
+    expected = server.model.inspect(TEXT).read(asked["site"])
+    assert told["shape"] == list(expected.shape)
+    for row, there in zip(told["values"], expected.tolist(), strict=True):
+        assert row == [None if value == -math.inf else value for value in there]
+    assert told["values"][0][1:] == [None] * 8
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [
+        ([{"site": "block.0.attention", "value": 0}], {"block.0.attention": 0.0}),
+        (
+            [{"site": "block.0.attention", "value": 1.5, "at": [1, -1]}],
+            {"block.0.attention": Edit(1.5, at=[1, -1])},
+        ),
+        ([{"site": "block.0.input", "scale": -2}], {"block.0.input": Edit(lambda there: there * -2)}),
+        (
+            [{"site": "block.0.input", "value": [[0.5] * 16], "at": [0]}],
+            {"block.0.input": Edit(torch.full((1, 16), 0.5), at=[0])},
+        ),
+        (
+            [{"site": "block.0.head.1.output", "value": 0}, {"site": "block.0.feedforward", "scale": 3}],
+            {"block.0.head.1.output": 0.0, "block.0.feedforward": Edit(lambda there: there * 3)},
+        ),
+    ],
+)
+def test_edits_are_the_models_own(client, server, told, meant):
+    expected = server.model.inspect(TEXT, edit=meant).read("logits")
+    asked = {"model": "small", "text": TEXT, "site": "logits", "edits": told}
+    got = matrix(post(client, "/api/site", asked))
+    torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(got, server.model.inspect(TEXT).read("logits"), atol=1e-3)
+
+
+def test_an_edit_from_another_text(client, server):
+    other = server.model.inspect("Twice bad")
+    expected = server.model.inspect(TEXT, edit={"block.0.input": Edit(other, at=[0])}).read("logits")
+    edits = [{"site": "block.0.input", "text": "Twice bad", "at": [0]}]
+    got = matrix(
+        post(client, "/api/site", {"model": "small", "text": TEXT, "site": "logits", "edits": edits})
+    )
+    torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"site": "nowhere"},
+        {"site": "block.9.input"},
+        {"site": "__class__"},
+        {"site": "block.0.head.-1.query"},
+        {"text": ""},
+        {"text": [257]},
+        {"text": "a" * 129},
+        {"count": 0},
+        {"edits": [{"site": "logits"}]},
+        {"edits": [{"site": "nowhere", "value": 1}]},
+        {"edits": [{"site": "block.0.input", "value": 1, "scale": 1}]},
+        {"edits": [{"site": "block.0.input", "value": 1, "at": [99]}]},
+        {"edits": [{"site": "block.0.input", "value": [1, 2, 3]}]},
+        {"edits": [{"site": "block.0.input", "value": []}]},
+        {"edits": [{"site": "block.0.input", "value": [[1, 2], [3]]}]},
+        {"edits": [{"site": "block.0.input", "text": "short"}]},
+        {"edits": [{"site": "block.0.input", "text": ""}]},
+        {"edits": [{"site": "block.0.input", "scale": 1e30}] * 257},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_looked_at_is_told(client, wrong):
+    asked = {"model": "small", "text": TEXT, "site": "logits", **wrong}
+    answer = client.post("/api/site", json=asked)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["message"]
+
+
+def test_numbers_that_ran_away_are_null(client):
+    edits = [{"site": "block.0.input", "scale": 1e30}, {"site": "block.0.feedforward", "scale": 1e30}]
+    answer = post(client, "/api/trace", {"model": "small", "text": TEXT, "edits": edits})
+    assert "NaN" not in answer.text
+    assert "Infinity" not in answer.text
+
+
+@pytest.mark.parametrize("name", ["nowhere", "__class__", "block.0", "block.0.head.7.W_Q", "block.-1.W_1"])
+def test_a_weight_that_is_not_there_is_told(client, name):
+    assert client.post("/api/weight", json={"model": "small", "name": name}).status_code == 400
+
+
+def test_models_are_told_with_what_they_are(client, server):
+    small, broken = client.get("/api/models").json()["models"]
+    assert small["parameters"] == server.model.config.n_parameter
+    assert small["config"] == json.loads(json.dumps(server.model.config.to_json()))
+    assert small["chats"]
+    assert broken["error"] == "could not be loaded"
+
+
+def test_tokens_are_the_tokenizers(client, server):
+    told = post(client, "/api/tokens", {"model": "small", "text": "Ab é"}).json()
+    assert told["ids"] == server.model.tokenizer.encode("Ab é")
+    assert told["tokens"] == server.model.tokenizer.pieces(told["ids"])

@@ -1,0 +1,437 @@
+import json
+import os
+import socket
+import threading
+import time
+import typing
+from pathlib import Path
+
+import pytest
+from annotated_types import Ge, Gt, Le, Lt
+
+from clearhead.server.limits import Bounds
+from clearhead.views import wire
+
+MB = 2**20
+
+
+def connect(server):
+    made = socket.create_connection(("127.0.0.1", server.door.port), timeout=20)
+    made.settimeout(20)
+    return made
+
+
+def head(server, more="", method="POST", path="/api/tokens"):
+    return (
+        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.door.port}\r\n"
+        f"Authorization: Bearer {server.door.token}\r\nContent-Type: application/json\r\n{more}\r\n"
+    ).encode()
+
+
+def receive(connection):
+    """All that comes until the server ends the connection."""
+    got = b""
+    try:
+        while part := connection.recv(65536):
+            got += part
+    except (ConnectionResetError, BrokenPipeError):
+        pass
+    return got
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_long_body_is_refused_by_its_length(server):
+    with connect(server) as connection:
+        connection.sendall(head(server, f"Content-Length: {100 * MB}\r\n"))
+        got = receive(connection)
+    assert got.startswith(b"HTTP/1.1 413 ")
+    assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_large"
+
+
+@pytest.mark.parametrize("length", ["-1", "1e3", "99999999999999999999999", "5, 6", "0x10"])
+def test_a_length_that_is_none_is_refused(server, length):
+    with connect(server) as connection:
+        connection.sendall(head(server, f"Content-Length: {length}\r\n"))
+        assert receive(connection)[9:12] in (b"400", b"413")
+
+
+def test_a_long_body_in_pieces_is_refused_without_being_kept(server):
+    before, most = resident(), 0
+    piece = b"100000\r\n" + b" " * MB + b"\r\n"
+    with connect(server) as connection:
+        connection.sendall(head(server, "Transfer-Encoding: chunked\r\n"))
+        sent = 0
+        try:
+            for _ in range(100):
+                connection.sendall(piece)
+                sent += 1
+                most = max(most, resident())
+        except OSError:  # it was closed on us
+            pass
+        got = b"" if sent < 100 else receive(connection)
+    assert sent < 100 or got.startswith(b"HTTP/1.1 413 ")
+    assert most - before < 40 * MB
+    server.until(lambda: any(" 413 " in line for line in server.log))
+
+
+def test_a_slow_body_is_not_waited_for(start):
+    with start(Bounds(patience=0.3)) as server, connect(server) as connection:
+        begun = time.monotonic()
+        connection.sendall(head(server, "Content-Length: 100\r\n") + b'{"model"')
+        got = receive(connection)
+        assert got.startswith(b"HTTP/1.1 408 ")
+        assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "])
+def test_slow_heads_are_cut_off(start, said):
+    with start(Bounds(header_patience=0.3)) as server, connect(server) as connection:
+        begun = time.monotonic()
+        connection.sendall(said)
+        ended = threading.Event()
+
+        def drip():
+            while said and not ended.wait(0.05):
+                try:
+                    connection.sendall(b"a")
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        got = receive(connection)
+        took = time.monotonic() - begun
+        ended.set()
+        thread.join()
+        assert got == b""
+        assert 0.2 < took < 5
+
+
+def test_a_connection_that_was_used_is_not_kept_for_ever(start):
+    with start(Bounds(header_patience=0.3)) as server, connect(server) as connection:
+        connection.sendall(head(server, method="GET", path="/healthz"))
+        assert receive(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_who_does_not_take_its_answer_is_cut_off(start):
+    with start(Bounds(header_patience=0.5)) as server, socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(20)
+        connection.connect(("127.0.0.1", server.door.port))
+        begun = time.monotonic()
+        with pytest.raises(ConnectionError):  # noqa: PT012 (many answers are asked for, and none is read)
+            while time.monotonic() - begun < 15:
+                connection.sendall(head(server, method="GET", path="/openapi.json"))
+
+
+def test_a_flood_of_headers_is_cut_off(server):
+    with connect(server) as connection:
+        flood = b"".join(b"X-%d: %s\r\n" % (i, b"a" * 1000) for i in range(2000))
+        try:
+            connection.sendall(head(server, method="GET", path="/healthz")[:-2] + flood + b"\r\n")
+        except OSError:
+            return
+        assert receive(connection)[9:10] in (b"", b"4")
+
+
+def test_too_many_requests_are_told_to_come_back(start):
+    with start(Bounds(requests=2, patience=20)) as server, server.client() as client:
+        held = [connect(server) for _ in range(2)]
+        try:
+            for connection in held:
+                connection.sendall(head(server, "Content-Length: 100\r\n"))
+            answer = client.get("/healthz")
+            while answer.status_code == 200:  # until both have come in
+                answer = client.get("/healthz")
+        finally:
+            for connection in held:
+                connection.close()
+        assert answer.status_code == 429
+        assert int(answer.headers["retry-after"]) >= 1
+        assert answer.json()["error"]["type"] == "rate_limit_error"
+        server.until(lambda: client.get("/healthz").status_code == 200)
+
+
+def test_too_many_connections_are_not_taken(start):
+    with start(Bounds(connections=3)) as server:
+        held = [connect(server) for _ in range(3)]
+        try:
+            time.sleep(0.2)
+            with connect(server) as one_more:
+                assert receive(one_more) == b""
+        finally:
+            for connection in held:
+                connection.close()
+
+
+def test_a_full_queue_tells_to_come_back(start, shelf_of):
+    with start(shelf=shelf_of(slots=1, queue=1)) as server, server.client() as client:
+        body = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}}
+        with client.stream("POST", "/v1/completions", json={**body, "stream": True}) as first:
+            lines = first.iter_lines()
+            next(lines)
+            with client.stream("POST", "/v1/completions", json={**body, "stream": True}):
+                server.until(lambda: server.engine.waiting == 1)
+                answer = client.post("/v1/completions", json=body)
+        assert answer.status_code == 429
+        assert answer.headers["retry-after"]
+        server.until(server.rests)
+
+
+GOOD = {
+    "/v1/completions": (wire.CompletionRequest, {"model": "small", "prompt": "a", "max_tokens": 1}),
+    "/v1/chat/completions": (
+        wire.ChatRequest,
+        {"model": "small", "messages": [{"role": "user", "content": "a"}], "max_tokens": 1},
+    ),
+    "/api/trace": (wire.TraceRequest, {"model": "small", "text": "ab"}),
+    "/api/site": (wire.SiteRequest, {"model": "small", "text": "ab", "site": "logits"}),
+    "/api/weight": (wire.WeightRequest, {"model": "small", "name": "unembedding.W"}),
+    "/api/tokens": (wire.TokensRequest, {"model": "small", "text": "a"}),
+}
+
+
+def numeric(annotation):
+    """Whether a field may be a number, and its bounds."""
+    if annotation in (int, float):
+        return True
+    return any(
+        numeric(part)
+        for part in typing.get_args(annotation)[: 1 if hasattr(annotation, "__metadata__") else None]
+    )
+
+
+NUMBERS = [
+    (path, name, field)
+    for path, (model, _) in GOOD.items()
+    for name, field in model.model_fields.items()
+    if numeric(field.annotation)
+]
+
+
+def test_the_numbers_are_found():
+    assert {"temperature", "top_k", "seed", "n", "max_tokens", "logprobs", "best_of", "count", "rows"} <= {
+        name for _, name, _ in NUMBERS
+    }
+
+
+BAD = [
+    "-1e400",
+    "1e400",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1" + "0" * 400,
+    "1" + "0" * 5000,
+    "-99999999999999999999",
+    "1e31",
+    '"1"',
+    "true",
+    "{}",
+    "[[]]",
+    "[NaN]",
+    '["1"]',
+    "[true, true]",
+    '{"5": NaN}',
+    '{"-1": 1}',
+    '{"5": 1e9}',
+    '"\\ud800"',
+]
+
+
+FINE = {"prompt": ('"1"', '["1"]'), "text": ('"1"',), "logit_bias": ("{}",)}  # texts, and no biases
+
+
+@pytest.mark.parametrize(("path", "name"), [(path, name) for path, name, _ in NUMBERS])
+def test_numbers_that_are_none_are_refused(client, path, name):
+    for bad in BAD:
+        good = GOOD[path][1]
+        if bad in FINE.get(name, ()):
+            continue
+        text = json.dumps({**good, name: "HERE"}).replace('"HERE"', bad)
+        answer = client.post(path, content=text, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 400, (bad, answer.text)
+        error = answer.json()["error"]
+        assert error["type"] == "invalid_request_error"
+        assert error["message"]
+
+
+def bounds(annotation, found):
+    for part in (annotation, *typing.get_args(annotation)):
+        if part is not annotation:
+            bounds(part, found)
+        for told in getattr(part, "__metadata__", ()):
+            found.extend(getattr(told, "metadata", [told]))
+    return found
+
+
+@pytest.mark.parametrize(("path", "name", "field"), NUMBERS, ids=lambda value: str(value)[:30])
+def test_one_beyond_the_bound_is_refused(client, path, name, field):
+    limits = [
+        limit
+        for limit in bounds(field.annotation, list(field.metadata))
+        if isinstance(limit, (Ge, Gt, Le, Lt))
+    ]
+    for limit in limits:
+        edge = next(iter(vars_of(limit)))
+        step = 1 if isinstance(edge, int) or abs(edge) < 1e6 else abs(edge)
+        beyond = edge - step if isinstance(limit, (Ge, Gt)) else edge + step
+        for value in (beyond, [beyond], [[beyond]], {"5": beyond}, [beyond, beyond]):
+            answer = client.post(path, json={**GOOD[path][1], name: value})
+            assert answer.status_code == 400, (value, answer.text)
+
+
+def vars_of(limit):
+    return [getattr(limit, name) for name in ("ge", "gt", "le", "lt") if hasattr(limit, name)]
+
+
+@pytest.mark.parametrize("path", GOOD)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"a"',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"model": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+        b'{"a":' * 100_000,
+        b'{"model": "\\ud800", "text": "a", "prompt": "a"}',
+    ],
+    ids=lambda body: body[:12].decode("latin-1"),
+)
+def test_bodies_that_are_none_are_refused(client, path, body):
+    answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]
+
+
+def test_odd_texts_do_no_harm(client):
+    for text in ("\x00", "\u202e\ufeff", "\U0010ffff", "a\u0300" * 100, "<|endoftext|>"):
+        for path, (_, good) in GOOD.items():
+            for name in ("text", "prompt", "model", "site", "name"):
+                if name in good:
+                    answer = client.post(path, json={**good, name: text})
+                    assert answer.status_code in (200, 400, 404), (path, name, answer.text)
+
+
+def test_deep_schemas_do_no_harm(client):
+    deep = {"type": "object"}
+    for _ in range(150):
+        deep = {"type": "object", "properties": {"a": deep}, "required": ["a"]}
+    for schema in (
+        deep,
+        {"$ref": "#"},
+        {"$ref": "http://127.0.0.1:1/x"},
+        {"$ref": "file:///etc/passwd"},
+        {"type": "nothing"},
+        {"enum": []},
+        {"pattern": "("},
+        {"type": "string", "pattern": "(a{1000}){1000}"},
+        False,
+    ):
+        asked = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+        body = {**GOOD["/v1/chat/completions"][1], "response_format": asked}
+        answer = client.post("/v1/chat/completions", json=body)
+        assert answer.status_code in (200, 400), (schema, answer.text)
+    for regex in ("(", "(a{1000}){1000}", "a{1000000}", "(?=a)b", "[^\\x00-\\x{10ffff}]"):
+        answer = client.post("/v1/completions", json={**GOOD["/v1/completions"][1], "regex": regex})
+        assert answer.status_code in (200, 400), (regex, answer.text)
+
+
+NAMES = [
+    "../small",
+    "..",
+    ".",
+    "/etc/passwd",
+    "small/../../x",
+    "./small",
+    "small/",
+    "C:\\x",
+    "~",
+    "SMALL",
+    "http://127.0.0.1/x",
+    "gpt2",
+    "small\x00",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_no_paths(client, name):
+    for path, (_, good) in GOOD.items():
+        answer = client.post(path, json={**good, "model": name})
+        assert answer.status_code == 404, path
+        assert answer.json()["error"]["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "%2e%2e",
+        "%2e%2e%2fsmall",
+        "..%2fsmall",
+        "%2fetc%2fpasswd",
+        "small%00",
+        "small/..",
+        "small/x",
+        "",
+        "%ff",
+    ],
+)
+def test_addresses_are_no_paths(server, path):
+    with connect(server) as connection:
+        connection.sendall(head(server, "Connection: close\r\n", "GET", f"/v1/models/{path}"))
+        got = receive(connection)
+    assert got[9:12] in (b"404", b"307" if path == "" else b"404"), got
+    if got[9:12] == b"404":
+        assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["type"] == "not_found_error"
+
+
+def test_what_is_not_there_is_told_in_the_same_shape(client):
+    for method, path, status in (
+        ("GET", "/nowhere", 404),
+        ("GET", "/v1/nowhere", 404),
+        ("GET", "/docs", 404),
+        ("PUT", "/v1/models", 405),
+        ("GET", "/v1/completions", 405),
+    ):
+        answer = client.request(method, path)
+        assert answer.status_code == status
+        assert answer.json()["error"]["message"]
+
+
+def test_a_model_that_is_not_there_is_told_without_its_folder(client):
+    for path, (_, good) in GOOD.items():
+        answer = client.post(path, json={**good, "model": "broken"})
+        assert answer.status_code == 503
+        assert "secret" not in answer.text
+    assert "secret" not in client.get("/api/models").text
+    assert "secret" not in client.get("/").text
+
+
+def test_too_much_at_once_is_refused(client):
+    for more in (
+        {"prompt": ["a"] * 17},
+        {"prompt": ["a"] * 4, "n": 5},
+        {"prompt": "a" * (wire.MOST_CHARACTERS + 1)},
+        {"prompt": "a" * 129},
+        {"prompt": [300]},
+        {"prompt": [257]},
+        {"prompt": []},
+        {"prompt": [[]]},
+        {"stop": ["a"] * 17},
+        {"stop": ""},
+        {"stop": [""]},
+        {"logit_bias": {str(i): 1 for i in range(1025)}},
+        {"logit_bias": {"999999999": 1}},
+        {"best_of": 3},
+        {"echo": True},
+        {"suffix": "a"},
+    ):
+        answer = client.post("/v1/completions", json={**GOOD["/v1/completions"][1], **more})
+        assert answer.status_code == 400, more
