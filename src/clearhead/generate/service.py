@@ -169,7 +169,7 @@ class Service:
             text = self.full[0]
             try:
                 if text.window is None:
-                    text.window = self.decoder.read(text.ids.tolist())
+                    text.window = self.decoder.read(text.ids[-self.config.n_context :].tolist())
                 budget -= text.window.read_on()
             except Exception as error:
                 self.fail(text.ticket, error)
