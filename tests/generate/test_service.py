@@ -265,6 +265,7 @@ def test_what_was_held_back_is_given_at_the_end(make, tokenizer):
         ({"tokens": 0}, "tokens = 0"),
         ({"seed": -1}, "seed = -1"),
         ({"samples": 0}, "samples = 0"),
+        ({"samples": 10**9}, "samples = 1000000000"),
         ({"seconds": 0}, "seconds = 0"),
         ({"seconds": math.nan}, "seconds = nan"),
     ],

@@ -25,7 +25,7 @@ from clearhead.model.transformer import Transformer
 
 # Words of a prompt that are read between two steps: on a processor they take as long as a step of as many
 # rows, on other devices hardly longer than a step.
-PIECE, WIDE_PIECE = 64, 512
+PIECE, WIDE_PIECE = 32, 512
 TRIED = 16  # times that a block is run to see whether all rows of a step are treated alike
 
 
@@ -77,9 +77,12 @@ class Decoder:
         return Reading(self.network, ids[-self.network.config.n_context :], self.piece)
 
     def step(self, slots: Sequence[int], ids: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Read the next word of the text in each of these slots, given in order: B V logits, in memory."""
+        """Read the next word of the text in each of these slots, given in order: B V logits, in memory.
+
+        A text whose slot is left out may be lost.
+        """
         if self.whole:
-            # Slots that are not in use have a row too; what it writes there, the next text writes over.
+            # A slot that is not in use has a row too; what it writes there, the next text writes over.
             words = dict(zip(slots, zip(ids, positions, strict=True), strict=True))
             count = self.slots.count
             ids, positions = zip(*(words.get(slot, (0, 0)) for slot in range(count)), strict=True)

@@ -16,6 +16,7 @@ from clearhead.generate.writing import Generated
 
 # The end token or a stop string came; `tokens` were drawn; it was cancelled; its time was up; it failed.
 Finish = Literal["stop", "length", "cancelled", "time", "error"]
+MOST_SAMPLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Request:
             raise UserError(f"tokens = {self.tokens}: expected at least 1")
         if not 0 <= self.seed < 2**32:
             raise UserError(f"seed = {self.seed}: expected 0 to {2**32 - 1}")
-        if self.samples < 1:
-            raise UserError(f"samples = {self.samples}: expected at least 1")
+        if not 1 <= self.samples <= MOST_SAMPLES:
+            raise UserError(f"samples = {self.samples}: expected 1 to {MOST_SAMPLES}")
         if self.seconds is not None and not self.seconds > 0:
             raise UserError(f"seconds = {self.seconds}: expected more than 0")
 

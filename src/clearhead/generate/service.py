@@ -174,7 +174,7 @@ class Service:
             text = self.full[0]
             try:
                 if text.window is None:
-                    text.window = self.decoder.read(text.ids)
+                    text.window = self.decoder.read(text.ids[-self.config.n_context :])
                 budget -= text.window.read_on()
             except Exception as error:
                 self.fail(text.ticket, error)
