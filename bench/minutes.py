@@ -34,9 +34,9 @@ def train_one(
 ) -> dict[str, Any]:
     """As `clearhead train TEXT --minutes M` does, its clock begun before its imports."""
     began = time.perf_counter()
+    from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.request import Request
     from clearhead.runs.run import save_somewhere
-    from clearhead.runs.run_folder import KeptRun
     from clearhead.text.corpus import documents
 
     request = Request(minutes=minutes, device=device, start=start)

@@ -6,9 +6,9 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.runs import preparation
+from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.preparation import prepare_text
 from clearhead.runs.request import Request
-from clearhead.runs.run_folder import KeptRun
 from clearhead.text.corpus import STRETCH, Document
 
 SHORT = 0.001  # minutes, in which little can be tokenized

@@ -14,9 +14,10 @@ from wandb.proto.wandb_internal_pb2 import Record
 
 import clearhead
 from clearhead.errors import UserError
+from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import Request
-from clearhead.runs.run_folder import KeptRun, read_metrics
+from clearhead.runs.run_folder import read_metrics
 from clearhead.text.corpus import documents
 
 SIZES = {

@@ -9,8 +9,9 @@ import torch
 
 import clearhead
 from clearhead.errors import UserError
+from clearhead.runs.kept_run import KeptRun, snapshot_steps
 from clearhead.runs.request import Request
-from clearhead.runs.run_folder import KeptRun, RunFolder, read_metrics, snapshot_steps
+from clearhead.runs.run_folder import RunFolder, read_metrics
 from clearhead.text.corpus import documents
 
 SMALL = {

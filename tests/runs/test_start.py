@@ -13,9 +13,9 @@ import clearhead
 from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
+from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.request import Request
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import KeptRun
 from clearhead.text.corpus import documents
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.lora import count_parameters

@@ -30,7 +30,7 @@ def demo(
     """Train on the embedded stories for about a minute, write a story, and show a head's attention."""
     from clearhead.formats.folder import check_free, check_room
     from clearhead.runs.demo import demo_request, demo_texts
-    from clearhead.runs.run_folder import KeptRun
+    from clearhead.runs.kept_run import KeptRun
 
     folder = folder or free_folder(Path("runs"), "demo")
     check_free(folder)

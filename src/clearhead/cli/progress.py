@@ -14,8 +14,8 @@ from rich.text import Text
 from clearhead.cli.console import clock, err, plural
 
 if TYPE_CHECKING:
+    from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.run import Progress, Run
-    from clearhead.runs.run_folder import KeptRun
 
 Show = Callable[[str, bool], object]  # a line, and whether it is worth one of the plain ones
 

@@ -14,10 +14,10 @@ from clearhead.cli.console import err, print_json
 from clearhead.cli.progress import follow, hold, interrupts, show_plan, tell
 
 if TYPE_CHECKING:
+    from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.reports import Reports
     from clearhead.runs.request import Request
     from clearhead.runs.run import Run
-    from clearhead.runs.run_folder import KeptRun
     from clearhead.training.workers import Workers
 
 
@@ -141,8 +141,9 @@ def _train(
 ) -> None:
     """By this process, alone or with others."""
     from clearhead.formats.folder import check_free, check_room
+    from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.run import with_time
-    from clearhead.runs.run_folder import KeptRun, is_run
+    from clearhead.runs.run_folder import is_run
     from clearhead.text.corpus import documents
 
     folder = workers.agree(out or _folder(_name(text[0]), resume))

@@ -17,7 +17,6 @@ import json
 import os
 import platform
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -25,7 +24,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
 
 from clearhead.errors import UserError
@@ -42,20 +40,13 @@ from clearhead.runs.checkpoint import (
     save_checkpoint,
     save_shards,
 )
-from clearhead.runs.plan import Plan
-from clearhead.runs.reports import Reports
 from clearhead.runs.request import Request
 from clearhead.runs.run import Progress, Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
-from clearhead.text.corpus import Document, measure
 from clearhead.text.tokenizer import Tokenizer
-from clearhead.training.workers import Workers
 
 RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "checkpoints", "best", "snapshots"
 FORMAT = 1
-SECONDS_A_CHECKPOINT = 60.0
-# What saving a model takes, until one has been saved; then as long as that took.
-SAVING, SAVED_A_SECOND = 0.1, 3e8  # seconds, bytes
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
@@ -267,186 +258,9 @@ def request_to_json(request: Request) -> dict[str, Any]:
     return settings
 
 
-def snapshot_steps(count: int, steps: int) -> set[int]:
-    """So many steps from the first to the last, ever further apart."""
-    if count < 1:
-        return set()
-    return {round(step) for step in np.geomspace(1, steps, count)} if count > 1 else {steps}
-
-
-class KeptRun:
-    """A run whose folder is kept up to date as it is iterated over."""
-
-    def __init__(self, folder: RunFolder, run: Run, command: Sequence[str] = (), **keeping: Any) -> None:
-        """`after`: the seconds that the caller needs once the model is saved, which are part of the time."""
-        self.folder, self.run, self.command = folder, run, command
-        self.after: float = keeping.get("after") or 0.0
-        run.ending = self.after + SAVING + 4 * run.plan.config.n_parameter / SAVED_A_SECOND
-        self.every: int | None = keeping.get("checkpoint_every")
-        self.snapshots: int = keeping.get("snapshots") or 0
-        self.reports = Reports()
-        self.saved_at = run.seconds
-        self.failing: set[str] = set()  # what the disk refused when it was last tried
-
-    @classmethod
-    def open(
-        cls,
-        path: Path,
-        texts: Sequence[Document],
-        request: Request,
-        resume: bool = False,
-        command: Sequence[str] = (),
-        cache: Path | None = None,
-        workers: Workers | None = None,
-        began: float | None = None,
-        **keeping: Any,
-    ) -> KeptRun | None:
-        """Begin a run, or go on with one. None if it is finished already.
-
-        `began` is when the clock began to run, as in `Run`; a run that is gone on with has its own.
-        """
-        _check_keeping(**keeping)
-        workers = workers or Workers()
-        folder = workers.after_first(lambda: RunFolder(path, held=workers.first))
-        begun = is_run(path)
-        try:
-            settings = workers.lead(lambda: _begun(folder, request, resume))
-            if settings is None:
-                run = Run(texts, request, cache, workers=workers, began=began)
-                workers.lead(lambda: folder.begin(run, command))
-                return cls(folder, run, command, **keeping)
-            if settings.get("finished"):
-                folder.close()
-                return None
-            if measure(texts)[0] != settings["text_sha256"]:
-                raise UserError(
-                    f"the text is not the one that the run in {path} was begun with: go on with that one, or "
-                    "begin a run in another folder with --out"
-                )
-            plan = Plan.from_json(settings["plan"])
-            tokenizer = workers.lead(folder.tokenizer)
-            run = Run(texts, request, cache, plan=plan, tokenizer=tokenizer, workers=workers)
-            if tokenizer is None:
-                workers.lead(lambda: folder.save_tokenizer(run))
-            folder.restore(run)
-            return cls(folder, run, settings.get("command", command), **keeping)
-        except BaseException:
-            folder.close() if begun else folder.discard()
-            raise
-
-    def __enter__(self) -> KeptRun:
-        return self
-
-    def __exit__(self, error: object, *_: object) -> None:
-        stepped = self.run.trainer.step or self.run.retreats  # it may have gone back to the very beginning
-        try:
-            self.run.notes += self.reports.close(failed=error is not None)
-        finally:
-            self.folder.close() if stepped else self.folder.discard()
-
-    def report_to(self, reports: Reports) -> None:
-        """Every step from here on."""
-        if not self.run.workers.first:
-            return
-        self.reports = reports
-        self.run.notes += reports.begin(self.folder.path)
-
-    def __iter__(self) -> Iterator[Progress]:
-        for progress in self.run:
-            self._write("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
-            self.run.notes += self.reports.add(progress)
-            step = progress.record.step
-            # The last one is saved anyway.
-            if progress.validation is not None and self.run.is_best and step < progress.steps:
-                model = self.run.whole_model()
-                self._write("the best model so far", lambda model=model: self._save_best(model))
-            if step in snapshot_steps(self.snapshots, progress.steps):
-                model = self.run.whole_model()
-                self._write("a snapshot", lambda m=model, step=step: self.folder.save_snapshot(m, step))
-            # Where the run went back, the checkpoints of the course it left must not be gone on from. What it
-            # would go back to is saved too, so that a resumed run goes back to the same.
-            is_good = self.run.good.step == step < progress.steps
-            if self._is_due(step) or is_good or self.run.trainer.step < step:
-                self.save()
-            yield progress
-
-    def _save_best(self, model: LanguageModel) -> None:
-        began = time.perf_counter()
-        self.folder.save_best(model)
-        self.run.ending = self.after + time.perf_counter() - began
-
-    def save(self) -> None:
-        """A checkpoint of the run as it stands."""
-        self.saved_at = self.run.seconds
-        self._try("a checkpoint", lambda: self.folder.save_checkpoint(self.run))
-
-    def finish(self) -> None:
-        """The run has come to its end and its model is saved: what was for going on is no longer needed."""
-        if self.run.is_best:
-            self.folder.drop_best()
-        self.folder.describe(self.run, self.command, finished=True)
-        self.folder.drop_checkpoints()
-
-    def _is_due(self, step: int) -> bool:
-        if self.every is not None:
-            return step % self.every == 0
-        return self.run.workers.agree(self.run.seconds - self.saved_at >= SECONDS_A_CHECKPOINT)
-
-    def _write(self, what: str, work: Any) -> None:
-        """By the first process alone."""
-        if self.run.workers.first:
-            self._try(what, work)
-
-    def _try(self, what: str, work: Any) -> None:
-        """Do it; what the disk refuses is told, and training goes on."""
-        try:
-            work()
-            self.failing.discard(what)
-        except (OSError, UserError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            if what not in self.failing:
-                self.run.notes.append(f"{what} could not be saved ({reason}); training goes on")
-            self.failing.add(what)
-
-
-def _check_keeping(checkpoint_every: Any = None, snapshots: Any = 0, **_: Any) -> None:
-    for name, value, least in (("checkpoint_every", checkpoint_every, 1), ("snapshots", snapshots, 0)):
-        if value is not None and (type(value) is not int or value < least):
-            raise UserError(f"{name} = {value!r}: expected a whole number, at least {least}")
-
-
-def _begun(folder: RunFolder, request: Request, resume: bool) -> dict[str, Any] | None:
-    """The settings of the run that is to be gone on with; none where a new one may begin."""
-    settings = folder.settings()
-    if settings is None:
-        return None
-    if not resume:
-        raise UserError(_occupied(folder.path, settings, folder.newest_step()))
-    _check_same(folder.path, settings["request"], request_to_json(request))
-    if settings.get("finished"):
-        folder.drop_checkpoints()  # where it was broken off while it did so
-    return settings
-
-
 def _version(package: str) -> str | None:
     """None of ourselves where we run from our source, not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
-    if settings.get("finished"):
-        return f"{path} already holds a finished run; choose another folder with --out"
-    where = f" (at step {step})" if step is not None else ""
-    return (
-        f"{path} holds an unfinished run{where}: add --resume to go on with it, or choose another with --out"
-    )
-
-
-def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    changed = [name for name in now if before.get(name) != now[name]]
-    if changed:
-        shown = ", ".join(f"{name} was {before.get(name)!r} and is {now[name]!r}" for name in changed)
-        raise UserError(f"the run in {path} was begun with other settings ({shown}): resume with the same")

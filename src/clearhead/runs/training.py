@@ -11,11 +11,12 @@ from clearhead.errors import UserError
 from clearhead.formats.folder import check_free, check_room
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.machine import pick_device
+from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.loss_curve import draw_losses
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import Request
 from clearhead.runs.run import Run, save_somewhere, with_time
-from clearhead.runs.run_folder import BEST, KeptRun, is_run
+from clearhead.runs.run_folder import BEST, is_run
 from clearhead.text.corpus import documents
 from clearhead.training.lora import merge
 from clearhead.training.workers import Workers
