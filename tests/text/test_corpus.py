@@ -173,7 +173,9 @@ def test_what_is_not_utf8_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes("été".encode("utf-16"))
     refused([path], "is UTF-16, expected UTF-8; .*iconv -f UTF-16")
     path.write_bytes("it was é".encode()[:-1])
-    refused([path], "byte 7 is 0xc3")
+    refused([path], "ends in the middle of a character: .*leave out its last byte$")
+    path.write_bytes("it was 𝄞".encode()[:-1])
+    refused([path], "leave out its last 3 bytes$")
 
 
 def test_the_place_of_a_broken_byte_is_counted_over_blocks(tmp_path: Path) -> None:

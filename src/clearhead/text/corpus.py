@@ -137,9 +137,11 @@ def _decode(source: Source) -> Iterator[str]:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             if not block:
+                lost = len(error.object)
+                last = "its last byte" if lost == 1 else f"its last {lost} bytes"
                 raise UserError(
-                    f"{name} ends in the middle of a character: it was cut off; copy it again, or leave out "
-                    f"its last {len(error.object)} bytes"
+                    f"{name} ends in the middle of a character: it was cut off; "
+                    f"copy it again, or leave out {last}"
                 ) from None
             raise UserError(
                 f"{name} is not UTF-8: byte {start - len(unfinished) + error.start} is "
