@@ -21,6 +21,7 @@ MOST_STOPS = 16
 MOST_BIASES = 1024
 MOST_ALTERNATIVES = 20
 MOST_EDITS = 256
+MOST_READS = 64
 MOST_VALUES = 2**24  # numbers of a matrix at once: 64 MB
 MOST_JSON = 2**18  # as JSON, which takes far more time and room
 
@@ -178,6 +179,26 @@ class SiteRequest(TraceRequest, Slice):
     """What stands at one site."""
 
     site: Name
+
+
+class Read(Slice):
+    """A slice of one site, or of one weight."""
+
+    site: Name | None = None
+    weight: Name | None = None
+
+
+class SitesRequest(TraceRequest):
+    """Several slices at once."""
+
+    reads: Annotated[list[Read], Field(min_length=1, max_length=MOST_READS)]
+
+
+class PatternsRequest(TraceRequest):
+    """The attention weights of all heads of some blocks, made small."""
+
+    blocks: Range | None = Field(None, description="From a first to, and without, a last; all unless said.")
+    cells: Annotated[int, Field(ge=1, le=64)] = Field(24, description="At most so many a side.")
 
 
 class WeightRequest(Slice):
