@@ -143,7 +143,7 @@ def _details(served: Served) -> wire.ModelDetails:
     return wire.ModelDetails(
         name=served.name,
         parameters=model.config.n_parameter,
-        config=model.config.to_json(),
+        config=model.config,
         tokenizer=model.tokenizer.kind,
         chats=isinstance(model.tokenizer.config.get("chat_template"), str),
     )

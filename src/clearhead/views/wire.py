@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from clearhead.model.config import Config
+
 MOST_CHARACTERS = 200_000  # of a prompt, or of all messages of a conversation
 MOST_TOKENS = 4096  # to write for one sample
 MOST_SAMPLES = 16
@@ -321,7 +323,7 @@ class ModelDetails(Wire):
     name: str
     error: str | None = None
     parameters: int | None = None
-    config: dict[str, Any] | None = None
+    config: Config | None = None
     tokenizer: str | None = None
     chats: bool = False
 
