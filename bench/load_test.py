@@ -4,9 +4,10 @@ Usage: python -m bench.load_test [--clients 200] [--seconds 60] [--short]. The s
 with a small random model; on Linux. Clients ask both routes, as streams and plainly, with many seeds and
 settings; a tenth vanish midway. Who gets a 429 comes back after as long as it was told. Each text is
 compared with what the same question got of the server alone. Prints one JSON line; asked for are no
-`mismatches`, no `errors`, as much memory at the end as once it was warm, and under a second until slots are
-free: `next_seconds`, from when all who are being written for vanish until one who waited has a first word;
-`freed_seconds`, from when everyone vanishes until nothing is written and nobody waits. Each is the longest.
+`mismatches`, no `errors`, as much memory in the load's last quarter (`end_mb`) as while warming up before it
+(`warm_mb`), the most of either, and under a second until slots are free: `next_seconds`, from when all who
+are being written for vanish until one who waited has a first word; `freed_seconds`, from when everyone
+vanishes until nothing is written and nobody waits; the longest of all rounds.
 """
 
 from __future__ import annotations
@@ -145,21 +146,32 @@ async def vanish(server: Server, clients: Clients, questions: list[Question]) ->
     return following, freed
 
 
+async def note_memory(server: Server, notes: list[float]) -> None:
+    """Megabytes, ten times a second, until it is cancelled."""
+    while True:
+        notes.append(server.resident)
+        await asyncio.sleep(0.1)
+
+
 async def measure(server: Server, count: int, seconds: float, rounds: int = ROUNDS) -> dict[str, Any]:
     """The figures of a server under so many clients."""
     clients = Clients(server.url, server.token, count)
     questions = make_questions(MODEL, min(count, QUESTIONS))
+    memory: list[float] = []
     async with clients.http:
         await clients.learn(questions)
+        noting = asyncio.create_task(note_memory(server, memory))
         warming = await clients.stay(seconds / 4)
-        await vanish(server, clients, questions)
-        warm, written, begun = server.resident, await server.metric(clients, WRITTEN), time.monotonic()
+        warm = max(memory)
+        memory.clear()
+        written, begun = await server.metric(clients, WRITTEN), time.monotonic()
         tally = await clients.stay(seconds)
         took = time.monotonic() - begun
         await rest(server, clients)
         written = await server.metric(clients, WRITTEN) - written
+        end = max(memory[-(len(memory) // 4) :])
+        noting.cancel()
         leavings = [await vanish(server, clients, questions) for _ in range(rounds)]
-        end = server.resident
     errors = warming.errors + tally.errors
     return {
         "clients": count,
