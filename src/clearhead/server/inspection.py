@@ -10,7 +10,8 @@ import asyncio
 import json
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -85,8 +86,8 @@ class Desk:
         return trace
 
 
-def make_routes(shelf: Shelf) -> APIRouter:
-    routes, desk = APIRouter(prefix="/api", tags=["clearhead"]), Desk(shelf)
+def make_routes(desk: Desk) -> APIRouter:
+    routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), desk.shelf
 
     @routes.get("/models")
     def list_models() -> wire.ModelDetailsList:
@@ -115,9 +116,8 @@ def make_routes(shelf: Shelf) -> APIRouter:
 
         def read() -> Response:
             trace = desk.trace(asked)
-            whole = site_shape(asked.site, trace.config, len(trace))
-            rows, columns = _choices(asked, whole, _in_json(request))
-            return _matrix(trace.read(asked.site, rows, columns), _in_json(request))
+            chosen = choose_slice(asked, site_shape(asked.site, trace.config, len(trace)))
+            return _matrix(request, chosen, lambda: trace.read(asked.site, chosen.rows, chosen.columns))
 
         return await desk.do(request, read)
 
@@ -127,9 +127,8 @@ def make_routes(shelf: Shelf) -> APIRouter:
 
         def read() -> Response:
             tensor = shelf.model(asked.model).weight(asked.name)
-            rows, columns = _choices(asked, list(tensor.shape), _in_json(request))
-            tensor = tensor if rows is None else tensor[rows]
-            return _matrix(tensor if columns is None else tensor[..., columns], _in_json(request))
+            chosen = choose_slice(asked, list(tensor.shape))
+            return _matrix(request, chosen, lambda: chosen.of(tensor))
 
         return await desk.do(request, read)
 
@@ -144,7 +143,7 @@ def _details(served: Served) -> wire.ModelDetails:
     return wire.ModelDetails(
         name=served.name,
         parameters=model.config.n_parameter,
-        config=model.config.to_json(),
+        config=model.config,
         tokenizer=model.tokenizer.kind,
         chats=isinstance(model.tokenizer.config.get("chat_template"), str),
     )
@@ -202,19 +201,35 @@ def _describe(trace: Trace, count: int) -> wire.TraceAnswer:
     )
 
 
-def _choices(asked: wire.Slice, shape: list[int], in_json: bool) -> tuple[list[int] | None, list[int] | None]:
+@dataclass(frozen=True)
+class Chosen:
+    """Some rows and columns of a tensor, all where none are named, and the shape that they have."""
+
+    rows: list[int] | None
+    columns: list[int] | None
+    shape: list[int]
+
+    def of(self, tensor: Tensor) -> Tensor:
+        tensor = tensor if self.rows is None else tensor[self.rows]
+        return tensor if self.columns is None else tensor[..., self.columns]
+
+
+def choose_slice(asked: wire.Slice, shape: list[int]) -> Chosen:
     """The rows and columns that are asked for, checked before anything is computed."""
     rows = _range(asked.rows, shape[0], "rows")
-    columns = _range(asked.columns, shape[-1], "columns") if len(shape) > 1 else None
     if len(shape) == 1 and asked.columns is not None:
         raise UserError("there are no columns: it is a number for each row")
-    sizes = [shape[0] if rows is None else len(rows), *shape[1:-1]]
-    if len(shape) > 1:
-        sizes.append(shape[-1] if columns is None else len(columns))
-    count, most = math.prod(sizes), wire.MOST_JSON if in_json else wire.MOST_VALUES
+    columns = _range(asked.columns, shape[-1], "columns") if len(shape) > 1 else None
+    sizes = [shape[0] if rows is None else len(rows), *shape[1:]]
+    if columns is not None:
+        sizes[-1] = len(columns)
+    return Chosen(rows, columns, sizes)
+
+
+def check_size(shapes: Sequence[Sequence[int]], most: int) -> None:
+    count = sum(math.prod(shape) for shape in shapes)
     if count > most:
         raise Refused(400, "too_large", f"{count:,} numbers are more than {most:,}: ask for a slice")
-    return rows, columns
 
 
 def _range(given: tuple[int, int] | None, count: int, what: str) -> list[int] | None:
@@ -228,19 +243,23 @@ def _range(given: tuple[int, int] | None, count: int, what: str) -> list[int] | 
     return list(range(first, last))
 
 
-def _in_json(request: Request) -> bool:
-    return "application/json" in request.headers.get("accept", "")
-
-
-def _matrix(tensor: Tensor, in_json: bool) -> Response:
-    tensor = tensor.detach().to(torch.float32).cpu().contiguous()
-    shape = list(tensor.shape)
+def _matrix(request: Request, chosen: Chosen, read: Callable[[], Tensor]) -> Response:
+    """As JSON for who asks for it."""
+    in_json = "application/json" in request.headers.get("accept", "")
+    check_size([chosen.shape], wire.MOST_JSON if in_json else wire.MOST_VALUES)
     if in_json:
-        return JSONResponse({"shape": shape, "values": _nulls(tensor.tolist())})
-    body = tensor.numpy().astype("<f4", copy=False).tobytes()
-    return Response(
-        body, media_type="application/octet-stream", headers={"X-Shape": ",".join(map(str, shape))}
-    )
+        return JSONResponse({"shape": chosen.shape, "values": _nulls(read().detach().float().tolist())})
+    return send_matrices([read()])
+
+
+def send_matrices(tensors: Sequence[Tensor]) -> Response:
+    """One after the other, their shapes in the header."""
+    plain = [
+        tensor.detach().float().cpu().contiguous().numpy().astype("<f4", copy=False) for tensor in tensors
+    ]
+    shapes = ";".join(",".join(map(str, each.shape)) for each in plain)
+    body = b"".join(each.tobytes() for each in plain)
+    return Response(body, media_type="application/octet-stream", headers={"X-Shape": shapes})
 
 
 def _nulls(values: Any) -> Any:

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from clearhead.model.config import Config
+
 MOST_CHARACTERS = 200_000  # of a prompt, or of all messages of a conversation
 MOST_TOKENS = 4096  # to write for one sample
 MOST_SAMPLES = 16
@@ -21,6 +23,7 @@ MOST_STOPS = 16
 MOST_BIASES = 1024
 MOST_ALTERNATIVES = 20
 MOST_EDITS = 256
+MOST_READS = 64
 MOST_VALUES = 2**24  # numbers of a matrix at once: 64 MB
 MOST_JSON = 2**18  # as JSON, which takes far more time and room
 
@@ -37,7 +40,13 @@ Range = Annotated[tuple[Index, Index], Field(strict=False)]  # which JSON writes
 class Wire(BaseModel):
     """Numbers are finite, and neither texts nor true and false; what is not known is left alone."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore", protected_namespaces=())
+    model_config = ConfigDict(
+        strict=True,
+        allow_inf_nan=False,
+        extra="ignore",
+        protected_namespaces=(),
+        json_schema_serialization_defaults_required=True,  # an answer has all its fields
+    )
 
 
 class Fault(Wire):
@@ -180,6 +189,26 @@ class SiteRequest(TraceRequest, Slice):
     site: Name
 
 
+class Read(Slice):
+    """A slice of one site, or of one weight."""
+
+    site: Name | None = None
+    weight: Name | None = None
+
+
+class SitesRequest(TraceRequest):
+    """Several slices at once."""
+
+    reads: Annotated[list[Read], Field(min_length=1, max_length=MOST_READS)]
+
+
+class PatternsRequest(TraceRequest):
+    """The attention weights of all heads of some blocks, made small."""
+
+    blocks: Range | None = Field(None, description="From a first to, and without, a last; all unless said.")
+    cells: Annotated[int, Field(ge=1, le=64)] = Field(24, description="At most so many a side.")
+
+
 class WeightRequest(Slice):
     """A weight by its name."""
 
@@ -300,7 +329,7 @@ class ModelDetails(Wire):
     name: str
     error: str | None = None
     parameters: int | None = None
-    config: dict[str, Any] | None = None
+    config: Config | None = None
     tokenizer: str | None = None
     chats: bool = False
 
