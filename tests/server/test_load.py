@@ -1,21 +1,17 @@
 """Many clients at once, for a few seconds: `bench/load_test.py` is the same for longer."""
 
 import asyncio
-import os
 import time
 
 import httpx
 import pytest
 
-from bench.load_test import Server, measure
+from bench.load_test import main
 from clearhead.text.tokenizer import Tokenizer
 
 
-def test_many_clients_at_once(start, shelf_of):
-    with start(shelf=shelf_of(slots=4, queue=12)) as running:
-        server = Server(running.url, running.door.token, os.getpid(), slots=4)
-        figures = asyncio.run(measure(server, count=24, seconds=3, rounds=2))
-        assert running.rests()
+def test_many_clients_at_once():
+    figures = main(count=24, seconds=2, short=True)
     assert figures["errors"] == 0, figures
     assert figures["mismatches"] == 0
     assert figures["done"] > 24
