@@ -62,12 +62,17 @@ export function makeScale(role: Role, theme: Theme): Scale {
   };
 }
 
-/** Whether white or dark letters are read better on a colour, by its contrast. */
-export function inkOn(colour: string): "light" | "dark" {
-  const channels = /^#/.test(colour)
+/** Red, green and blue, 0 to 255. */
+export function channels(colour: string): [number, number, number] {
+  const found = colour.startsWith("#")
     ? [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16))
     : colour.match(/\d+/g)!.slice(0, 3).map(Number);
-  const [r, g, b] = channels.map((channel) => {
+  return found as [number, number, number];
+}
+
+/** Whether white or dark letters are read better on a colour, by its contrast. */
+export function inkOn(colour: string): "light" | "dark" {
+  const [r, g, b] = channels(colour).map((channel) => {
     const part = channel / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   });

@@ -267,16 +267,19 @@ function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[]
   const { width, height } = attentionCell(layout);
   const scale = makeScale("attention", theme);
   const gap = width > 8 ? 1.5 : width > 4 ? 0.75 : 0;
+  const together = Math.max(1, Math.ceil(3 / width)); // so that none is too narrow to be seen
   const radius = width > 8 ? 2.5 : 0;
   const tall = Math.min(height, Math.max(width, 6)) - Math.min(gap, 1);
   for (const row of rows) {
     const y = rowY(layout, row) - tall / 2;
     pen.rect(attention.x, y - 1, width * layout.length, tall + 2, PALETTES[theme].paper);
-    for (let looked = 0; looked < layout.length; looked++) {
-      const sees = data.sees(row, looked);
-      const weight = data.weights!.at(row, looked);
-      const fill = sees ? scale(weight, 1) : PALETTES[theme].masked;
-      pen.rect(attention.x + looked * width, y, Math.max(0.6, width - gap), tall, fill, radius);
+    for (let looked = 0; looked < layout.length; looked += together) {
+      let weight = -1; // of those drawn together, the one that is looked at most
+      for (let k = looked; k < Math.min(layout.length, looked + together); k++) {
+        if (data.sees(row, k)) weight = Math.max(weight, data.weights!.at(row, k));
+      }
+      const fill = weight < 0 ? PALETTES[theme].masked : scale(weight, 1);
+      pen.rect(attention.x + looked * width, y, together * width - gap, tall, fill, radius);
     }
   }
   if (data.looked !== null && data.row >= layout.first && data.row < layout.first + layout.count) {

@@ -53,6 +53,21 @@ export function readMatrices(body: ArrayBuffer, shapes: string): { values: Float
   return parts;
 }
 
+/** A smaller matrix: of each square of cells the number that is largest in size, so that none is lost. */
+export function shrink(matrix: Matrix, side: number): Matrix {
+  if (side === 1) return matrix;
+  const [rows, columns] = [Math.ceil(matrix.rows / side), Math.ceil(matrix.columns / side)];
+  const values = new Float32Array(rows * columns).fill(-Infinity);
+  matrix.values.forEach((value, i) => {
+    const row = Math.floor(Math.floor(i / matrix.columns) / side);
+    const at = row * columns + Math.floor((i % matrix.columns) / side);
+    const before = values[at]!;
+    if (Number.isFinite(value) && (before === -Infinity || Math.abs(value) > Math.abs(before)))
+      values[at] = value;
+  });
+  return new Matrix(values, rows, columns);
+}
+
 /** Fewer numbers that stand for many: of each stretch the one that is largest in size, so that none is lost. */
 export function pool(values: Float32Array, count: number): Float32Array {
   if (values.length <= count) return values;

@@ -9,8 +9,11 @@ const MOST_READS = 64; // of one request
 
 export class Slices {
   #known = new SvelteMap<string, Matrix>();
+  // Nobody is told when these change: they are no state.
+  /* eslint-disable svelte/prefer-svelte-reactivity */
   #wanted = new Map<string, Area>();
   #asked = new Map<string, Area>();
+  /* eslint-enable svelte/prefer-svelte-reactivity */
   #leaving = new AbortController();
 
   constructor(
