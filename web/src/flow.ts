@@ -1,7 +1,7 @@
 /** The flow as a picture: where everything stands, and how it is painted. A token is a row, all the way. */
 
 import { type Role, makeScale, PALETTES, type Theme } from "./colours";
-import { type Matrix, pool } from "./matrix";
+import { findStrength, type Matrix, pool } from "./matrix";
 import { visible } from "./numbers";
 import type { Pen } from "./pen";
 import type { PartName } from "./steps";
@@ -249,9 +249,7 @@ function paintStripes(
   const scale = makeScale(role, theme);
   const height = Math.min(layout.rowHeight - 2, 16);
   const pooled = rows.map((row) => pool(matrix.row(row), cells));
-  // The strongest colour is for what few exceed, so that one giant does not pale all others.
-  const sizes = pooled.flatMap((values) => Array.from(values, Math.abs)).sort((a, b) => a - b);
-  const peak = sizes[Math.floor(0.97 * (sizes.length - 1))] ?? 0;
+  const peak = findStrength(pooled.flatMap((values) => Array.from(values)));
   rows.forEach((row, i) => {
     const values = pooled[i]!;
     const width = column.width / values.length;
