@@ -317,7 +317,9 @@ def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhea
         assert cells[4 * (i + 1) :].split() == ["·"] * (len(tokens) - i - 1)
 
 
-@pytest.mark.parametrize("command", [None, "demo", "train", "generate", "fill", "eval", "pull", "models"])
+@pytest.mark.parametrize(
+    "command", [None, "demo", "train", "generate", "fill", "eval", "pull", "models", "explore"]
+)
 def test_help_is_readable(command, clearhead):
     result = clearhead(*([command] if command else []), "--help")
     assert (result.code, result.err) == (0, "")
@@ -337,7 +339,7 @@ def test_help_is_readable(command, clearhead):
         ):
             assert option in result.out
     if command is None:
-        for name in ("demo", "train", "generate", "fill", "eval", "pull", "models", "--version"):
+        for name in ("demo", "train", "generate", "fill", "eval", "pull", "models", "explore", "--version"):
             assert name in result.out
 
 
