@@ -56,14 +56,11 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
             errors="replace",
         )
         if done.returncode != 0:
-            self.app.display_error(done.stdout)
-            said = [line for line in done.stdout.splitlines() if re.search("error", line, re.IGNORECASE)]
-            why = f" ({said[0].strip()})" if said else ""
-            self._refuse(f"`npm {arguments[0]}` failed in web/{why}; it needs the network the first time")
+            self._refuse(f"`npm {' '.join(arguments)}` in web/ failed: {find_reason(done.stdout)}")
 
     def _refuse(self, why: str) -> None:
         self.app.abort(
-            f"clearhead: the page could not be built: {why}. Set {WITHOUT}=1 to install without the page."
+            f"clearhead: the page could not be built: {why}. With {WITHOUT}=1 all but the page is installed."
         )
 
 
@@ -75,6 +72,15 @@ def find_npm() -> str | None:
     done = subprocess.run([node, "--version"], capture_output=True, text=True)  # noqa: S603
     found = re.match(r"v(\d+)\.(\d+)", done.stdout)
     return npm if found and tuple(map(int, found.groups())) >= OLDEST_NODE else None
+
+
+def find_reason(said: str) -> str:
+    """The line that tells most of a failure."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    for pattern in (r"\w*Error: ", r"error "):
+        if telling := [line for line in lines if re.search(pattern, line)]:
+            return telling[0].removeprefix("npm error ")
+    return lines[-1] if lines else "it did not say why"
 
 
 def is_older(made: Path, sources: list[Path]) -> bool:

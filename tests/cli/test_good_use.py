@@ -302,6 +302,7 @@ def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhea
     assert "saved to model" in result.err
     model = load("model")
     assert f"A story it wrote:\n\n{model.generate(tokens=250, seed=0)}\n" in result.out
+    assert result.out.endswith("in a browser: clearhead explore model\n")
     head = re.search(r"Where block (\d+), head (\d+) looks, in hundredths:\n\n", result.out)
     assert head is not None
     tokens = model.tokenizer.encode(demo_command.SENTENCE)

@@ -3,7 +3,10 @@
 import asyncio
 import gzip
 import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import httpx
@@ -12,6 +15,7 @@ from fastapi import FastAPI
 
 from clearhead.server.access import GUARDS, KEPT, Access, Door
 from clearhead.server.page import PAGE, is_built, make_routes
+from clearhead.server.run import address
 
 BUDGET = 400_000  # bytes of JavaScript and styles, as gzip sends them
 WEB = Path(__file__).parents[2] / "web"
@@ -174,3 +178,24 @@ def test_the_licences_of_what_is_bundled_are_there():
         family = name.rpartition("/")[2]
         bundled = any(PAGE.glob(f"assets/{family}-*.woff2"))
         assert (f"## {name} " in said) == bundled, name
+
+
+@built
+def test_the_page_comes_to_life_in_a_browser_under_the_policy(server, tmp_path):
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("there is no chromium")
+    done = subprocess.run(
+        [
+            *(chromium, "--headless", "--disable-gpu", f"--user-data-dir={tmp_path}"),
+            *(["--no-sandbox"] if os.geteuid() == 0 else []),
+            *("--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"),
+            address("127.0.0.1", server.door),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert re.search(r'<div id="page">\s*<', done.stdout), done.stdout + done.stderr
+    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert not complaints
