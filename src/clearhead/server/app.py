@@ -54,13 +54,14 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
     app.include_router(overview.make_routes(desk))
     app.include_router(page.make_routes(shelf))
 
+    # Answered where requests come in: neither waits for a thread, however many are at work.
     @app.get("/healthz", response_class=PlainTextResponse, tags=["server"])
-    def health() -> str:
+    async def health() -> str:
         """Whether the server answers."""
         return "ok\n"
 
     @app.get("/metrics", response_class=PlainTextResponse, tags=["server"])
-    def metrics() -> Response:
+    async def metrics() -> Response:
         """Numbers for Prometheus."""
         return PlainTextResponse(record.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import secrets
 import time
 from abc import ABC, abstractmethod
@@ -30,6 +32,9 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 def make_routes(shelf: Shelf, record: Record) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["openai"])
+    # A chat template is filled in by a process of its own. More of these than there are processors would only
+    # take from each other the time that each may have, and threads from everyone else.
+    templates = asyncio.Semaphore(os.cpu_count() or 1)
 
     @routes.get("/models")
     def list_models() -> wire.ModelList:
@@ -70,8 +75,13 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
             raise Refused(
                 400, "too_large", f"the messages have over {wire.MOST_CHARACTERS:,} characters", "messages"
             )
-        # The template is filled in by a process of its own, for which nobody else should wait.
-        ids = await unless_left(request, run_in_threadpool(model.chat_ids, messages))
+        engine.check_room()
+
+        async def read() -> list[int]:
+            async with templates:
+                return await run_in_threadpool(model.chat_ids, messages)
+
+        ids = await unless_left(request, read())
         told = asked.top_logprobs or 0 if asked.logprobs else None
         tokens = asked.max_completion_tokens or asked.max_tokens
         writing = Writing(make_requests(model, [ids], asked, tokens, told, schema))

@@ -167,6 +167,7 @@ export const de: Messages = {
   },
   legend: { negative: "negativ", positive: "positiv", masked: "nicht gesehen" },
   controls: {
+    parts: "Der Weg durch das Modell",
     play: "Abspielen",
     pause: "Anhalten",
     back: "Ein Schritt zurück",

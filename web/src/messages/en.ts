@@ -152,6 +152,7 @@ export const en = {
   looks: (from: string, to: string, share: string) => `${share} of “${from}” goes to “${to}”`,
   legend: { negative: "negative", positive: "positive", masked: "not seen" },
   controls: {
+    parts: "The way through the model",
     play: "Play",
     pause: "Pause",
     back: "Step back",
