@@ -244,26 +244,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Start
-         * @description What is here.
-         */
-        get: operations["start__get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -322,9 +302,9 @@ export interface components {
             /** Index */
             index: number;
             message: components["schemas"]["Reply"];
-            logprobs?: components["schemas"]["ChatLogprobs"] | null;
+            logprobs: components["schemas"]["ChatLogprobs"] | null;
             /** Finish Reason */
-            finish_reason?: ("stop" | "length") | null;
+            finish_reason: ("stop" | "length") | null;
         };
         /** ChatCompletion */
         ChatCompletion: {
@@ -335,14 +315,14 @@ export interface components {
              * @default chat.completion
              * @constant
              */
-            object?: "chat.completion";
+            object: "chat.completion";
             /** Created */
             created: number;
             /** Model */
             model: string;
             /** Choices */
             choices: components["schemas"]["ChatChoice"][];
-            usage?: components["schemas"]["Usage"] | null;
+            usage: components["schemas"]["Usage"] | null;
         };
         /** ChatLogprobs */
         ChatLogprobs: {
@@ -440,14 +420,14 @@ export interface components {
              * @default text_completion
              * @constant
              */
-            object?: "text_completion";
+            object: "text_completion";
             /** Created */
             created: number;
             /** Model */
             model: string;
             /** Choices */
             choices: components["schemas"]["CompletionChoice"][];
-            usage?: components["schemas"]["Usage"] | null;
+            usage: components["schemas"]["Usage"] | null;
         };
         /** CompletionChoice */
         CompletionChoice: {
@@ -455,9 +435,9 @@ export interface components {
             index: number;
             /** Text */
             text: string;
-            logprobs?: components["schemas"]["CompletionLogprobs"] | null;
+            logprobs: components["schemas"]["CompletionLogprobs"] | null;
             /** Finish Reason */
-            finish_reason?: ("stop" | "length") | null;
+            finish_reason: ("stop" | "length") | null;
         };
         /** CompletionLogprobs */
         CompletionLogprobs: {
@@ -575,121 +555,121 @@ export interface components {
              * N Kv Head
              * @default 0
              */
-            n_kv_head?: number;
+            n_kv_head: number;
             /**
              * D Head
              * @default 0
              */
-            d_head?: number;
+            d_head: number;
             /**
              * D Hidden
              * @default 0
              */
-            d_hidden?: number;
+            d_hidden: number;
             /**
              * Norm
              * @default layer
              * @enum {string}
              */
-            norm?: "layer" | "rms";
+            norm: "layer" | "rms";
             /**
              * Norm Epsilon
              * @default 0.00001
              */
-            norm_epsilon?: number;
+            norm_epsilon: number;
             /**
              * Position
              * @default learned
              * @enum {string}
              */
-            position?: "learned" | "sinusoidal" | "rotary" | "none";
+            position: "learned" | "sinusoidal" | "rotary" | "none";
             /**
              * Rotary Base
              * @default 10000
              */
-            rotary_base?: number;
+            rotary_base: number;
             /**
              * Rotary Dim
              * @default 0
              */
-            rotary_dim?: number;
-            rotary_stretch?: components["schemas"]["Stretch"] | null;
+            rotary_dim: number;
+            rotary_stretch: components["schemas"]["Stretch"] | null;
             /**
              * Window
              * @default 0
              */
-            window?: number;
+            window: number;
             /**
              * Local Blocks
              * @default []
              */
-            local_blocks?: number[];
+            local_blocks: number[];
             /**
              * Local Rotary Base
              * @default 0
              */
-            local_rotary_base?: number;
+            local_rotary_base: number;
             /**
              * D K
              * @default 0
              */
-            d_k?: number;
+            d_k: number;
             /**
              * Feedforward
              * @default relu
              * @enum {string}
              */
-            feedforward?: "relu" | "gelu" | "gelu_tanh" | "swiglu" | "geglu";
+            feedforward: "relu" | "gelu" | "gelu_tanh" | "swiglu" | "geglu";
             /**
              * Causal
              * @default true
              */
-            causal?: boolean;
+            causal: boolean;
             /**
              * Qk Norm
              * @default false
              */
-            qk_norm?: boolean;
+            qk_norm: boolean;
             /**
              * Qkv Bias
              * @default true
              */
-            qkv_bias?: boolean;
+            qkv_bias: boolean;
             /**
              * Output Bias
              * @default true
              */
-            output_bias?: boolean;
+            output_bias: boolean;
             /**
              * Feedforward Bias
              * @default true
              */
-            feedforward_bias?: boolean;
+            feedforward_bias: boolean;
             /**
              * Parallel
              * @default false
              */
-            parallel?: boolean;
+            parallel: boolean;
             /**
              * After Norm
              * @default false
              */
-            after_norm?: boolean;
+            after_norm: boolean;
             /**
              * Embedding Scale
              * @default 1
              */
-            embedding_scale?: number;
+            embedding_scale: number;
             /**
              * Tied
              * @default true
              */
-            tied?: boolean;
+            tied: boolean;
             /**
              * Dropout
              * @default 0
              */
-            dropout?: number;
+            dropout: number;
         };
         /**
          * EditRequest
@@ -720,9 +700,9 @@ export interface components {
             /** Type */
             type: string;
             /** Param */
-            param?: string | null;
+            param: string | null;
             /** Code */
-            code?: string | null;
+            code: string | null;
         };
         /** Message */
         Message: {
@@ -743,17 +723,17 @@ export interface components {
              * @default model
              * @constant
              */
-            object?: "model";
+            object: "model";
             /**
              * Created
              * @default 0
              */
-            created?: number;
+            created: number;
             /**
              * Owned By
              * @default clearhead
              */
-            owned_by?: string;
+            owned_by: string;
         };
         /**
          * ModelDetails
@@ -763,17 +743,17 @@ export interface components {
             /** Name */
             name: string;
             /** Error */
-            error?: string | null;
+            error: string | null;
             /** Parameters */
-            parameters?: number | null;
-            config?: components["schemas"]["Config"] | null;
+            parameters: number | null;
+            config: components["schemas"]["Config"] | null;
             /** Tokenizer */
-            tokenizer?: string | null;
+            tokenizer: string | null;
             /**
              * Chats
              * @default false
              */
-            chats?: boolean;
+            chats: boolean;
         };
         /** ModelDetailsList */
         ModelDetailsList: {
@@ -787,7 +767,7 @@ export interface components {
              * @default list
              * @constant
              */
-            object?: "list";
+            object: "list";
             /** Data */
             data: components["schemas"]["Model"][];
         };
@@ -871,7 +851,7 @@ export interface components {
              * @default assistant
              * @constant
              */
-            role?: "assistant";
+            role: "assistant";
             /** Content */
             content: string;
         };
@@ -985,17 +965,17 @@ export interface components {
              * Slow
              * @default 1
              */
-            slow?: number;
+            slow: number;
             /**
              * Fast
              * @default 4
              */
-            fast?: number;
+            fast: number;
             /**
              * Context
              * @default 8192
              */
-            context?: number;
+            context: number;
         };
         /** TextPart */
         TextPart: {
@@ -2260,98 +2240,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Refusal"];
-                };
-            };
-        };
-    };
-    start__get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": string;
-                };
-            };
-            /** @description What was asked cannot be done. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description The token is missing or wrong. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description The Host or the Origin is not ours. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description There is no such model or route. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description The body did not come in time. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description The body is too long. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description The model could not be loaded. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": components["schemas"]["Refusal"];
                 };
             };
         };
