@@ -48,6 +48,8 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
     async def complete(request: Request, asked: wire.CompletionRequest) -> wire.Completion:
         """What the model writes after a text."""
         model = shelf.model(asked.model)
+        if asked.echo:
+            raise Refused(400, "invalid_request", "echo is not offered", "echo")
         if asked.best_of not in (None, asked.n or 1):
             raise Refused(400, "invalid_request", "best_of other than n is not offered", "best_of")
         engine = shelf.engine(asked.model)

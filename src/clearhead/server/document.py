@@ -74,8 +74,12 @@ def events_of(chunk: type[BaseModel]) -> Responses:
         "where something went wrong in the midst; then `data: [DONE]`."
     )
     either = [{"$ref": SCHEMAS + each.__name__} for each in (chunk, wire.Refusal)]
-    content = {"schema": {"type": "string", "description": said}, "x-event-schema": {"anyOf": either}}
-    return {**OF_A_MODEL, 200: {"description": said, "content": {"text/event-stream": content}}}
+    data = [
+        {"const": "[DONE]"},
+        {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": either}},
+    ]
+    event = {"type": "object", "properties": {"data": {"anyOf": data}}, "required": ["data"]}
+    return {**OF_A_MODEL, 200: {"description": said, "content": {"text/event-stream": {"schema": event}}}}
 
 
 def document(app: FastAPI) -> Callable[[], dict[str, Any]]:

@@ -74,7 +74,7 @@ class Drawing(Wire):
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    repetition_penalty: Annotated[float, Field(gt=0, le=100)] = Field(
+    repetition_penalty: Annotated[float, Field(ge=0.01, le=100)] = Field(
         1.0, description="What logits of words that were there already, in the prompt too, are divided by."
     )
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = 0.0
@@ -132,7 +132,7 @@ class CompletionRequest(Drawing, Streaming):
     logprobs: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] | None = Field(
         None, description="Tell log-probabilities, with so many of the likeliest tokens at each place."
     )
-    echo: Literal[False] | None = Field(False, description="Not offered.")
+    echo: bool | None = Field(False, description="Not offered: false, or nothing.")
     best_of: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = Field(
         None, description="Not offered: the same as n, or nothing."
     )
@@ -153,7 +153,7 @@ class Message(Wire):
 
 class SchemaFormat(Wire):
     name: str | None = None
-    json_schema: dict[str, Any] | bool = Field(alias="schema")
+    json_schema: dict[str, Any] = Field(alias="schema")
     strict: bool | None = None
 
 
