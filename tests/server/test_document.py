@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from clearhead.server.app import make_routes
-from clearhead.server.document import ALWAYS
+from clearhead.server.description import ALWAYS
 from clearhead.server.record import Record
 from clearhead.server.shelf import Shelf
 

@@ -17,7 +17,7 @@ from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.server import completions, inspection
 from clearhead.server.access import Access, Door
-from clearhead.server.document import ABOUT, ALWAYS, document
+from clearhead.server.description import ABOUT, ALWAYS, document
 from clearhead.server.faults import Refused, answer_fault
 from clearhead.server.leaving import Left
 from clearhead.server.limits import Bounds, Limits

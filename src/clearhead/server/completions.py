@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from clearhead.errors import UserError
 from clearhead.generate.request import Event
 from clearhead.language_model import LanguageModel
-from clearhead.server.document import OF_A_MODEL, events_of
+from clearhead.server.description import OF_A_MODEL, events_of
 from clearhead.server.faults import Refused
 from clearhead.server.leaving import EventStream, in_thread, unless_left
 from clearhead.server.record import Record

@@ -25,7 +25,7 @@ from clearhead.inspect.edits import Edit, Edits
 from clearhead.inspect.sites import all_sites, site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
-from clearhead.server.document import MATRIX, OF_A_MODEL
+from clearhead.server.description import MATRIX, OF_A_MODEL
 from clearhead.server.faults import Refused
 from clearhead.server.leaving import Left, in_thread, unless_left
 from clearhead.server.shelf import Served, Shelf
