@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+WEB := web/node_modules/.package-lock.json
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test check bench types format clean
 
 demo: $(READY)
 	$(BIN)/clearhead demo
@@ -29,9 +30,15 @@ bench: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints.txt 'transformer-lens==4.3.0'
 	$(BIN)/python -m bench.inspect
 
-format: $(READY)
+# The page's types, from the server's own description of what it takes and gives.
+types: $(READY) $(WEB)
+	$(BIN)/python -m clearhead.server.document > $(VENV)/openapi.json
+	cd web && npm run --silent types
+
+format: $(READY) $(WEB)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	cd web && npm run --silent format
 
 # Made again whenever what it installs from changes; marked only once everything is in.
 $(READY): pyproject.toml constraints.txt
@@ -39,5 +46,10 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
+# What the page is built and checked with.
+$(WEB): web/package.json web/package-lock.json
+	cd web && npm ci
+	touch $(WEB)
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf web/node_modules src/clearhead/views/page $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

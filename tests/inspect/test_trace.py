@@ -163,6 +163,8 @@ class Reference:
             if c.qk_norm:
                 query = self.norm(query, f"{of}.attention.query_norm")
                 key = self.norm(key, f"{of}.attention.key_norm")
+                self.sites[f"{at}.head.{j}.query_normed"] = query
+                self.sites[f"{at}.head.{j}.key_normed"] = key
             query = torch.stack([self.turn(query[t], t, i) for t in range(self.T)])
             key = torch.stack([self.turn(key[t], t, i) for t in range(self.T)])
             scores = torch.stack([torch.stack([q @ k for k in key]) for q in query])

@@ -32,7 +32,7 @@ CHECKS = (
     response_headers_conformance,
     response_schema_conformance,
 )
-EXAMPLES = 40  # of each operation, and each kind
+EXAMPLES = 25  # of each operation, and each kind
 APP = make_routes(Shelf([]), Record(Shelf([])))
 DOCUMENT = APP.openapi()
 OPERATIONS = {
@@ -42,25 +42,33 @@ OPERATIONS = {
 }
 
 
+SITES = ["logits", "block.0.input", "block.0.head.1.masked", "block.0.normed.scale"]
+SLICE = {"rows": [None, [0, 1]], "columns": [None, [0, 1]]}
 THERE = {
-    "model": ["small"],
-    "site": ["logits", "block.0.input", "block.0.head.1.masked", "block.0.normed.scale"],
-    "name": ["embedding.W", "block.0.head.0.QK", "final.gain"],
+    "EditRequest": {"site": SITES[:3], "value": [None], "text": [None], "at": [None, [0]]},
+    "Read": {"site": SITES, "weight": [None], **SLICE},
+    "SiteRequest": {"site": SITES, **SLICE},
+    "PatternsRequest": {"blocks": [None, [0, 1]]},
+    "WeightRequest": {"name": ["embedding.W", "block.0.head.0.QK"], **SLICE},
 }
 
 
 def as_it_is_here(document):
-    """The document with the names of the test's server: else every answer is that there is no such thing.
+    """The document with what there is on the test's server: else every answer is that there is no such thing.
 
     The token is always the right one; what comes of others has tests of its own.
     """
     told = copy.deepcopy(document)
     del told["security"]
-    told["paths"]["/v1/models/{model}"]["get"]["parameters"][0]["schema"] = {"enum": THERE["model"]}
-    for name, schema in told["components"]["schemas"].items():
-        if name.endswith("Request"):
-            known = THERE.keys() & schema["properties"]
-            schema["properties"].update({each: {"enum": THERE[each]} for each in known})
+    told["paths"]["/v1/models/{model}"]["get"]["parameters"][0]["schema"] = {"enum": ["small"]}
+    schemas = told["components"]["schemas"]
+    for name, known in THERE.items():
+        schemas[name]["properties"].update({each: {"enum": values} for each, values in known.items()})
+    schemas["EditRequest"]["required"] = ["site", "scale"]
+    schemas["Read"]["required"] = ["site"]
+    for name, schema in schemas.items():
+        if name.endswith("Request") and "model" in schema["properties"]:
+            schema["properties"]["model"] = {"enum": ["small"]}
     return told
 
 
@@ -144,6 +152,10 @@ def test_everything_is_told():
         given = OPERATIONS[name]["responses"]["200"]
         assert set(given["content"]) == {"application/json", "application/octet-stream"}
         assert "X-Shape" in given["headers"]
+    for name in ("POST /api/sites", "POST /api/patterns", "POST /api/streams"):
+        given = OPERATIONS[name]["responses"]["200"]
+        assert set(given["content"]) == {"application/octet-stream"}
+        assert given["headers"]["X-Shape"]["required"]
 
 
 def routes_of(app):

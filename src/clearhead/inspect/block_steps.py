@@ -118,16 +118,25 @@ class BlockSteps:
         return projected.view(*projected.shape[:2], len(heads), D).transpose(1, 2)
 
     @cached_property
+    def query_normed(self) -> Tensor:
+        norm = self.block.attention.query_norm
+        return self.query_raw if norm is None else self._edited_heads("query_normed", norm(self.query_raw))
+
+    @cached_property
+    def key_normed(self) -> Tensor:
+        norm = self.block.attention.key_norm
+        return self.key_raw if norm is None else self._edited_heads("key_normed", norm(self.key_raw))
+
+    @cached_property
     def query(self) -> Tensor:
-        return self._edited_heads("query", self._turn(self.block.attention.query_norm, self.query_raw))
+        return self._edited_heads("query", self._turn(self.query_normed))
 
     @cached_property
     def key(self) -> Tensor:
-        return self._edited_heads("key", self._turn(self.block.attention.key_norm, self.key_raw))
+        return self._edited_heads("key", self._turn(self.key_normed))
 
-    def _turn(self, norm: Norm | None, raw: Tensor) -> Tensor:
-        normed = raw if norm is None else norm(raw)
-        return normed if self.sight.rotation is None else rotate(normed, self.sight.rotation)
+    def _turn(self, vectors: Tensor) -> Tensor:
+        return vectors if self.sight.rotation is None else rotate(vectors, self.sight.rotation)
 
     @cached_property
     def scores(self) -> Tensor:

@@ -14,19 +14,6 @@ class SiteError(UserError, AttributeError):
     """A name that is no site; also what a missing attribute raises."""
 
 
-HEAD = (
-    "query_raw",
-    "key_raw",
-    "query",
-    "key",
-    "value",
-    "scores",
-    "scaled",
-    "masked",
-    "weights",
-    "mixed",
-    "output",
-)
 SHARED = ("key", "value")
 MATRICES = ("scores", "scaled", "masked", "weights")  # T T; all else has features in its last dimension
 
@@ -61,6 +48,12 @@ def block_names(config: Config) -> tuple[str, ...]:
     return (*first, *middle, *second, "output")
 
 
+def head_names(config: Config) -> tuple[str, ...]:
+    normed = ("query_normed", "key_normed") if config.qk_norm else ()
+    compared = ("query", "key", "value", "scores", "scaled", "masked", "weights")
+    return ("query_raw", "key_raw", *normed, *compared, "mixed", "output")
+
+
 def _added(name: str, config: Config) -> tuple[str, ...]:
     """What one half of a block computes and, where it is normed once more, what it then adds."""
     return (name, f"{name}_normed", *_norm(f"{name}_normed", config)) if config.after_norm else (name,)
@@ -78,7 +71,7 @@ def all_sites(config: Config) -> list[Site]:
     for i in range(config.n_block):
         sites += [Site(name, i) for name in block_names(config)]
         sites += [Site(name, i, kv_head=k) for k in range(config.n_kv_head) for name in SHARED]
-        sites += [Site(name, i, head=j) for j in range(config.n_head) for name in HEAD]
+        sites += [Site(name, i, head=j) for j in range(config.n_head) for name in head_names(config)]
     return sites + [site for site in ends if site not in sites]
 
 
@@ -100,7 +93,7 @@ def parse_site(text: str, config: Config) -> Site:
         if number is not None and not 0 <= number < count:
             raise SiteError(f"site {text!r}: this model has {kind}s 0 to {count - 1}")
     if head is not None:
-        names: tuple[str, ...] = HEAD
+        names: tuple[str, ...] = head_names(config)
     elif kv_head is not None:
         names = SHARED
     else:

@@ -12,7 +12,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.attribution import Why, why
 from clearhead.inspect.choice import Choice, check_index
-from clearhead.inspect.sites import HEAD, SHARED, block_names
+from clearhead.inspect.sites import SHARED, block_names, head_names
 
 if TYPE_CHECKING:
     from clearhead.inspect.trace import Trace
@@ -95,8 +95,11 @@ class HeadView:
         return self.read(name)
 
     def __dir__(self) -> list[str]:
-        return ["read", "why", *(HEAD if self._kind == "head" else SHARED)]
+        return ["read", "why", *self._names]
 
     def __repr__(self) -> str:
-        names = ", ".join(HEAD if self._kind == "head" else SHARED)
-        return f"block {self._block}, {self._kind} {self._head}: {names}"
+        return f"block {self._block}, {self._kind} {self._head}: {', '.join(self._names)}"
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return head_names(self._trace.config) if self._kind == "head" else SHARED

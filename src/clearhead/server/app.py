@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from clearhead import __version__
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
-from clearhead.server import completions, inspection
+from clearhead.server import completions, inspection, overview
 from clearhead.server.access import Access, Door
 from clearhead.server.description import ABOUT, ALWAYS, document
 from clearhead.server.faults import Refused, answer_fault
@@ -35,7 +35,9 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
         responses=ALWAYS,
     )
     app.include_router(completions.make_routes(shelf, record))
-    app.include_router(inspection.make_routes(shelf))
+    desk = inspection.Desk(shelf)
+    app.include_router(inspection.make_routes(desk))
+    app.include_router(overview.make_routes(desk))
 
     @app.get("/", response_class=HTMLResponse, tags=["server"])
     async def start() -> str:

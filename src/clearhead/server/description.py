@@ -38,6 +38,7 @@ ALWAYS = _refusals(
     }
 )
 OF_A_MODEL = _refusals({404: "There is no such model.", 503: "The model could not be loaded."})
+RAW = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 MATRIX: Responses = {
     **OF_A_MODEL,
     200: {
@@ -46,11 +47,25 @@ MATRIX: Responses = {
             f"Little-endian float32, row after row, at most {wire.MOST_VALUES:,} numbers; or, for who "
             f"accepts application/json, JSON of at most {wire.MOST_JSON:,}."
         ),
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        "content": RAW,
         "headers": {
             "X-Shape": {
                 "description": "Rows and columns of what is raw, such as 12,64; or rows alone.",
                 "schema": {"type": "string", "pattern": r"^\d+(,\d+)*$"},
+            }
+        },
+    },
+}
+MATRICES: Responses = {
+    **OF_A_MODEL,
+    200: {
+        "description": "Little-endian float32, one after the other.",
+        "content": RAW,
+        "headers": {
+            "X-Shape": {
+                "description": "The shape of each, such as 12,64;12.",
+                "required": True,
+                "schema": {"type": "string", "pattern": r"^\d+(,\d+)*(;\d+(,\d+)*)*$"},
             }
         },
     },

@@ -11,7 +11,8 @@ import json
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -27,7 +28,7 @@ from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.server.description import MATRIX, OF_A_MODEL
 from clearhead.server.faults import Refused
-from clearhead.server.leaving import Left, in_thread, unless_left
+from clearhead.server.leaving import in_thread, stop_if, unless_left
 from clearhead.server.shelf import Served, Shelf
 from clearhead.views import wire
 
@@ -36,6 +37,12 @@ WAITING = 32  # requests at a time for what only one can do
 LONGEST = 4096  # tokens of a text, and of all that it is patched from
 Answer = TypeVar("Answer")
 Work = Callable[[threading.Event], Answer]  # given what is set when the client has left
+
+
+class Raw(Response):
+    """Numbers, one after the other."""
+
+    media_type = "application/octet-stream"
 
 
 class Desk:
@@ -73,8 +80,7 @@ class Desk:
             return self.traces[key]
 
         def run(ids: list[int]) -> Trace:
-            if left.is_set():
-                raise Left
+            stop_if(left)
             return model.inspect(ids)
 
         with torch.no_grad():
@@ -91,8 +97,8 @@ class Desk:
         return trace
 
 
-def make_routes(shelf: Shelf) -> APIRouter:
-    routes, desk = APIRouter(prefix="/api", tags=["clearhead"]), Desk(shelf)
+def make_routes(desk: Desk) -> APIRouter:
+    routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), desk.shelf
 
     @routes.get("/models")
     async def list_models() -> wire.ModelDetailsList:
@@ -121,9 +127,8 @@ def make_routes(shelf: Shelf) -> APIRouter:
 
         def read(left: threading.Event) -> Response:
             trace = desk.trace(asked, left)
-            whole = site_shape(asked.site, trace.config, len(trace))
-            rows, columns = _choices(asked, whole, _in_json(request))
-            return _matrix(trace.read(asked.site, rows, columns), _in_json(request))
+            chosen = choose_slice(asked, site_shape(asked.site, trace.config, len(trace)))
+            return _matrix(request, chosen, lambda: trace.read(asked.site, chosen.rows, chosen.columns))
 
         return await desk.do(request, read)
 
@@ -133,9 +138,8 @@ def make_routes(shelf: Shelf) -> APIRouter:
 
         def read(_: threading.Event) -> Response:
             tensor = shelf.model(asked.model).weight(asked.name)
-            rows, columns = _choices(asked, list(tensor.shape), _in_json(request))
-            tensor = tensor if rows is None else tensor[rows]
-            return _matrix(tensor if columns is None else tensor[..., columns], _in_json(request))
+            chosen = choose_slice(asked, list(tensor.shape))
+            return _matrix(request, chosen, lambda: chosen.of(tensor))
 
         return await desk.do(request, read)
 
@@ -150,7 +154,7 @@ def _details(served: Served) -> wire.ModelDetails:
     return wire.ModelDetails(
         name=served.name,
         parameters=model.config.n_parameter,
-        config=model.config.to_json(),
+        config=model.config,
         tokenizer=model.tokenizer.kind,
         chats=isinstance(model.tokenizer.config.get("chat_template"), str),
     )
@@ -222,19 +226,35 @@ def _describe(trace: Trace, count: int) -> wire.TraceAnswer:
     )
 
 
-def _choices(asked: wire.Slice, shape: list[int], in_json: bool) -> tuple[list[int] | None, list[int] | None]:
+@dataclass(frozen=True)
+class Chosen:
+    """Some rows and columns of a tensor, all where none are named, and the shape that they have."""
+
+    rows: list[int] | None
+    columns: list[int] | None
+    shape: list[int]
+
+    def of(self, tensor: Tensor) -> Tensor:
+        tensor = tensor if self.rows is None else tensor[self.rows]
+        return tensor if self.columns is None else tensor[..., self.columns]
+
+
+def choose_slice(asked: wire.Slice, shape: list[int]) -> Chosen:
     """The rows and columns that are asked for, checked before anything is computed."""
     rows = _range(asked.rows, shape[0], "rows")
-    columns = _range(asked.columns, shape[-1], "columns") if len(shape) > 1 else None
     if len(shape) == 1 and asked.columns is not None:
         raise UserError("there are no columns: it is a number for each row")
-    sizes = [shape[0] if rows is None else len(rows), *shape[1:-1]]
-    if len(shape) > 1:
-        sizes.append(shape[-1] if columns is None else len(columns))
-    count, most = math.prod(sizes), wire.MOST_JSON if in_json else wire.MOST_VALUES
+    columns = _range(asked.columns, shape[-1], "columns") if len(shape) > 1 else None
+    sizes = [shape[0] if rows is None else len(rows), *shape[1:]]
+    if columns is not None:
+        sizes[-1] = len(columns)
+    return Chosen(rows, columns, sizes)
+
+
+def check_size(shapes: Sequence[Sequence[int]], most: int) -> None:
+    count = sum(math.prod(shape) for shape in shapes)
     if count > most:
         raise Refused(400, "too_large", f"{count:,} numbers are more than {most:,}: ask for a slice")
-    return rows, columns
 
 
 def _range(given: tuple[int, int] | None, count: int, what: str) -> list[int] | None:
@@ -248,19 +268,23 @@ def _range(given: tuple[int, int] | None, count: int, what: str) -> list[int] | 
     return list(range(first, last))
 
 
-def _in_json(request: Request) -> bool:
-    return "application/json" in request.headers.get("accept", "")
-
-
-def _matrix(tensor: Tensor, in_json: bool) -> Response:
-    tensor = tensor.detach().to(torch.float32).cpu().contiguous()
-    shape = list(tensor.shape)
+def _matrix(request: Request, chosen: Chosen, read: Callable[[], Tensor]) -> Response:
+    """As JSON for who asks for it."""
+    in_json = "application/json" in request.headers.get("accept", "")
+    check_size([chosen.shape], wire.MOST_JSON if in_json else wire.MOST_VALUES)
     if in_json:
-        return JSONResponse({"shape": shape, "values": _nulls(tensor.tolist())})
-    body = tensor.numpy().astype("<f4", copy=False).tobytes()
-    return Response(
-        body, media_type="application/octet-stream", headers={"X-Shape": ",".join(map(str, shape))}
-    )
+        return JSONResponse({"shape": chosen.shape, "values": _nulls(read().detach().float().tolist())})
+    return send_matrices([read()])
+
+
+def send_matrices(tensors: Sequence[Tensor]) -> Response:
+    """One after the other, their shapes in the header."""
+    plain = [
+        tensor.detach().float().cpu().contiguous().numpy().astype("<f4", copy=False) for tensor in tensors
+    ]
+    shapes = ";".join(",".join(map(str, each.shape)) for each in plain)
+    body = b"".join(each.tobytes() for each in plain)
+    return Raw(body, headers={"X-Shape": shapes})
 
 
 def _nulls(values: Any) -> Any:

@@ -57,6 +57,11 @@ async def unless_left(request: Request, work: Coroutine[Any, Any, Answer]) -> An
         raise
 
 
+def stop_if(left: threading.Event) -> None:
+    if left.is_set():
+        raise Left
+
+
 async def in_thread(work: Callable[[threading.Event], Answer]) -> Answer:
     """What work gives, in another thread; it is handed what will be set when nobody waits for it any more.
 
@@ -66,8 +71,7 @@ async def in_thread(work: Callable[[threading.Event], Answer]) -> Answer:
     left = threading.Event()
 
     def begin() -> Answer:
-        if left.is_set():
-            raise Left
+        stop_if(left)
         return work(left)
 
     task = asyncio.ensure_future(run_in_threadpool(begin))

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from clearhead.model.config import Config
+
 MOST_CHARACTERS = 200_000  # of a prompt, or of all messages of a conversation
 MOST_TOKENS = 4096  # to write for one sample
 MOST_SAMPLES = 16
@@ -23,6 +25,7 @@ MOST_BIASES = 1024
 MOST_ALTERNATIVES = 20
 MOST_EDITS = 256
 MOST_TEXTS = 16  # that the edits of a trace patch from
+MOST_READS = 64
 MOST_VALUES = 2**24  # numbers of a matrix at once: 64 MB
 MOST_JSON = 2**18  # as JSON, which takes far more time and room
 
@@ -31,6 +34,7 @@ Served = Annotated[Name, Field(description="One of those that /v1/models lists."
 SiteName = Annotated[
     Name, Field(description="As /api/trace lists them.", examples=["block.0.head.0.weights"])
 ]
+WeightName = Annotated[Name, Field(description="Such as the README lists.", examples=["block.0.head.0.W_Q"])]
 Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
 Stop = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Id = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
@@ -220,11 +224,31 @@ class SiteRequest(TraceRequest, Slice):
     site: SiteName
 
 
+class Read(Slice):
+    """A slice of one site, or of one weight."""
+
+    site: SiteName | None = None
+    weight: WeightName | None = None
+
+
+class SitesRequest(TraceRequest):
+    """Several slices at once."""
+
+    reads: Annotated[list[Read], Field(fail_fast=True, min_length=1, max_length=MOST_READS)]
+
+
+class PatternsRequest(TraceRequest):
+    """The attention weights of all heads of some blocks, made small."""
+
+    blocks: Range | None = Field(None, description="From a first to, and without, a last; all unless said.")
+    cells: Annotated[int, Field(ge=1, le=64)] = Field(24, description="At most so many a side.")
+
+
 class WeightRequest(Slice):
     """A weight by its name."""
 
     model: Served
-    name: Name = Field(description="As the README lists them.", examples=["block.0.head.0.W_Q"])
+    name: WeightName
 
 
 class TokensRequest(Wire):
@@ -342,7 +366,7 @@ class ModelDetails(Wire):
     name: str
     error: str | None = None
     parameters: int | None = None
-    config: dict[str, Any] | None = None
+    config: Config | None = None
     tokenizer: str | None = None
     chats: bool = False
 

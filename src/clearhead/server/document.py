@@ -1,0 +1,21 @@
+"""The OpenAPI document, without a server: `python -m clearhead.server.document`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from clearhead.server.app import make_routes
+from clearhead.server.record import Record
+from clearhead.server.shelf import Shelf
+
+
+def document() -> dict[str, Any]:
+    """Every route, with what it takes and gives."""
+    shelf = Shelf([])
+    return make_routes(shelf, Record(shelf)).openapi()
+
+
+if __name__ == "__main__":
+    json.dump(document(), sys.stdout)
