@@ -23,6 +23,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.stories
 	$(BIN)/python -m bench.load
 	$(BIN)/python -m bench.serve
+	$(BIN)/python -m bench.load_test
 	$(BIN)/python -m bench.context
 	$(BIN)/python -m bench.fuzz --files 100000
 	$(BIN)/python -m bench.faults --kills 200

@@ -1,11 +1,13 @@
 """The engine: many requests from many threads, each with the text it would have had alone."""
 
 import asyncio
+import gc
 import random
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ from clearhead.errors import UserError
 from clearhead.generate.engine import Busy, Engine
 from clearhead.generate.request import Event, Request
 from clearhead.generate.sampling import Sampling
+from clearhead.model.cache import Cache
 
 SLOTS = 8
 
@@ -271,3 +274,34 @@ def test_two_torch_threads_change_nothing(make, tokenizer):
     finally:
         torch.set_num_threads(before)
     assert together.rows[1, 0] == alone.rows[1, 0]
+
+
+def test_what_a_request_held_is_free_at_its_end(make, tokenizer):
+    """Not only when Python next looks for what holds each other: until then a server would grow."""
+
+    class Listener:
+        def __init__(self, engine, request):
+            self.ticket = engine.submit(request, self.listen)
+
+        def listen(self, event):
+            pass
+
+    def caches():
+        return sum(type(each) is Cache for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    before = caches()
+    try:
+        with Engine(make("gpt2", n_context=32), tokenizer, SLOTS) as engine:
+            # One whose context is full is read again and again; one is ended before its end.
+            listeners = [Listener(engine, Request((65,) * 20, 40)), Listener(engine, Request((65,), 4096))]
+            listeners[0].ticket.texts()
+            listeners[1].ticket.cancel()
+            listeners[1].ticket.texts()
+            held = [weakref.ref(listener) for listener in listeners]
+            del listeners
+        assert [each() for each in held] == [None, None]
+        assert caches() == before
+    finally:
+        gc.enable()

@@ -1,149 +1,218 @@
+"""The server as a process. A start takes seconds, so each of them is asked about as much as it can tell."""
+
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import httpx
 import pytest
 
 from clearhead.errors import UserError
+from clearhead.language_model import load
 from clearhead.server.shelf import load_models
 
-LONG = {"max_tokens": 4096, "seed": 1, "seconds": 2.5, "temperature": 1.0}
+LONG = {"max_tokens": 4096, "seed": 1, "stream": True}
+# Goes on until it is stopped, which it is after some of the processor's time.
+SLOW_TEMPLATE = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+
+
+class Process:
+    """`clearhead serve` as a user runs it, with folders of its own to leave things in."""
+
+    def __init__(self, place, *arguments, port=0):
+        self.places = [place / name for name in ("temporary", "person", "work")]
+        for each in self.places:
+            each.mkdir(parents=True, exist_ok=True)
+        self.log = place / f"said-{time.monotonic_ns()}"
+        temporary, person, work = self.places
+        command = [sys.executable, "-m", "clearhead", "serve", *map(str, arguments), "--device", "cpu"]
+        with self.log.open("wb") as said:
+            self.popen = subprocess.Popen(
+                [*command, "--port", str(port)],
+                stdout=said,
+                stderr=said,
+                cwd=work,
+                env={**os.environ, "TMPDIR": str(temporary), "HOME": str(person)},
+                start_new_session=True,
+            )
+
+    @property
+    def said(self):
+        return self.log.read_text()
+
+    def open(self):
+        """The address that it prints, once it is there."""
+        wait_for(lambda: re.search(r"^open http", self.said, re.MULTILINE) or self.popen.poll() is not None)
+        found = re.search(r"^open (http\S+)", self.said, re.MULTILINE)
+        assert found, self.said
+        self.address = found[1]
+        self.token = self.address.partition("token=")[2]
+        return self
+
+    def client(self):
+        headers = {"Authorization": f"Bearer {self.token}"}
+        url = self.address.partition("/?")[0]
+        return httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60)
+
+    def descendants(self):
+        """Those that live, of all processes that it or its children ever started."""
+        return [pid for pid, session, state in _processes() if session == self.popen.pid and state != "Z"]
+
+    def left_behind(self):
+        return [path for place in self.places for path in place.rglob("*")]
+
+
+def _processes():
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        yield int(path.parent.name), int(fields[3]), fields[0]
+
+
+def wait_for(holds, seconds=60):
+    until = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.02)
+    return found
 
 
 @contextmanager
-def process(*arguments, port=0):
-    """`clearhead serve` as a user runs it, and the address that it prints."""
-    command = [sys.executable, "-m", "clearhead", "serve", *arguments, "--port", str(port), "--device", "cpu"]
-    started = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def process(*arguments, **options):
+    started = Process(*arguments, **options)
     try:
         yield started
     finally:
-        if started.poll() is None:
-            started.kill()
-        started.wait(20)
-        started.stderr.close()
-        started.stdout.close()
+        if started.popen.poll() is None:
+            started.popen.kill()
+        started.popen.wait(20)
 
 
-def opening(started):
-    """What it said until it told where to go, and that."""
-    said = []
-    for line in started.stderr:
-        said.append(line)
-        if line.startswith("open http"):
-            return "".join(said), line.split()[1]
-    raise AssertionError("".join(said))
+@contextmanager
+def streaming(client, body):
+    """Lines of a stream that has begun."""
+    with client.stream("POST", "/v1/completions", json=body) as answer:
+        assert answer.status_code == 200
+        lines = answer.iter_lines()
+        for _ in range(3):
+            next(lines)
+        yield lines
 
 
-def ask(address):
-    url, _, token = address.partition("/?token=")
-    return httpx.Client(
-        base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60
-    )
+def without_end(folder, prompt="a", seconds=60):
+    """A text that never ends by itself."""
+    bias = {str(i): -100 for i in load(folder, "cpu").tokenizer.end_ids}
+    return {
+        "model": folder.name,
+        "prompt": prompt,
+        "logit_bias": bias,
+        "seconds": seconds,
+        **LONG,
+    }
 
 
-def no_end(model_folder):
-    """Biases under which the text never ends by itself."""
-    from clearhead.language_model import load
-
-    return {str(i): -100 for i in load(model_folder, "cpu").tokenizer.end_ids}
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_what_streams_is_finished_before_the_end(model_folder, number):
-    prompt = "Verysecretprompt".lower()
-    body = {"model": "small", "prompt": prompt, "stream": True, **LONG, "logit_bias": no_end(model_folder)}
-    with process(str(model_folder)) as started:
-        said, address = opening(started)
-        token = address.partition("token=")[2]
-        assert len(token) >= 32
-        with ask(address) as client:
-            with client.stream("POST", "/v1/completions", json=body) as answer:
-                assert answer.status_code == 200
-                lines = answer.iter_lines()
-                first = [next(lines) for _ in range(3)]
-                started.send_signal(number)
-                rest = list(lines)
-            assert first[0].startswith("data: {")
-            assert len(rest) > 10
-            told = [line for line in rest if line]
-            assert told[-1] == "data: [DONE]"
-            assert json.loads(told[-2].removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
-            with pytest.raises(httpx.TransportError):
-                client.get("/healthz")
-        after = started.stderr.read()
-        assert started.wait(20) == 0, after
-    assert re.search(r"POST /v1/completions 200 \d+ ms \d+ read \d+ written", after)
-    assert after.rstrip().endswith("ended")
-    assert token not in after
-    assert prompt not in said + after
-    assert "Traceback" not in after
+def end(started, client, body, number):
+    """Signal the server while it streams: the text must come to its end, and then the server."""
+    with streaming(client, body) as lines:
+        begun = time.monotonic()
+        started.popen.send_signal(number)
+        rest = [line for line in lines if line]
+    assert len(rest) > 10
+    assert rest[-1] == "data: [DONE]"
+    assert json.loads(rest[-2].removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
+    with pytest.raises(httpx.TransportError):
+        client.get("/healthz")
+    assert started.popen.wait(20) == 0, started.said
+    assert time.monotonic() - begun < 10
+    assert started.said.rstrip().endswith("ended")
+    assert "Traceback" not in started.said
 
 
-def test_the_log_tells_neither_tokens_nor_prompts(model_folder):
-    with process(str(model_folder)) as started:
-        _, address = opening(started)
-        token = address.partition("token=")[2]
-        assert httpx.get(address, trust_env=False).status_code == 303
-        with ask(address) as client:
-            client.get(f"/v1/models/secretname?token={token}")
-            client.get("/v1/models/secretname?secretquery=1")
-            client.get("/secretpath")
-            client.request("SECRETMETHOD", "/")
-            client.post("/v1/completions", json={"model": "small", "prompt": "secretprompt", "top_p": 5})
-            client.post("/v1/completions", json={"model": "small", "prompt": "secretprompt"})
-            client.post("/api/tokens", content=b"secretbody")
-            client.get("/", headers={"Host": "secrethost"})
-        started.terminate()
-        after = started.stderr.read()
-        assert started.wait(20) == 0
-    assert len(re.findall(r"^(GET|POST|-) \S+ \d+ \d+ ms", after, re.MULTILINE)) == 9, after
-    assert token not in after
-    assert "secret" not in after.lower()
-
-
-def test_a_model_that_fails_does_not_take_the_others_down(model_folder, tmp_path):
+def test_from_start_to_end(model_folder, tmp_path):
+    """Of three models two cannot be loaded; clients err, vanish and stream; then SIGTERM."""
     bad = tmp_path / "bad"
     bad.mkdir()
     (bad / "config.json").write_text("{")
-    with process(str(bad), str(model_folder), str(tmp_path / "nowhere")) as started:
-        said, address = opening(started)
-        assert "bad could not be loaded" in said
-        with ask(address) as client:
+    body = {"model": "small", "prompt": "secretprompt", "max_tokens": 2}
+    with process(tmp_path / "place", bad, model_folder, tmp_path / "nowhere") as started:
+        started.open()
+        assert "bad could not be loaded" in started.said
+        assert len(started.token) >= 32
+        assert httpx.get(started.address, trust_env=False).status_code == 303
+        with started.client() as client:
+            # What fails does not take the others down.
             assert [model["id"] for model in client.get("/v1/models").json()["data"]] == ["small"]
-            body = {"model": "small", "prompt": "a", "max_tokens": 2}
             assert client.post("/v1/completions", json=body).status_code == 200
             refused = client.post("/v1/completions", json={**body, "model": "bad"})
             assert refused.status_code == 503
             assert str(tmp_path) not in refused.text
+            # All of these are told of in the log, and nothing of what is in them.
+            client.get(f"/v1/models/secretname?token={started.token}")
+            client.get("/v1/models/secretname?secretquery=1")
+            client.get("/secretpath")
+            client.request("SECRETMETHOD", "/")
+            client.post("/v1/completions", json={**body, "top_p": 5})
+            client.post("/api/tokens", content=b"secretbody")
+            client.get("/", headers={"Host": "secrethost"})
+            # Nothing waits for the text of a client that vanished.
+            with started.client() as other, streaming(other, without_end(model_folder)):
+                pass
+            end(started, client, without_end(model_folder, "secretprompt", seconds=2), signal.SIGTERM)
+        log = started.said.partition(started.address)[2]
+        assert not started.left_behind()
+    assert len(re.findall(r"^(?:GET|POST|-) \S+ \d+ \d+ ms", log, re.MULTILINE)) == 13, log
+    assert re.search(r"POST /v1/completions 200 \d+ ms \d+ read \d+ written", log)
+    assert started.token not in log
+    assert "secret" not in started.said.lower()
 
 
-def test_a_killed_server_leaves_its_port_free(model_folder):
-    with process(str(model_folder)) as started:
-        _, address = opening(started)
-        with ask(address) as client:
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+def test_killed_and_started_again(copied_model, tmp_path):
+    """SIGKILL while a text streams and a template is filled in; the next takes its place until SIGINT."""
+    settings = copied_model / "tokenizer_config.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "chat_template": SLOW_TEMPLATE}))
+    before = {path: path.read_bytes() for path in copied_model.rglob("*")}
+    body, place = without_end(copied_model), tmp_path / "place"
+
+    with process(place, copied_model) as started, started.open().client() as client:
+
+        def chat():
+            asked = {"model": copied_model.name, "messages": [{"role": "user", "content": "a"}]}
+            with started.client() as other, suppress(httpx.TransportError):
+                while True:  # each is ended after a while
+                    other.post("/v1/chat/completions", json=asked)
+
+        chatting = threading.Thread(target=chat)
+        with streaming(client, body) as lines:
+            chatting.start()
+            wait_for(lambda: len(started.descendants()) > 1)
+            started.popen.kill()
+            killed = time.monotonic()
+            with pytest.raises(httpx.TransportError):
+                list(lines)
+        chatting.join()
+
+    port = httpx.URL(started.address).port
+    with process(place, copied_model, port=port) as again:
+        wait_for(lambda: not started.descendants())
+        assert time.monotonic() - killed < 10
+        assert httpx.URL(again.open().address).port == port
+        assert again.token != started.token
+        with again.client() as client:
             assert client.get("/healthz").text == "ok\n"
-        started.send_signal(signal.SIGKILL)
-        started.wait(20)
-    port = httpx.URL(address).port
-    with process(str(model_folder), port=port) as again:
-        _, other = opening(again)
-        assert httpx.URL(other).port == port
-        with ask(other) as client:
-            assert client.get("/healthz").text == "ok\n"
-
-
-def test_what_is_not_safe_is_not_served(model_folder):
-    with process(str(model_folder), "--host", "0.0.0.0", "--no-token") as started:
-        said = started.stderr.read()
-        assert started.wait(60) not in (0, None)
-    assert "token only" in " ".join(said.split())
-    assert "Traceback" not in said
+            end(again, client, {**body, "seconds": 2}, signal.SIGINT)
+        assert not again.descendants()
+    assert {path: path.read_bytes() for path in copied_model.rglob("*")} == before
+    assert not again.left_behind()
 
 
 def test_nothing_is_served_where_nothing_loads(tmp_path):
@@ -157,18 +226,3 @@ def test_names_are_made_of_the_last_part(model_folder):
         assert list(shelf.served) == ["small", "small-2"]
     finally:
         shelf.close(cancel=True)
-
-
-def test_nothing_waits_for_a_client_that_is_gone(model_folder):
-    """A client that vanishes without a word, and the server ends at once."""
-    with process(str(model_folder)) as started:
-        _, address = opening(started)
-        body = {"model": "small", "prompt": "a", "stream": True, **LONG, "seconds": 60}
-        body["logit_bias"] = no_end(model_folder)
-        with ask(address) as client, client.stream("POST", "/v1/completions", json=body) as answer:
-            lines = answer.iter_lines()
-            next(lines)
-        begun = time.monotonic()
-        started.terminate()
-        assert started.wait(20) == 0
-        assert time.monotonic() - begun < 10

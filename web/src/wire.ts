@@ -342,9 +342,9 @@ export interface components {
             /** Index */
             index: number;
             message: components["schemas"]["Reply"];
-            logprobs?: components["schemas"]["ChatLogprobs"] | null;
+            logprobs: components["schemas"]["ChatLogprobs"] | null;
             /** Finish Reason */
-            finish_reason?: ("stop" | "length") | null;
+            finish_reason: ("stop" | "length") | null;
         };
         /** ChatCompletion */
         ChatCompletion: {
@@ -355,14 +355,14 @@ export interface components {
              * @default chat.completion
              * @constant
              */
-            object?: "chat.completion";
+            object: "chat.completion";
             /** Created */
             created: number;
             /** Model */
             model: string;
             /** Choices */
             choices: components["schemas"]["ChatChoice"][];
-            usage?: components["schemas"]["Usage"] | null;
+            usage: components["schemas"]["Usage"] | null;
         };
         /** ChatLogprobs */
         ChatLogprobs: {
@@ -484,14 +484,14 @@ export interface components {
              * @default text_completion
              * @constant
              */
-            object?: "text_completion";
+            object: "text_completion";
             /** Created */
             created: number;
             /** Model */
             model: string;
             /** Choices */
             choices: components["schemas"]["CompletionChoice"][];
-            usage?: components["schemas"]["Usage"] | null;
+            usage: components["schemas"]["Usage"] | null;
         };
         /** CompletionChoice */
         CompletionChoice: {
@@ -499,9 +499,9 @@ export interface components {
             index: number;
             /** Text */
             text: string;
-            logprobs?: components["schemas"]["CompletionLogprobs"] | null;
+            logprobs: components["schemas"]["CompletionLogprobs"] | null;
             /** Finish Reason */
-            finish_reason?: ("stop" | "length") | null;
+            finish_reason: ("stop" | "length") | null;
         };
         /** CompletionLogprobs */
         CompletionLogprobs: {
@@ -650,121 +650,121 @@ export interface components {
              * N Kv Head
              * @default 0
              */
-            n_kv_head?: number;
+            n_kv_head: number;
             /**
              * D Head
              * @default 0
              */
-            d_head?: number;
+            d_head: number;
             /**
              * D Hidden
              * @default 0
              */
-            d_hidden?: number;
+            d_hidden: number;
             /**
              * Norm
              * @default layer
              * @enum {string}
              */
-            norm?: "layer" | "rms";
+            norm: "layer" | "rms";
             /**
              * Norm Epsilon
              * @default 0.00001
              */
-            norm_epsilon?: number;
+            norm_epsilon: number;
             /**
              * Position
              * @default learned
              * @enum {string}
              */
-            position?: "learned" | "sinusoidal" | "rotary" | "none";
+            position: "learned" | "sinusoidal" | "rotary" | "none";
             /**
              * Rotary Base
              * @default 10000
              */
-            rotary_base?: number;
+            rotary_base: number;
             /**
              * Rotary Dim
              * @default 0
              */
-            rotary_dim?: number;
-            rotary_stretch?: components["schemas"]["Stretch"] | null;
+            rotary_dim: number;
+            rotary_stretch: components["schemas"]["Stretch"] | null;
             /**
              * Window
              * @default 0
              */
-            window?: number;
+            window: number;
             /**
              * Local Blocks
              * @default []
              */
-            local_blocks?: number[];
+            local_blocks: number[];
             /**
              * Local Rotary Base
              * @default 0
              */
-            local_rotary_base?: number;
+            local_rotary_base: number;
             /**
              * D K
              * @default 0
              */
-            d_k?: number;
+            d_k: number;
             /**
              * Feedforward
              * @default relu
              * @enum {string}
              */
-            feedforward?: "relu" | "gelu" | "gelu_tanh" | "swiglu" | "geglu";
+            feedforward: "relu" | "gelu" | "gelu_tanh" | "swiglu" | "geglu";
             /**
              * Causal
              * @default true
              */
-            causal?: boolean;
+            causal: boolean;
             /**
              * Qk Norm
              * @default false
              */
-            qk_norm?: boolean;
+            qk_norm: boolean;
             /**
              * Qkv Bias
              * @default true
              */
-            qkv_bias?: boolean;
+            qkv_bias: boolean;
             /**
              * Output Bias
              * @default true
              */
-            output_bias?: boolean;
+            output_bias: boolean;
             /**
              * Feedforward Bias
              * @default true
              */
-            feedforward_bias?: boolean;
+            feedforward_bias: boolean;
             /**
              * Parallel
              * @default false
              */
-            parallel?: boolean;
+            parallel: boolean;
             /**
              * After Norm
              * @default false
              */
-            after_norm?: boolean;
+            after_norm: boolean;
             /**
              * Embedding Scale
              * @default 1
              */
-            embedding_scale?: number;
+            embedding_scale: number;
             /**
              * Tied
              * @default true
              */
-            tied?: boolean;
+            tied: boolean;
             /**
              * Dropout
              * @default 0
              */
-            dropout?: number;
+            dropout: number;
         };
         /**
          * EditRequest
@@ -808,9 +808,9 @@ export interface components {
             /** Type */
             type: string;
             /** Param */
-            param?: string | null;
+            param: string | null;
             /** Code */
-            code?: string | null;
+            code: string | null;
         };
         /**
          * Matrix
@@ -845,17 +845,17 @@ export interface components {
              * @default model
              * @constant
              */
-            object?: "model";
+            object: "model";
             /**
              * Created
              * @default 0
              */
-            created?: number;
+            created: number;
             /**
              * Owned By
              * @default clearhead
              */
-            owned_by?: string;
+            owned_by: string;
         };
         /**
          * ModelDetails
@@ -865,17 +865,17 @@ export interface components {
             /** Name */
             name: string;
             /** Error */
-            error?: string | null;
+            error: string | null;
             /** Parameters */
-            parameters?: number | null;
-            config?: components["schemas"]["Config"] | null;
+            parameters: number | null;
+            config: components["schemas"]["Config"] | null;
             /** Tokenizer */
-            tokenizer?: string | null;
+            tokenizer: string | null;
             /**
              * Chats
              * @default false
              */
-            chats?: boolean;
+            chats: boolean;
         };
         /** ModelDetailsList */
         ModelDetailsList: {
@@ -889,7 +889,7 @@ export interface components {
              * @default list
              * @constant
              */
-            object?: "list";
+            object: "list";
             /** Data */
             data: components["schemas"]["Model"][];
         };
@@ -987,7 +987,7 @@ export interface components {
              * @default assistant
              * @constant
              */
-            role?: "assistant";
+            role: "assistant";
             /** Content */
             content: string;
         };
@@ -1127,17 +1127,17 @@ export interface components {
              * Slow
              * @default 1
              */
-            slow?: number;
+            slow: number;
             /**
              * Fast
              * @default 4
              */
-            fast?: number;
+            fast: number;
             /**
              * Context
              * @default 8192
              */
-            context?: number;
+            context: number;
         };
         /** TextPart */
         TextPart: {
@@ -1271,12 +1271,12 @@ export interface components {
             index: number;
             delta: components["schemas"]["Delta"];
             /** @default null */
-            logprobs?: components["schemas"]["ChatLogprobs"] | null;
+            logprobs: components["schemas"]["ChatLogprobs"] | null;
             /**
              * Finish Reason
              * @default null
              */
-            finish_reason?: ("stop" | "length") | null;
+            finish_reason: ("stop" | "length") | null;
         };
         /** Delta */
         Delta: {
@@ -1284,12 +1284,12 @@ export interface components {
              * Role
              * @default null
              */
-            role?: "assistant" | null;
+            role: "assistant" | null;
             /**
              * Content
              * @default null
              */
-            content?: string | null;
+            content: string | null;
         };
         /** ChatChunk */
         ChatChunk: {
@@ -1300,7 +1300,7 @@ export interface components {
              * @default chat.completion.chunk
              * @constant
              */
-            object?: "chat.completion.chunk";
+            object: "chat.completion.chunk";
             /** Created */
             created: number;
             /** Model */
@@ -1308,7 +1308,7 @@ export interface components {
             /** Choices */
             choices: components["schemas"]["ChatChunkChoice"][];
             /** @default null */
-            usage?: components["schemas"]["Usage"] | null;
+            usage: components["schemas"]["Usage"] | null;
         };
     };
     responses: never;

@@ -64,13 +64,17 @@ class Engine:
         ticket = Ticket(request, listen)
         self._service.check(ticket)
         with self._news:
-            if self._closing:
-                raise Busy("the engine is closed")
-            if self.waiting >= self.queue:
-                raise Busy(f"{self.waiting} requests are waiting already: try again later")
+            self.check_room()
             self._arrived.append(ticket)
             self._news.notify()
         return ticket
+
+    def check_room(self) -> None:
+        """Raises Busy where a request would not be taken now: to ask before making one ready."""
+        if self._closing:
+            raise Busy("the engine is closed")
+        if self.waiting >= self.queue:
+            raise Busy(f"{self.waiting} requests are waiting already: try again later")
 
     def close(self, cancel: bool = False) -> None:
         """Take no more requests, and return when those there are have ended; `cancel` ends them now."""

@@ -122,6 +122,8 @@ class Ticket:
             self._news.notify_all()
         if self._listen is not None:
             self._listen(event)
+            if self.done:
+                self._listen = None  # which may hold this ticket: neither should wait to be collected
 
     def fail(self, error: Exception) -> None:
         """End every sample that has not ended yet. What listens may be what failed: it is told no more."""

@@ -62,11 +62,12 @@ class TracedReader:
             return self.network(self.ids[:, -self.network.config.n_context :])[:, -1]
         positions = self.network.positions(ids, cache=self.cache)
         sights = self.network.sights(positions, cache=self.cache)
+        caches = self.cache.blocks
         x = self.network.embed(ids, positions)
         for i, block in enumerate(self.network.blocks):
             assert isinstance(block, Block)
             self.kept[2 * i].append(x)
-            middle = block.first_half(x, sights[i], self.cache.blocks[i])
+            middle = block.first_half(x, sights[i], caches[i])
             self.kept[2 * i + 1].append(middle)
             x = block.second_half(middle, x)
         self.kept[-1].append(x)

@@ -28,7 +28,8 @@ def weight_names(config: Config) -> list[str]:
     inside += ["b_O"] if config.output_bias else []
     inside += ["b_1", "b_2"] if config.feedforward_bias else []
     inside += ["b_gate"] if config.feedforward_bias and config.gated else []
-    inside += ["query_norm.gain", "key_norm.gain"] if config.qk_norm else []
+    for norm in ("query_norm", "key_norm") * config.qk_norm:
+        inside += [f"{norm}.gain", f"{norm}.shift"] if config.norm == "layer" else [f"{norm}.gain"]
     heads += list(_BIAS) if config.qkv_bias else []
     names = [f"block.{i}.{name}" for i in range(config.n_block) for name in inside]
     for i in range(config.n_block):

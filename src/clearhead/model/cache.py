@@ -51,7 +51,12 @@ class Cache:
         self.length = 0
         shape = (config.n_block, 2, batch, config.n_kv_head, self.size, config.d_head)
         self.room = torch.zeros(shape, device=device, dtype=dtype)
-        self.blocks = [BlockCache(self, self.room[i, 0], self.room[i, 1]) for i in range(config.n_block)]
+
+    @property
+    def blocks(self) -> list[BlockCache]:
+        # Made anew each time: were they kept, they and the cache would hold each other, and the room would be
+        # taken until Python next looks for such rings.
+        return [BlockCache(self, self.room[i, 0], self.room[i, 1]) for i in range(len(self.room))]
 
 
 class SlotBlock:

@@ -46,9 +46,10 @@ class Transformer(nn.Module):
         """The same as far as the last norm, B T C, for those who do not want every position's logits."""
         positions = self.positions(ids, real, cache)
         sights = self.sights(positions, real, cache)
+        caches = [None] * len(self.blocks) if cache is None else cache.blocks
         x = self.embed(ids, positions)
-        for i, block in enumerate(self.blocks):
-            x = block(x, sights[i], cache.blocks[i] if cache is not None else None)
+        for block, sight, block_cache in zip(self.blocks, sights, caches, strict=True):
+            x = block(x, sight, block_cache)
         if cache is not None:
             cache.length += ids.shape[1]
         return self.final_norm(x)

@@ -44,6 +44,7 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
         """What is here."""
         return START.format(models=html.escape(shelf.names()))
 
+    # Answered where requests come in: neither waits for a thread, however many are at work.
     @app.get("/healthz", response_class=PlainTextResponse, tags=["server"])
     async def health() -> str:
         """Whether the server answers."""

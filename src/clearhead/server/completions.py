@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
 import threading
 import time
@@ -25,13 +26,13 @@ from clearhead.server.shelf import Shelf
 from clearhead.server.writing import FINISH, Text, Writing, check_one, make_requests
 from clearhead.views import wire
 
-FILLING = 4  # templates of one model that are filled in at a time
-
 
 def make_routes(shelf: Shelf, record: Record) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["openai"])
-    # Each takes a process, and one that never ends must not be in the way of other models.
-    filling = {each.name: asyncio.Semaphore(FILLING) for each in shelf}
+    # A chat template is filled in by a process of its own. More of these than there are processors would only
+    # take from each other the time that each may have, and threads from everyone else; those of one model,
+    # which may be made to never end, must not be in the way of another's.
+    templates = {each.name: asyncio.Semaphore(os.cpu_count() or 1) for each in shelf}
 
     @routes.get("/models")
     async def list_models() -> wire.ModelList:
@@ -74,13 +75,13 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
             raise Refused(
                 400, "too_large", f"the messages have over {wire.MOST_CHARACTERS:,} characters", "messages"
             )
+        engine.check_room()
 
-        # The template is filled in by a process of its own, for which nobody else should wait.
-        async def fill() -> list[int]:
-            async with filling[asked.model]:
+        async def read() -> list[int]:
+            async with templates[asked.model]:
                 return await in_thread(lambda _: model.chat_ids(messages))
 
-        ids = await unless_left(request, fill())
+        ids = await unless_left(request, read())
         told = asked.top_logprobs or 0 if asked.logprobs else None
         tokens = asked.max_completion_tokens or asked.max_tokens
         writing = Writing(make_requests(model, [ids], asked, tokens, told, schema))

@@ -48,7 +48,13 @@ Range = Annotated[tuple[Index, Index], Field(strict=False)]  # which JSON writes
 class Wire(BaseModel):
     """Numbers are finite, and neither texts nor true and false; what is not known is left alone."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore", protected_namespaces=())
+    model_config = ConfigDict(
+        strict=True,
+        allow_inf_nan=False,
+        extra="ignore",
+        protected_namespaces=(),
+        json_schema_serialization_defaults_required=True,  # an answer has all its fields
+    )
 
 
 class Fault(Wire):

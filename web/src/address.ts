@@ -1,0 +1,96 @@
+/** The page's whole state as an address: what is shared, linked, reloaded and gone back to. */
+
+import { PLAIN, type Sampling } from "./sampling";
+import type { Edit } from "./server";
+import { PARTS, type PartName } from "./steps";
+
+export interface Place {
+  model: string; // "" takes the first there is
+  text: string;
+  block: number;
+  head: number;
+  part: PartName;
+  step: number;
+  site: number; // which of the step's sites
+  row: number; // the token that is followed; -1 is the last
+  column: number; // -1 where none is chosen
+  sampling: Sampling;
+  edits: Edit[];
+}
+
+export const START: Place = {
+  model: "",
+  text: "",
+  block: 0,
+  head: 0,
+  part: "head",
+  step: 0,
+  site: 0,
+  row: -1,
+  column: -1,
+  sampling: PLAIN,
+  edits: [],
+};
+
+const NUMBERS = ["block", "head", "step", "site", "row", "column"] as const;
+const RULES = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
+
+/** Only what is not as it is at the start. */
+export function toQuery(place: Place): string {
+  const query = new URLSearchParams();
+  const put = (name: string, value: string | number, usual: string | number) => {
+    if (value !== usual) query.set(name, String(value));
+  };
+  put("model", place.model, START.model);
+  put("text", place.text, START.text);
+  put("part", place.part, START.part);
+  for (const name of NUMBERS) put(name, place[name], START[name]);
+  for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
+  if (place.edits.length > 0) query.set("edits", JSON.stringify(place.edits));
+  const text = query.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+/** What an address says; what is wrong in it is as at the start. */
+export function fromQuery(text: string): Place {
+  const query = new URLSearchParams(text);
+  const number = (name: string, least: number, most: number, usual: number) => {
+    const given = query.get(name);
+    const value = given === null || given.trim() === "" ? NaN : Number(given);
+    return value >= least && value <= most ? value : usual;
+  };
+  const whole = (name: (typeof NUMBERS)[number]) => {
+    const value = number(name, -1, 1e6, START[name]);
+    return Number.isInteger(value) ? value : START[name];
+  };
+  const part = query.get("part") as PartName;
+  const sampling = { ...PLAIN };
+  for (const [name, [least, most]] of Object.entries(RULES) as [keyof Sampling, [number, number]][]) {
+    sampling[name] = number(name, least, most, PLAIN[name]);
+  }
+  sampling.topK = Math.round(sampling.topK);
+  return {
+    model: query.get("model") ?? START.model,
+    text: query.get("text") ?? START.text,
+    part: PARTS.includes(part) ? part : START.part,
+    block: Math.max(0, whole("block")),
+    head: Math.max(0, whole("head")),
+    step: Math.max(0, whole("step")),
+    site: Math.max(0, whole("site")),
+    row: whole("row"),
+    column: whole("column"),
+    sampling,
+    edits: readEdits(query.get("edits")),
+  };
+}
+
+function readEdits(text: string | null): Edit[] {
+  if (text === null) return [];
+  try {
+    const edits: unknown = JSON.parse(text);
+    const isEdit = (each: unknown) => typeof (each as Edit | null)?.site === "string";
+    return Array.isArray(edits) && edits.every(isEdit) ? (edits as Edit[]) : [];
+  } catch {
+    return [];
+  }
+}

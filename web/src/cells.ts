@@ -1,0 +1,71 @@
+/** Cells: every number on the page stands in a row and a column of a site or of a weight. */
+
+import type { Matrix } from "./matrix";
+
+/** One number. What has a single number for each row has column 0. */
+export interface Cell {
+  name: string;
+  row: number;
+  column: number;
+}
+
+/** From a first one up to, and without, a last one. */
+export type Span = [number, number];
+
+/** A block of cells; without columns, all of them. */
+export interface Area {
+  name: string;
+  rows?: Span;
+  columns?: Span;
+}
+
+/** A weight was trained; a site is computed. */
+export function isWeight(name: string): boolean {
+  return /(^|\.)(W|[Wb]_\w+|gain|shift)$/.test(name);
+}
+
+/** What has one number a row. */
+export function isVector(name: string): boolean {
+  return /(\.(mean|scale|gain|shift)|\.b_\w+)$/.test(name);
+}
+
+export function areaKey({ name, rows, columns }: Area): string {
+  return `${name}[${rows?.join(":") ?? ""},${columns?.join(":") ?? ""}]`;
+}
+
+export function areaOf(cell: Cell): Area {
+  const area: Area = { name: cell.name, rows: [cell.row, cell.row + 1] };
+  return isVector(cell.name) ? area : { ...area, columns: [cell.column, cell.column + 1] };
+}
+
+export function holds(area: Area, cell: Cell): boolean {
+  const within = (span: Span | undefined, at: number) =>
+    span === undefined || (at >= span[0] && at < span[1]);
+  return area.name === cell.name && within(area.rows, cell.row) && within(area.columns, cell.column);
+}
+
+/** Whether two cells are the same one. */
+export function same(one: Cell | null, other: Cell | null): boolean {
+  return one?.name === other?.name && one?.row === other?.row && one?.column === other?.column;
+}
+
+/** The cells of an area that is a line, in order: the doors to what they are made of. */
+export function cellsOf(area: Area, matrix: Matrix): Cell[] {
+  return Array.from({ length: matrix.rows * matrix.columns }, (_, i) => ({
+    name: area.name,
+    row: matrix.firstRow + Math.floor(i / matrix.columns),
+    column: matrix.firstColumn + (i % matrix.columns),
+  }));
+}
+
+/** Whether both rows and columns of this part of a head are tokens. */
+export function isSquare(part: string): boolean {
+  return ["scores", "scaled", "masked", "weights"].includes(part);
+}
+
+/** The parts of a name: block.3.head.1.query is block 3, head 1, query. */
+export function parse(name: string): { block: number | null; head: number | null; part: string } {
+  const found = /^(?:block\.(\d+)\.)?(?:(kv_)?head\.(\d+)\.)?(.+)$/.exec(name)!;
+  const number = (text: string | undefined) => (text === undefined ? null : Number(text));
+  return { block: number(found[1]), head: number(found[3]), part: found[4]! };
+}

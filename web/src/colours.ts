@@ -1,0 +1,92 @@
+/** Colour means role; its strength is the size of a number, its hue the sign. */
+
+import { interpolateRgb } from "d3-interpolate";
+
+export type Role = "query" | "key" | "value" | "attention" | "residual" | "feedforward";
+export type Theme = "light" | "dark";
+
+interface Palette {
+  paper: string;
+  empty: string; // zero
+  masked: string; // what the model may not see
+  roles: Record<Role, { positive: string; negative: string }>;
+}
+
+// Negative numbers go towards a hue that people who do not tell red from green can tell from the role's own.
+export const PALETTES: Record<Theme, Palette> = {
+  light: {
+    paper: "#fbfaf7",
+    empty: "#f3f2ee",
+    masked: "#efeee9",
+    roles: {
+      query: { positive: "#2f6fdf", negative: "#a8752b" },
+      key: { positive: "#d6453d", negative: "#3b7f99" },
+      value: { positive: "#2b9a58", negative: "#a3568f" },
+      attention: { positive: "#7a49d0", negative: "#8a7a2c" },
+      residual: { positive: "#3a3f47", negative: "#c46a2e" },
+      feedforward: { positive: "#b7791f", negative: "#4c6f9e" },
+    },
+  },
+  dark: {
+    paper: "#15171b",
+    empty: "#22252b",
+    masked: "#1b1d22",
+    roles: {
+      query: { positive: "#6fa2ff", negative: "#c99a54" },
+      key: { positive: "#ff7d74", negative: "#63aac6" },
+      value: { positive: "#5cc98a", negative: "#cf86bd" },
+      attention: { positive: "#a985f5", negative: "#b6a553" },
+      residual: { positive: "#d5d9e0", negative: "#e0925c" },
+      feedforward: { positive: "#e0a54c", negative: "#7f9fcb" },
+    },
+  },
+};
+
+/** A number's colour, where `peak` has the strongest. */
+export type Scale = (value: number, peak: number) => string;
+
+const STRENGTHS = 64; // as many as an eye can tell, so that colours are made once
+
+export function makeScale(role: Role, theme: Theme): Scale {
+  const { empty, masked, roles } = PALETTES[theme];
+  const steps = (colour: string) => {
+    const between = interpolateRgb(empty, colour);
+    return Array.from({ length: STRENGTHS + 1 }, (_, i) => between(i / STRENGTHS));
+  };
+  const positive = steps(roles[role].positive);
+  const negative = steps(roles[role].negative);
+  return (value, peak) => {
+    if (!Number.isFinite(value)) return masked;
+    const strength = peak > 0 ? Math.min(1, Math.abs(value) / peak) : 0;
+    return (value < 0 ? negative : positive)[Math.round(strength * STRENGTHS)]!;
+  };
+}
+
+/** Red, green and blue, 0 to 255. */
+export function channels(colour: string): [number, number, number] {
+  const found = colour.startsWith("#")
+    ? [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16))
+    : colour.match(/\d+/g)!.slice(0, 3).map(Number);
+  return found as [number, number, number];
+}
+
+/** Whether white or dark letters are read better on a colour, by its contrast. */
+export function inkOn(colour: string): "light" | "dark" {
+  const [r, g, b] = channels(colour).map((channel) => {
+    const part = channel / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  const luminance = 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
+  return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.062 ? "light" : "dark";
+}
+
+/** The role of what stands at a site. */
+export function roleOf(part: string): Role {
+  if (part.startsWith("query") || part === "W_Q" || part === "b_Q") return "query";
+  if (part.startsWith("key") || part === "W_K" || part === "b_K") return "key";
+  if (/^(value|weighed|mixed|W_V|b_V)$/.test(part)) return "value";
+  if (/^(scores|scaled|masked|weights|attention|W_O|b_O|head output)/.test(part)) return "attention";
+  if (/^(hidden|feedforward|W_1|W_2|W_gate|b_)/.test(part)) return "feedforward";
+  if (/^(logits|probabilities)$/.test(part)) return "attention";
+  return "residual";
+}

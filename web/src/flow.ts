@@ -1,0 +1,311 @@
+/** The flow as a picture: where everything stands, and how it is painted. A token is a row, all the way. */
+
+import { type Role, makeScale, PALETTES, type Theme } from "./colours";
+import { type Matrix, pool } from "./matrix";
+import { visible } from "./numbers";
+import type { Pen } from "./pen";
+import type { PartName } from "./steps";
+
+export type ColumnName =
+  | "tokens"
+  | "embedding"
+  | "norm"
+  | "query"
+  | "key"
+  | "value"
+  | "lane"
+  | "attention"
+  | "add"
+  | "norm2"
+  | "feedforward"
+  | "add2"
+  | "blocks"
+  | "final";
+
+export interface Column {
+  name: ColumnName;
+  x: number;
+  width: number;
+}
+
+export interface Layout {
+  width: number;
+  height: number;
+  top: number; // where the rows begin
+  rowHeight: number;
+  first: number; // the first row on screen
+  count: number; // rows on screen
+  length: number; // of all tokens
+  columns: Record<ColumnName, Column>;
+}
+
+// Shares of the width, and gaps after each.
+const SHARES: [ColumnName, number, number][] = [
+  ["tokens", 1.55, 0.14],
+  ["embedding", 1.05, 0.42],
+  ["norm", 0.42, 0.3],
+  ["query", 0.58, 0.1],
+  ["key", 0.58, 0.1],
+  ["value", 0.58, 0.04],
+  ["lane", 0.75, 0.06],
+  ["attention", 3.0, 0.16],
+  ["add", 0.26, 0.18],
+  ["norm2", 0.42, 0.2],
+  ["feedforward", 1.25, 0.16],
+  ["add2", 0.26, 0.4],
+  ["blocks", 1.9, 0.3],
+  ["final", 0.42, 0.1],
+];
+
+export const TOP = 46;
+const TALLEST = 26;
+const SHORTEST = 11;
+
+/** How many rows are on screen at once. */
+export function rowsThatFit(height: number, length: number): number {
+  return Math.min(length, Math.max(1, Math.floor((height - TOP) / SHORTEST)));
+}
+
+export function layOut(width: number, most: number, length: number, first: number): Layout {
+  const count = rowsThatFit(most, length);
+  const rowHeight = Math.min(TALLEST, (most - TOP) / Math.max(1, count));
+  const total = SHARES.reduce((sum, [, share, gap]) => sum + share + gap, 0);
+  const columns = {} as Record<ColumnName, Column>;
+  let x = 0;
+  for (const [name, share, gap] of SHARES) {
+    columns[name] = { name, x, width: (share / total) * width };
+    x += ((share + gap) / total) * width;
+  }
+  const start = Math.max(0, Math.min(first, length - count));
+  return {
+    width,
+    height: TOP + count * rowHeight + 10,
+    top: TOP,
+    rowHeight,
+    first: start,
+    count,
+    length,
+    columns,
+  };
+}
+
+export function rowY(layout: Layout, row: number): number {
+  return layout.top + (row - layout.first + 0.5) * layout.rowHeight;
+}
+
+/** A square cell of the attention matrix. */
+export function attentionCell(layout: Layout): { width: number; height: number } {
+  const width = Math.min(layout.columns.attention.width / layout.length, layout.rowHeight);
+  return { width, height: layout.rowHeight };
+}
+
+/** What stands at a place: the part to open, the token, and of attention the one looked at. */
+export interface Hit {
+  column: ColumnName;
+  row: number;
+  looked: number | null;
+  block: number | null;
+}
+
+export function hit(layout: Layout, blocks: number, x: number, y: number): Hit | null {
+  const row = layout.first + Math.floor((y - layout.top) / layout.rowHeight);
+  if (y < layout.top || row < layout.first || row >= layout.first + layout.count) return null;
+  const column = Object.values(layout.columns).find((each) => x >= each.x && x < each.x + each.width);
+  if (column === undefined) return null;
+  let looked: number | null = null;
+  let block: number | null = null;
+  if (column.name === "attention") {
+    looked = Math.floor((x - column.x) / attentionCell(layout).width);
+    if (looked >= layout.length) return null;
+  }
+  if (column.name === "blocks") block = Math.floor(((x - column.x) / column.width) * blocks);
+  return { column: column.name, row, looked, block };
+}
+
+export const OPENS: Partial<Record<ColumnName, PartName>> = {
+  embedding: "embedding",
+  norm: "norm",
+  query: "head",
+  key: "head",
+  value: "head",
+  lane: "head",
+  attention: "head",
+  add: "add",
+  norm2: "norm2",
+  feedforward: "feedforward",
+  add2: "add2",
+  final: "final",
+};
+
+export interface FlowData {
+  tokens: string[];
+  row: number; // the token that is followed
+  looked: number | null;
+  block: number;
+  part: PartName;
+  embedding?: Matrix | undefined;
+  normed?: Matrix | undefined;
+  query?: Matrix | undefined;
+  key?: Matrix | undefined;
+  value?: Matrix | undefined;
+  weights?: Matrix | undefined;
+  normed2?: Matrix | undefined;
+  hidden?: Matrix | undefined;
+  final?: Matrix | undefined;
+  streams: Matrix[];
+  sees: (looking: number, looked: number) => boolean;
+}
+
+const STRIPES: [ColumnName, Role, number, keyof FlowData][] = [
+  ["embedding", "residual", 18, "embedding"],
+  ["norm", "residual", 7, "normed"],
+  ["query", "query", 10, "query"],
+  ["key", "key", 10, "key"],
+  ["value", "value", 10, "value"],
+  ["norm2", "residual", 7, "normed2"],
+  ["feedforward", "feedforward", 24, "hidden"],
+  ["final", "residual", 7, "final"],
+];
+
+export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme): void {
+  const ink = theme === "light" ? "#1d2026" : "#eceae4";
+  const quiet = theme === "light" ? "#8b909a" : "#7d8490";
+  const line = theme === "light" ? "#dedcd5" : "#3a3f48";
+  const { columns, rowHeight, first, count } = layout;
+  const rows = Array.from({ length: count }, (_, i) => first + i);
+  const end = columns.final.x + columns.final.width + 4;
+  pen.rect(0, 0, layout.width, layout.height, PALETTES[theme].paper);
+  for (const row of rows) {
+    const followed = row === data.row;
+    const y = rowY(layout, row);
+    const start = columns.embedding.x - 6;
+    pen.line(start, y, end, y, followed ? quiet : line, followed ? 4 : Math.min(3, rowHeight / 5));
+    paintToken(pen, layout, row, data, ink, quiet);
+  }
+  for (const [name, role, cells, from] of STRIPES) {
+    const matrix = data[from] as Matrix | undefined;
+    if (matrix) paintStripes(pen, layout, columns[name], matrix, rows, cells, role, theme);
+  }
+  if (data.weights) {
+    paintLane(pen, layout, data, theme);
+    paintAttention(pen, layout, data, rows, theme);
+  }
+  for (const name of ["add", "add2"] as const) {
+    const x = columns[name].x + columns[name].width / 2;
+    const radius = Math.min(6, rowHeight / 3);
+    for (const row of rows) {
+      const y = rowY(layout, row);
+      pen.circle(x, y, radius, quiet, PALETTES[theme].paper);
+      if (radius < 4) continue;
+      pen.line(x - radius + 2, y, x + radius - 2, y, quiet, 1.25);
+      pen.line(x, y - radius + 2, x, y + radius - 2, quiet, 1.25);
+    }
+  }
+  paintBlocks(pen, layout, data, rows, theme);
+}
+
+function paintToken(pen: Pen, layout: Layout, row: number, data: FlowData, ink: string, quiet: string): void {
+  const { tokens } = layout.columns;
+  const size = Math.min(14, layout.rowHeight - 1);
+  const y = rowY(layout, row);
+  const followed = row === data.row;
+  pen.text(2, y, String(row), { size: Math.min(11, size), fill: quiet });
+  const most = Math.floor((tokens.width - 30) / (size * 0.56));
+  const word = visible(data.tokens[row] ?? "");
+  const text = word.length > most ? `${word.slice(0, most - 1)}…` : word;
+  pen.text(tokens.x + tokens.width, y, text, {
+    size,
+    fill: ink,
+    anchor: "end",
+    weight: followed ? 700 : 420,
+  });
+}
+
+function paintStripes(
+  pen: Pen,
+  layout: Layout,
+  column: Column,
+  matrix: Matrix,
+  rows: number[],
+  cells: number,
+  role: Role,
+  theme: Theme,
+): void {
+  const scale = makeScale(role, theme);
+  const height = Math.min(layout.rowHeight - 2, 16);
+  const pooled = rows.map((row) => pool(matrix.row(row), cells));
+  // The strongest colour is for what few exceed, so that one giant does not pale all others.
+  const sizes = pooled.flatMap((values) => Array.from(values, Math.abs)).sort((a, b) => a - b);
+  const peak = sizes[Math.floor(0.97 * (sizes.length - 1))] ?? 0;
+  rows.forEach((row, i) => {
+    const values = pooled[i]!;
+    const width = column.width / values.length;
+    const y = rowY(layout, row) - height / 2;
+    pen.rect(column.x - 1, y, column.width + 2, height, PALETTES[theme].paper);
+    values.forEach((value, k) =>
+      pen.rect(column.x + k * width, y, Math.max(1, width - 0.5), height, scale(value, peak)),
+    );
+  });
+}
+
+/** What the followed token takes from the others: values on their way, as thick as their weights. */
+function paintLane(pen: Pen, layout: Layout, data: FlowData, theme: Theme): void {
+  const { lane } = layout.columns;
+  const colour = PALETTES[theme].roles.value.positive;
+  const weights = data.weights!.row(data.row);
+  if (data.row < layout.first || data.row >= layout.first + layout.count) return;
+  weights.forEach((weight, looked) => {
+    if (weight < 0.01 || looked < layout.first || looked >= layout.first + layout.count) return;
+    const thick = Math.max(0.75, weight * Math.min(14, layout.rowHeight));
+    const [from, to] = [rowY(layout, looked), rowY(layout, data.row)];
+    pen.curve(lane.x, from, lane.x + lane.width, to, colour, thick, 0.25 + 0.65 * weight);
+  });
+}
+
+function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[], theme: Theme): void {
+  const { attention } = layout.columns;
+  const { width, height } = attentionCell(layout);
+  const scale = makeScale("attention", theme);
+  const gap = width > 8 ? 1.5 : width > 4 ? 0.75 : 0;
+  const together = Math.max(1, Math.ceil(3 / width)); // so that none is too narrow to be seen
+  const radius = width > 8 ? 2.5 : 0;
+  const tall = Math.min(height, Math.max(width, 6)) - Math.min(gap, 1);
+  for (const row of rows) {
+    const y = rowY(layout, row) - tall / 2;
+    pen.rect(attention.x, y - 1, width * layout.length, tall + 2, PALETTES[theme].paper);
+    for (let looked = 0; looked < layout.length; looked += together) {
+      let weight = -1; // of those drawn together, the one that is looked at most
+      for (let k = looked; k < Math.min(layout.length, looked + together); k++) {
+        if (data.sees(row, k)) weight = Math.max(weight, data.weights!.at(row, k));
+      }
+      const fill = weight < 0 ? PALETTES[theme].masked : scale(weight, 1);
+      pen.rect(attention.x + looked * width, y, together * width - gap, tall, fill, radius);
+    }
+  }
+  if (data.looked !== null && data.row >= layout.first && data.row < layout.first + layout.count) {
+    const y = rowY(layout, data.row) - tall / 2;
+    const ink = theme === "light" ? "#1d2026" : "#eceae4";
+    pen.frame(attention.x + data.looked * width - 1, y - 1, width - gap + 2, tall + 2, ink, 3, 1.75);
+  }
+}
+
+/** For each block how much it adds to each stream, against what enters: a square each, this block framed. */
+function paintBlocks(pen: Pen, layout: Layout, data: FlowData, rows: number[], theme: Theme): void {
+  const { blocks } = layout.columns;
+  const count = data.streams.length;
+  if (count === 0) return;
+  const width = blocks.width / count;
+  const scale = makeScale("residual", theme);
+  const height = Math.min(layout.rowHeight - 3, 12, Math.max(5, 1.6 * width));
+  data.streams.forEach((lengths, block) => {
+    for (const row of rows) {
+      const added = Math.hypot(lengths.at(1, row), lengths.at(2, row)) / lengths.at(0, row);
+      const x = blocks.x + block * width;
+      pen.rect(x - 0.5, rowY(layout, row) - height / 2, width, height, PALETTES[theme].paper);
+      pen.rect(x, rowY(layout, row) - height / 2, Math.max(1, width - 1.5), height, scale(added, 1.2), 1.5);
+    }
+  });
+  const ink = theme === "light" ? "#7a49d0" : "#b797ff";
+  const y = rowY(layout, rows[0]!) - layout.rowHeight / 2;
+  pen.frame(blocks.x + data.block * width - 1.5, y, width + 1.5, layout.rowHeight * rows.length, ink, 3, 1.5);
+}

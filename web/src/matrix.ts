@@ -1,0 +1,80 @@
+/** A matrix of the model's numbers, or a slice of one that knows where it was cut out. */
+export class Matrix {
+  constructor(
+    readonly values: Float32Array,
+    readonly rows: number,
+    readonly columns: number,
+    readonly firstRow = 0,
+    readonly firstColumn = 0,
+  ) {
+    if (values.length !== rows * columns)
+      throw new Error(`${values.length} numbers are not ${rows} × ${columns}`);
+  }
+
+  /** The number at a place of the whole matrix; NaN where the slice does not reach. */
+  at(row: number, column: number): number {
+    const [i, j] = [row - this.firstRow, column - this.firstColumn];
+    if (i < 0 || j < 0 || i >= this.rows || j >= this.columns) return NaN;
+    return this.values[i * this.columns + j]!;
+  }
+
+  /** A row of the slice, by its number in the whole matrix. */
+  row(row: number): Float32Array {
+    const i = row - this.firstRow;
+    return this.values.subarray(i * this.columns, (i + 1) * this.columns);
+  }
+
+  /** The largest size of any finite number: what the strongest colour stands for. */
+  get peak(): number {
+    return (this.#peak ??= findPeak(this.values));
+  }
+
+  #peak: number | undefined;
+}
+
+export function findPeak(values: Iterable<number>): number {
+  let peak = 0;
+  for (const value of values) if (Number.isFinite(value)) peak = Math.max(peak, Math.abs(value));
+  return peak;
+}
+
+/** Several matrices as they come over the wire: one after the other, their shapes in a header. */
+export function readMatrices(body: ArrayBuffer, shapes: string): { values: Float32Array; shape: number[] }[] {
+  const all = new Float32Array(body); // little-endian, as every browser's machine is
+  let start = 0;
+  const parts = shapes.split(";").map((text) => {
+    const shape = text.split(",").map(Number);
+    const count = shape.reduce((product, size) => product * size, 1);
+    const values = all.subarray(start, start + count);
+    start += count;
+    return { values, shape };
+  });
+  if (start !== all.length) throw new Error(`${all.length} numbers came, ${start} were announced`);
+  return parts;
+}
+
+/** A smaller matrix: of each square of cells the number that is largest in size, so that none is lost. */
+export function shrink(matrix: Matrix, side: number): Matrix {
+  if (side === 1) return matrix;
+  const [rows, columns] = [Math.ceil(matrix.rows / side), Math.ceil(matrix.columns / side)];
+  const values = new Float32Array(rows * columns).fill(-Infinity);
+  matrix.values.forEach((value, i) => {
+    const row = Math.floor(Math.floor(i / matrix.columns) / side);
+    const at = row * columns + Math.floor((i % matrix.columns) / side);
+    const before = values[at]!;
+    if (Number.isFinite(value) && (before === -Infinity || Math.abs(value) > Math.abs(before)))
+      values[at] = value;
+  });
+  return new Matrix(values, rows, columns);
+}
+
+/** Fewer numbers that stand for many: of each stretch the one that is largest in size, so that none is lost. */
+export function pool(values: Float32Array, count: number): Float32Array {
+  if (values.length <= count) return values;
+  const pooled = new Float32Array(count);
+  values.forEach((value, i) => {
+    const cell = Math.floor((i * count) / values.length);
+    if (Math.abs(value) > Math.abs(pooled[cell]!)) pooled[cell] = value;
+  });
+  return pooled;
+}

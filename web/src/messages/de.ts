@@ -1,0 +1,191 @@
+/** Was die Seite sagt, auf Deutsch. */
+
+import type { Messages } from "./en";
+
+export const de: Messages = {
+  name: "Deutsch",
+  example: "The chicken didn't cross the road because it was too tired",
+  examples: [
+    "The chicken didn't cross the road because it was too tired",
+    "The chicken didn't cross the road because it was too wide",
+    "I walked along the pond, and noticed that one of the trees along the bank",
+    "Once upon a time",
+  ],
+  header: {
+    model: "Modell",
+    prompt: "Text, der durch das Modell geht",
+    examples: "Beispiele",
+    next: "Nächstes Wort",
+    theme: "Hell oder dunkel",
+    language: "Sprache",
+    help: "Wie man diese Seite liest",
+    blocks: (blocks, heads) => `${blocks} Blöcke × ${heads} Köpfe`,
+    parameters: (n) => `${n} Parameter`,
+  },
+  flow: {
+    title: "Der Satz auf seinem Weg durch das Modell",
+    tokens: "Tokens",
+    embedding: "Einbettung",
+    block: (i, count) => `Block ${i} von 0 bis ${count - 1}`,
+    norm: "Norm",
+    query: "Query",
+    key: "Key",
+    value: "Value",
+    attention: (j, count) => `Attention · Kopf ${j} von 0 bis ${count - 1}`,
+    feedforward: "Feed-Forward",
+    others: (first, last) => (first === last ? `Block ${first}` : `Blöcke ${first} bis ${last}`),
+    final: "Norm",
+    nextWord: "nächstes Wort",
+    add: "zum Strom addiert",
+    previousBlock: "Voriger Block",
+    nextBlock: "Nächster Block",
+    previousHead: "Voriger Kopf",
+    nextHead: "Nächster Kopf",
+  },
+  heads: {
+    title: "alle Köpfe aller Blöcke",
+    label: (block, head) => `Block ${block}, Kopf ${head}`,
+  },
+  next: {
+    temperature: "Temperatur",
+    topK: "Top-k",
+    topP: "Top-p",
+    minP: "Min-p",
+    all: "alle",
+    append: (word) => `„${word}“ anhängen`,
+    cut: "weg",
+    write: "schreiben",
+    stop: "halt",
+    context: (n, most) => `${n} von ${most} Tokens Kontext`,
+  },
+  parts: {
+    embedding: "Einbettung",
+    norm: "Norm",
+    head: "Kopf",
+    add: "Attention, addiert",
+    norm2: "Norm",
+    feedforward: "Feed-Forward",
+    add2: "Feed-Forward, addiert",
+    final: "Letzte Norm und nächstes Wort",
+  },
+  titles: {
+    block: (part, block) => `Block ${block}: ${part}`,
+    head: (block, head, token) => `Block ${block}, Kopf ${head}, Blick von „${token}“`,
+  },
+  looks: (from, to, share) => `${share} von „${from}“ gehen an „${to}“`,
+  steps: {
+    "look up": {
+      name: "nachschlagen",
+      says: "Die Nummer jedes Tokens wählt eine Zeile der Einbettungsmatrix: Das ist sein Vektor.",
+    },
+    place: {
+      name: "Position",
+      says: "Jede Position hat einen eigenen Vektor, der dem Modell sagt, wo das Token steht.",
+    },
+    enter: {
+      name: "eintreten",
+      says: "Das tritt in den ersten Block ein: der Anfang des Residualstroms jedes Tokens.",
+    },
+    mean: { name: "Mittel μ", says: "Der Mittelwert des Vektors jedes Tokens." },
+    scale: {
+      name: "Größe σ",
+      says: "Wie groß die Einträge des Vektors sind: Durch diese Zahl wird er geteilt.",
+    },
+    norm: {
+      name: "normieren",
+      says: "Der Vektor jedes Tokens wird, Eintrag für Eintrag, auf eine gemeinsame Größe gebracht, ehe er gelesen wird.",
+    },
+    project: {
+      name: "projizieren",
+      says: "Drei Matrizen machen aus jedem Token eine Query (was suche ich?), einen Key (was bin ich?) und einen Value (was gebe ich weiter?).",
+    },
+    level: {
+      name: "QK-Norm",
+      says: "Jede Query und jeder Key werden auf eine gemeinsame Größe gebracht, ehe sie verglichen werden.",
+    },
+    rotate: {
+      name: "drehen",
+      says: "Zahlenpaare werden um einen Winkel gedreht, der mit der Position wächst; so spürt der Vergleich zweier Tokens ihren Abstand.",
+    },
+    compare: {
+      name: "vergleichen",
+      says: "Die Query jedes Tokens wird mit dem Key jedes Tokens verglichen: je eine Zahl, ihr Skalarprodukt.",
+    },
+    divide: {
+      name: "teilen",
+      says: "Jeder Vergleichswert wird durch √d_k geteilt, damit lange Vektoren die Softmax nicht überfluten.",
+    },
+    mask: {
+      name: "maskieren",
+      says: "Ein Token darf nicht sehen, was nach ihm kommt: Diese Werte werden auf −∞ gesetzt.",
+    },
+    softmax: {
+      name: "Softmax",
+      says: "Jede Zeile wird zu Gewichten, die positiv sind und zusammen 1 ergeben.",
+    },
+    weigh: {
+      name: "wiegen",
+      says: "Jeder Value wird mit dem Gewicht malgenommen, das ihm das verfolgte Token gibt.",
+    },
+    sum: {
+      name: "summieren",
+      says: "Die gewogenen Values werden summiert: Das hat der Kopf für jedes Token gesammelt.",
+    },
+    write: {
+      name: "schreiben",
+      says: "Durch seine Zeilen von W^O schreibt der Kopf das Gesammelte in den Residualstrom.",
+    },
+    gather: { name: "alle Köpfe", says: "Was alle Köpfe des Blocks schreiben, summiert." },
+    "after norm": {
+      name: "noch eine Norm",
+      says: "Dieses Modell normiert noch einmal, was es gleich addiert.",
+    },
+    add: { name: "addieren", says: "Es wird zum Residualstrom addiert, der darunter weiterläuft." },
+    expand: {
+      name: "weiten",
+      says: "Eine Matrix macht aus dem Vektor jedes Tokens viel mehr Zahlen: die Neuronen.",
+    },
+    activate: {
+      name: "Nichtlinearität",
+      says: "Die Nichtlinearität lässt manche Neuronen durch und bringt andere zum Schweigen.",
+    },
+    contract: {
+      name: "schreiben",
+      says: "Jedes Neuron, das an ist, schreibt seinen eigenen Vektor; zusammen werden sie addiert.",
+    },
+    score: {
+      name: "Logits",
+      says: "Jedes Wort des Wortschatzes wird mit dem letzten Vektor verglichen: sein Logit.",
+    },
+    choose: { name: "Softmax", says: "Aus den Logits werden Wahrscheinlichkeiten des nächsten Worts." },
+  },
+  cell: {
+    hover: "Zeige auf eine Zahl, um zu sehen, woraus sie gemacht ist; klicke, um ihr nachzugehen.",
+    trained: "Ein trainiertes Gewicht: Hier endet der Weg. Es wurde aus Text gelernt.",
+    back: "zurück",
+    more: (n) => `… ${n} weitere`,
+  },
+  legend: { negative: "negativ", positive: "positiv", masked: "nicht gesehen" },
+  controls: {
+    play: "Abspielen",
+    pause: "Anhalten",
+    back: "Ein Schritt zurück",
+    forth: "Ein Schritt weiter",
+    take: "Mitnehmen",
+    larger: "Größer",
+    smaller: "Kleiner",
+    map: "Karte",
+    numbers: "Zahlen",
+    svg: "SVG",
+    png: "PNG",
+    csv: "CSV",
+    npy: ".npy",
+    link: "Link kopieren",
+    copied: "Kopiert",
+  },
+  problems: {
+    lost: "Der Server ist weg. Die Seite fragt wieder nach ihm und kommt von selbst zurück.",
+    access: "Der Server kennt diese Seite nicht mehr: Öffne die Adresse, die er beim Start ausgegeben hat.",
+    none: "Kein Modell konnte geladen werden.",
+  },
+};

@@ -1,0 +1,178 @@
+/** What the page says, in English. Another language is another file of the same shape. */
+
+export const en = {
+  name: "English",
+  example: "The chicken didn't cross the road because it was too tired",
+  examples: [
+    "The chicken didn't cross the road because it was too tired",
+    "The chicken didn't cross the road because it was too wide",
+    "I walked along the pond, and noticed that one of the trees along the bank",
+    "Once upon a time",
+  ],
+  header: {
+    model: "Model",
+    prompt: "Text that goes through the model",
+    examples: "Examples",
+    next: "Next word",
+    theme: "Light or dark",
+    language: "Language",
+    help: "How to read this page",
+    blocks: (blocks: number, heads: number) => `${blocks} blocks × ${heads} heads`,
+    parameters: (n: string) => `${n} parameters`,
+  },
+  flow: {
+    title: "The sentence on its way through the model",
+    tokens: "tokens",
+    embedding: "embedding",
+    block: (i: number, count: number) => `block ${i} of 0 to ${count - 1}`,
+    norm: "norm",
+    query: "query",
+    key: "key",
+    value: "value",
+    attention: (j: number, count: number) => `attention · head ${j} of 0 to ${count - 1}`,
+    feedforward: "feed-forward",
+    others: (first: number, last: number) =>
+      first === last ? `block ${first}` : `blocks ${first} to ${last}`,
+    final: "norm",
+    nextWord: "next word",
+    add: "added to the stream",
+    previousBlock: "Previous block",
+    nextBlock: "Next block",
+    previousHead: "Previous head",
+    nextHead: "Next head",
+  },
+  heads: {
+    title: "every head, every block",
+    label: (block: number, head: number) => `Block ${block}, head ${head}`,
+  },
+  next: {
+    temperature: "temperature",
+    topK: "top-k",
+    topP: "top-p",
+    minP: "min-p",
+    all: "all",
+    append: (word: string) => `Append “${word}”`,
+    cut: "cut off",
+    write: "write",
+    stop: "stop",
+    context: (n: number, most: number) => `${n} of ${most} tokens of context`,
+  },
+  parts: {
+    embedding: "Embedding",
+    norm: "Norm",
+    head: "Head",
+    add: "Attention, added",
+    norm2: "Norm",
+    feedforward: "Feed-forward",
+    add2: "Feed-forward, added",
+    final: "Final norm and next word",
+  },
+  titles: {
+    block: (part: string, block: number) => `Block ${block}: ${part}`,
+    head: (block: number, head: number, token: string) =>
+      `Block ${block}, head ${head}, looking from “${token}”`,
+  },
+  steps: {
+    "look up": {
+      name: "look up",
+      says: "Each token's number picks one row of the embedding matrix: that is its vector.",
+    },
+    place: {
+      name: "position",
+      says: "Each position has a vector of its own, which tells the model where the token stands.",
+    },
+    enter: {
+      name: "enter",
+      says: "This is what enters the first block: the start of each token's residual stream.",
+    },
+    mean: { name: "mean μ", says: "The mean of each token's vector." },
+    scale: {
+      name: "scale σ",
+      says: "How large the entries of each token's vector are: what it is divided by.",
+    },
+    norm: {
+      name: "norm",
+      says: "Each token's vector is brought to a common size, entry by entry, before it is read.",
+    },
+    project: {
+      name: "project",
+      says: "Three matrices make a query (what am I looking for?), a key (what am I?) and a value (what do I pass on?) of each token.",
+    },
+    level: {
+      name: "QK-norm",
+      says: "Each query and each key is brought to a common size before they are compared.",
+    },
+    rotate: {
+      name: "rotate",
+      says: "Pairs of numbers are turned by an angle that grows with the position, so that comparing two tokens feels their distance.",
+    },
+    compare: {
+      name: "compare",
+      says: "The query of each token is compared with the key of every token: one number each, their dot product.",
+    },
+    divide: {
+      name: "divide",
+      says: "Each score is divided by √d_k, so that long vectors do not drown the softmax.",
+    },
+    mask: { name: "mask", says: "A token may not look at what comes after it: those scores are set to −∞." },
+    softmax: { name: "softmax", says: "Each row of scores becomes weights that are positive and sum to 1." },
+    weigh: {
+      name: "weigh",
+      says: "Each value is multiplied by the weight that the followed token gives to it.",
+    },
+    sum: { name: "sum", says: "The weighed values are summed: what the head has gathered for each token." },
+    write: {
+      name: "write",
+      says: "Through its rows of W^O the head writes what it gathered into the residual stream.",
+    },
+    gather: { name: "all heads", says: "What all heads of the block write, summed." },
+    "after norm": { name: "norm again", says: "This model norms once more what is about to be added." },
+    add: { name: "add", says: "It is added to the residual stream, which runs on underneath." },
+    expand: { name: "expand", says: "A matrix makes many more numbers of each token's vector: the neurons." },
+    activate: {
+      name: "nonlinearity",
+      says: "The nonlinearity lets some neurons through and silences others.",
+    },
+    contract: {
+      name: "write",
+      says: "Each neuron that is on writes its own vector; together they are what is added.",
+    },
+    score: {
+      name: "logits",
+      says: "Each word of the vocabulary is compared with the last vector: its logit.",
+    },
+    choose: { name: "softmax", says: "The logits become probabilities of the next word." },
+  },
+  cell: {
+    hover: "Point at any number to see what it is made of; click to follow it back.",
+    trained: "A trained weight: here the way ends. It was learned from text.",
+    back: "back",
+    more: (n: number) => `… ${n} more`,
+  },
+  looks: (from: string, to: string, share: string) => `${share} of “${from}” goes to “${to}”`,
+  legend: { negative: "negative", positive: "positive", masked: "not seen" },
+  controls: {
+    play: "Play",
+    pause: "Pause",
+    back: "Step back",
+    forth: "Step on",
+    take: "Take it away",
+    larger: "Larger",
+    smaller: "Smaller",
+    map: "map",
+    numbers: "numbers",
+    svg: "SVG",
+    png: "PNG",
+    csv: "CSV",
+    npy: ".npy",
+    link: "Copy link",
+    copied: "Copied",
+  },
+  problems: {
+    lost: "The server is gone. The page asks for it again and comes back by itself.",
+    access: "The server does not know this page any more: open the address that it printed at its start.",
+    none: "No model could be loaded.",
+  },
+};
+
+export type Messages = typeof en;

@@ -1,0 +1,35 @@
+/** Numbers as they are shown. The sign is a real minus, so that columns of digits line up. */
+
+/** About three digits, in a cell. */
+export function short(x: number): string {
+  const size = Math.abs(x);
+  return fixed(x, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
+/** With so many digits after the point. */
+export function fixed(x: number, digits: number): string {
+  if (Number.isNaN(x)) return "–";
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
+  const text = Math.abs(x).toFixed(digits);
+  return x < 0 && Number(text) !== 0 ? `−${text}` : text;
+}
+
+/** Such as 88% or 0.4%: what is small keeps a digit. */
+export function percent(p: number): string {
+  const hundredths = 100 * p;
+  return `${fixed(hundredths, hundredths >= 9.95 || hundredths === 0 ? 0 : hundredths >= 0.095 ? 1 : 2)}%`;
+}
+
+/** 1,024 and 134,515,008, in the reader's language. */
+export function count(n: number, language: string): string {
+  return new Intl.NumberFormat(language).format(n);
+}
+
+/** What a token looks like where it stands alone: what cannot be seen is drawn. */
+export function visible(token: string): string {
+  const drawn = token.replaceAll("\n", "⏎").replaceAll("\t", "⇥");
+  const trimmed = drawn.replace(/^ /, "");
+  return trimmed === "" || trimmed.startsWith(" ") || trimmed.endsWith(" ")
+    ? drawn.replaceAll(" ", "␣")
+    : trimmed;
+}

@@ -1,0 +1,238 @@
+/** The page's one store: where one stands, what goes through the model, and what is known of it. */
+
+import { fromQuery, type Place, START, toQuery } from "./address";
+import type { Cell } from "./cells";
+import type { Theme } from "./colours";
+import type { Matrix } from "./matrix";
+import { type Config, type Model, type Question, Server, ServerError, type TraceAnswer } from "./server";
+import { Slices } from "./slices.svelte";
+import { PARTS, type PartName, type Step, stepsOf } from "./steps";
+
+const CANDIDATES = 1000; // of the next word, told with their texts
+const CELLS = 24; // a side of a head's small picture
+const PAUSE = 2200; // milliseconds of a step while playing
+const RETRY = 2000; // milliseconds until a lost server is asked again
+
+/** A text that went through a model. All that is drawn belongs to one of these. */
+export interface Shown {
+  question: Question;
+  config: Config;
+  trace: TraceAnswer;
+  slices: Slices;
+}
+
+export interface Problem {
+  message: string;
+  status: number;
+}
+
+export class Page {
+  readonly server: Server;
+  models = $state.raw<Model[]>([]);
+  place = $state<Place>({ ...START });
+  draft = $state("");
+  shown = $state.raw<Shown | null>(null);
+  patterns = $state.raw<Matrix[][]>([]);
+  streams = $state.raw<Matrix[]>([]);
+  waiting = $state(false);
+  problem = $state.raw<Problem | null>(null);
+  lost = $state(false);
+  hovered = $state.raw<Cell | null>(null);
+  opened = $state.raw<Cell[]>([]); // the doors gone through, the last is looked at
+  playing = $state(false);
+  theme = $state<Theme>("light");
+
+  #leaving: AbortController | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(server: Server, query = "") {
+    this.server = server;
+    this.place = fromQuery(query);
+    this.draft = this.place.text;
+  }
+
+  readonly config = $derived(this.shown?.config ?? null);
+  readonly tokens = $derived(this.shown?.trace.tokens ?? []);
+  readonly length = $derived(this.tokens.length);
+  /** The token that is followed. */
+  readonly row = $derived(
+    this.place.row < 0 || this.place.row >= this.length ? this.length - 1 : this.place.row,
+  );
+  readonly block = $derived(Math.min(this.place.block, (this.config?.n_block ?? 1) - 1));
+  readonly head = $derived(Math.min(this.place.head, (this.config?.n_head ?? 1) - 1));
+  readonly steps: Step[] = $derived(
+    this.config === null ? [] : stepsOf(this.place.part, this.config, this.block, this.head),
+  );
+  readonly step = $derived(Math.min(this.place.step, Math.max(0, this.steps.length - 1)));
+  /** The site whose matrix is open. */
+  readonly site = $derived.by(() => {
+    const sites = this.steps[this.step]?.sites ?? [];
+    return sites[Math.min(this.place.site, sites.length - 1)] ?? null;
+  });
+  /** The cell whose making is told: the one pointed at, else the last one opened. */
+  readonly cell = $derived(this.opened.at(-1) ?? this.hovered);
+
+  async start(example: string): Promise<void> {
+    await this.#guard(async () => {
+      this.models = await this.server.models();
+      const usable = this.models.filter((model) => model.config);
+      if (!usable.some((model) => model.name === this.place.model)) {
+        this.place.model = usable[0]?.name ?? "";
+      }
+      if (this.place.text === "") this.place.text = example;
+      this.draft = this.place.text;
+      await this.#open();
+    });
+  }
+
+  /** Type: the text goes through the model as soon as the one before it has given way. */
+  async type(text: string): Promise<void> {
+    this.draft = text;
+    this.place.text = text;
+    if (text === "") return;
+    await this.#guard(() => this.#open());
+  }
+
+  async choose(model: string): Promise<void> {
+    this.place.model = model;
+    this.place.edits = [];
+    await this.#guard(() => this.#open());
+  }
+
+  /** What the address says now, after going back or forth. */
+  async visit(query: string): Promise<void> {
+    const before = this.place;
+    const place = fromQuery(query);
+    if (place.model === "") place.model = before.model;
+    if (place.text === "") place.text = before.text;
+    this.place = place;
+    this.draft = place.text;
+    this.opened = [];
+    if (place.model !== before.model || place.text !== before.text) await this.#guard(() => this.#open());
+  }
+
+  goTo(where: Partial<Omit<Place, "sampling" | "edits">>): void {
+    const part = where.part ?? this.place.part;
+    if (part !== this.place.part && where.step === undefined) where = { ...where, step: 0, site: 0 };
+    if (where.step !== undefined && where.step !== this.place.step) where = { site: 0, ...where };
+    Object.assign(this.place, where);
+    this.opened = [];
+    this.hovered = null;
+  }
+
+  pageBlock(by: number): void {
+    if (this.config) this.goTo({ block: wrap(this.block + by, this.config.n_block) });
+  }
+
+  pageHead(by: number): void {
+    if (!this.config) return;
+    const heads = this.config.n_head;
+    const number = wrap(this.block * heads + this.head + by, heads * this.config.n_block);
+    this.goTo({ part: "head", block: Math.floor(number / heads), head: number % heads });
+  }
+
+  /** The next step; past the last one, the next part of the block. */
+  pageStep(by: number): boolean {
+    const step = this.step + by;
+    if (step >= 0 && step < this.steps.length) {
+      this.goTo({ step });
+      return true;
+    }
+    const part: PartName | undefined = PARTS[PARTS.indexOf(this.place.part) + by];
+    if (part === undefined || this.config === null) return false;
+    const steps = stepsOf(part, this.config, this.block, this.head);
+    this.goTo({ part, step: by > 0 ? 0 : steps.length - 1 });
+    return true;
+  }
+
+  follow(row: number): void {
+    this.goTo({ row: Math.max(0, Math.min(this.length - 1, row)) });
+  }
+
+  play(): void {
+    this.playing = !this.playing;
+    clearTimeout(this.#timer);
+    const next = () => {
+      if (!this.playing) return;
+      if (!this.pageStep(1)) this.playing = false;
+      else this.#timer = setTimeout(next, PAUSE);
+    };
+    if (this.playing) this.#timer = setTimeout(next, PAUSE);
+  }
+
+  /** Go through a door: what this cell was made of. */
+  open(cell: Cell): void {
+    this.opened = [...this.opened, cell];
+  }
+
+  /** Back through so many doors. */
+  close(count = 1): void {
+    this.opened = this.opened.slice(0, -count);
+  }
+
+  get query(): string {
+    return toQuery(this.place);
+  }
+
+  async #open(): Promise<void> {
+    this.#leaving?.abort();
+    const leaving = (this.#leaving = new AbortController());
+    const details = this.models.find((model) => model.name === this.place.model);
+    if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
+    const config = details.config as Config;
+    const { model, text, edits } = $state.snapshot(this.place);
+    const question: Question = { model, text, edits };
+    const trace = await this.server.trace(question, CANDIDATES, leaving.signal);
+    const slices = new Slices(this.server, question, (error) => this.#fail(error));
+    const before = this.shown;
+    if (before?.question.model === model) {
+      await slices.prepare(before.slices.asked.filter((area) => !area.rows && !area.columns));
+    }
+    if (leaving.signal.aborted) return;
+    before?.slices.close();
+    this.shown = { question, config, trace, slices };
+    this.opened = [];
+    this.hovered = null;
+    void this.#guard(() => this.#overview(question, config, leaving.signal));
+  }
+
+  /** The small pictures of all heads, some blocks at a time, and the lengths of all streams. */
+  async #overview(question: Question, config: Config, signal: AbortSignal): Promise<void> {
+    this.streams = await this.server.streams(question, signal);
+    const together = Math.max(1, Math.floor(2 ** 23 / config.n_head / this.length ** 2));
+    const patterns: Matrix[][] = [];
+    for (let first = 0; first < config.n_block; first += together) {
+      const last = Math.min(config.n_block, first + together);
+      patterns.push(...(await this.server.patterns(question, [first, last], CELLS, signal)));
+      this.patterns = [...patterns];
+    }
+  }
+
+  async #guard(work: () => Promise<void>): Promise<void> {
+    this.waiting = true;
+    try {
+      await work();
+      this.problem = null;
+      this.lost = false;
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.waiting = false;
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (error instanceof DOMException && error.name === "AbortError") return;
+    const status = error instanceof ServerError ? error.status : -1;
+    this.problem = { message: error instanceof Error ? error.message : String(error), status };
+    if (status !== 0 && status !== 429) return;
+    this.lost = status === 0;
+    const seconds = error instanceof ServerError ? error.retryAfter : null;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.start(this.draft), seconds ? 1000 * seconds : RETRY);
+  }
+}
+
+function wrap(number: number, count: number): number {
+  return ((number % count) + count) % count;
+}

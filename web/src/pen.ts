@@ -1,0 +1,170 @@
+/** Drawing on a canvas or into an SVG file, by the same functions. */
+
+export interface TextStyle {
+  size?: number;
+  fill: string;
+  anchor?: "start" | "middle" | "end";
+  weight?: number;
+}
+
+export interface Pen {
+  rect(x: number, y: number, width: number, height: number, fill: string, radius?: number): void;
+  frame(
+    x: number,
+    y: number,
+    width: number,
+    height: number,
+    stroke: string,
+    radius?: number,
+    thick?: number,
+  ): void;
+  line(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number): void;
+  /** From left to right, level at both ends. */
+  curve(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number, opacity: number): void;
+  circle(x: number, y: number, radius: number, stroke: string, fill: string): void;
+  text(x: number, y: number, text: string, style: TextStyle): void;
+}
+
+const FAMILY = "Inter Variable, system-ui, sans-serif";
+
+export class CanvasPen implements Pen {
+  constructor(readonly on: CanvasRenderingContext2D) {}
+
+  rect(x: number, y: number, width: number, height: number, fill: string, radius = 0): void {
+    this.on.fillStyle = fill;
+    if (radius === 0) this.on.fillRect(x, y, width, height);
+    else {
+      this.on.beginPath();
+      this.on.roundRect(x, y, width, height, radius);
+      this.on.fill();
+    }
+  }
+
+  frame(x: number, y: number, width: number, height: number, stroke: string, radius = 0, thick = 1): void {
+    this.on.strokeStyle = stroke;
+    this.on.lineWidth = thick;
+    this.on.beginPath();
+    this.on.roundRect(x, y, width, height, radius);
+    this.on.stroke();
+  }
+
+  line(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number): void {
+    this.on.strokeStyle = stroke;
+    this.on.lineWidth = thick;
+    this.on.beginPath();
+    this.on.moveTo(x1, y1);
+    this.on.lineTo(x2, y2);
+    this.on.stroke();
+  }
+
+  curve(
+    x1: number,
+    y1: number,
+    x2: number,
+    y2: number,
+    stroke: string,
+    thick: number,
+    opacity: number,
+  ): void {
+    this.on.globalAlpha = opacity;
+    this.on.strokeStyle = stroke;
+    this.on.lineWidth = thick;
+    const middle = (x1 + x2) / 2;
+    this.on.beginPath();
+    this.on.moveTo(x1, y1);
+    this.on.bezierCurveTo(middle, y1, middle, y2, x2, y2);
+    this.on.stroke();
+    this.on.globalAlpha = 1;
+  }
+
+  circle(x: number, y: number, radius: number, stroke: string, fill: string): void {
+    this.on.beginPath();
+    this.on.arc(x, y, radius, 0, 2 * Math.PI);
+    this.on.fillStyle = fill;
+    this.on.fill();
+    this.on.strokeStyle = stroke;
+    this.on.lineWidth = 1.25;
+    this.on.stroke();
+  }
+
+  text(
+    x: number,
+    y: number,
+    text: string,
+    { size = 13, fill, anchor = "start", weight = 400 }: TextStyle,
+  ): void {
+    this.on.font = `${weight} ${size}px ${FAMILY}`;
+    this.on.fillStyle = fill;
+    this.on.textAlign = anchor === "middle" ? "center" : anchor;
+    this.on.textBaseline = "middle";
+    this.on.fillText(text, x, y);
+  }
+}
+
+export class SvgPen implements Pen {
+  #parts: string[] = [];
+
+  rect(x: number, y: number, width: number, height: number, fill: string, radius = 0): void {
+    this.#put("rect", { x, y, width, height, fill, ...(radius && { rx: radius }) });
+  }
+
+  frame(x: number, y: number, width: number, height: number, stroke: string, radius = 0, thick = 1): void {
+    this.#put("rect", { x, y, width, height, rx: radius, fill: "none", stroke, "stroke-width": thick });
+  }
+
+  line(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number): void {
+    this.#put("line", { x1, y1, x2, y2, stroke, "stroke-width": thick });
+  }
+
+  curve(
+    x1: number,
+    y1: number,
+    x2: number,
+    y2: number,
+    stroke: string,
+    thick: number,
+    opacity: number,
+  ): void {
+    const middle = (x1 + x2) / 2;
+    const d = `M${r(x1)} ${r(y1)}C${r(middle)} ${r(y1)} ${r(middle)} ${r(y2)} ${r(x2)} ${r(y2)}`;
+    this.#put("path", { d, fill: "none", stroke, "stroke-width": thick, opacity });
+  }
+
+  circle(x: number, y: number, radius: number, stroke: string, fill: string): void {
+    this.#put("circle", { cx: x, cy: y, r: radius, stroke, fill });
+  }
+
+  text(
+    x: number,
+    y: number,
+    text: string,
+    { size = 13, fill, anchor = "start", weight = 400 }: TextStyle,
+  ): void {
+    const place = { x, y, fill, "font-size": size, "font-weight": weight, "text-anchor": anchor };
+    this.#put("text", { ...place, "dominant-baseline": "central" }, escape(text));
+  }
+
+  finish(width: number, height: number): string {
+    const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${r(width)} ${r(height)}" font-family="${FAMILY}">`;
+    return `${head}\n${this.#parts.join("\n")}\n</svg>\n`;
+  }
+
+  #put(tag: string, attributes: Record<string, string | number>, inside = ""): void {
+    const list = Object.entries(attributes).map(
+      ([name, value]) => ` ${name}="${typeof value === "number" ? r(value) : escape(value)}"`,
+    );
+    this.#parts.push(`<${tag}${list.join("")}${inside === "" ? "/>" : `>${inside}</${tag}>`}`);
+  }
+}
+
+function r(number: number): string {
+  return String(Math.round(100 * number) / 100);
+}
+
+function escape(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
+}

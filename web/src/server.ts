@@ -1,0 +1,114 @@
+/** The server's routes, as the page asks them. Its types are made from the server's own description. */
+
+import { type Area, isVector, isWeight } from "./cells";
+import { Matrix, readMatrices } from "./matrix";
+import type { components } from "./wire";
+
+type Schemas = components["schemas"];
+export type Config = Omit<Required<Schemas["Config"]>, "rotary_stretch"> & {
+  rotary_stretch: Required<Schemas["Stretch"]> | null;
+};
+export type Model = Schemas["ModelDetails"];
+export type TraceAnswer = Schemas["TraceAnswer"];
+export type Edit = Schemas["EditRequest"];
+
+/** What goes through the model: every number on the page answers one of these. */
+export interface Question {
+  model: string;
+  text: string;
+  edits: Edit[];
+}
+
+/** What the server said no to, in its own words; status 0 where it could not be reached. */
+export class ServerError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly retryAfter: number | null = null,
+  ) {
+    super(message);
+  }
+}
+
+export class Server {
+  async models(signal?: AbortSignal): Promise<Model[]> {
+    const answer = await this.#ask("GET", "/api/models", undefined, signal);
+    return ((await answer.json()) as Schemas["ModelDetailsList"]).models;
+  }
+
+  async tokens(model: string, text: string, signal?: AbortSignal): Promise<Schemas["TokensAnswer"]> {
+    return (await this.#ask("POST", "/api/tokens", { model, text }, signal)).json();
+  }
+
+  /** The text as the model reads it, and the likeliest next words. */
+  async trace(question: Question, count: number, signal?: AbortSignal): Promise<TraceAnswer> {
+    return (await this.#ask("POST", "/api/trace", { ...question, count }, signal)).json();
+  }
+
+  async read(question: Question, areas: Area[], signal?: AbortSignal): Promise<Matrix[]> {
+    const reads: Schemas["Read"][] = areas.map(({ name, rows, columns }) => ({
+      ...(isWeight(name) ? { weight: name } : { site: name }),
+      ...(rows && { rows }),
+      ...(columns && !isVector(name) && { columns }),
+    }));
+    const parts = await this.#matrices("/api/sites", { ...question, reads }, signal);
+    return parts.map(({ values, shape: [rows, columns = 1] }, i) => {
+      const { rows: [top] = [0], columns: [left] = [0] } = areas[i]!;
+      return new Matrix(values, rows!, columns, top, left);
+    });
+  }
+
+  /** Attention weights of all heads of some blocks, made small: blocks × heads matrices. */
+  async patterns(question: Question, blocks: [number, number], cells: number, signal?: AbortSignal) {
+    const body = { ...question, blocks, cells } satisfies Schemas["PatternsRequest"];
+    const [{ values, shape }] = (await this.#matrices("/api/patterns", body, signal)) as [
+      { values: Float32Array; shape: [number, number, number, number] },
+    ];
+    const [, heads, side] = shape;
+    const size = side * side;
+    return Array.from({ length: blocks[1] - blocks[0] }, (_, i) =>
+      Array.from({ length: heads }, (_, j) => {
+        const start = (i * heads + j) * size;
+        return new Matrix(values.subarray(start, start + size), side, side);
+      }),
+    );
+  }
+
+  /** For each block the lengths, token by token, of the stream entering and of what its two halves add. */
+  async streams(question: Question, signal?: AbortSignal): Promise<Matrix[]> {
+    const [{ values, shape }] = (await this.#matrices("/api/streams", question, signal)) as [
+      { values: Float32Array; shape: [number, number, number] },
+    ];
+    const [blocks, , T] = shape;
+    return Array.from(
+      { length: blocks },
+      (_, i) => new Matrix(values.subarray(3 * T * i, 3 * T * (i + 1)), 3, T),
+    );
+  }
+
+  async #matrices(path: string, body: unknown, signal?: AbortSignal) {
+    const answer = await this.#ask("POST", path, body, signal);
+    return readMatrices(await answer.arrayBuffer(), answer.headers.get("X-Shape") ?? "");
+  }
+
+  async #ask(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+    let answer: Response;
+    try {
+      answer = await fetch(path, {
+        method,
+        signal: signal ?? null,
+        ...(body !== undefined && {
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify(body),
+        }),
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new ServerError(0, "the server cannot be reached");
+    }
+    if (answer.ok) return answer;
+    const said = (await answer.json().catch(() => null)) as Schemas["Refusal"] | null;
+    const again = Number(answer.headers.get("Retry-After"));
+    throw new ServerError(answer.status, said?.error.message ?? answer.statusText, again || null);
+  }
+}

@@ -1,0 +1,77 @@
+/** What is known of one text through one model. What is asked for in one moment goes to the server as one request. */
+
+import { SvelteMap } from "svelte/reactivity";
+import { type Area, areaKey } from "./cells";
+import type { Matrix } from "./matrix";
+import { type Question, type Server, ServerError } from "./server";
+
+const MOST_READS = 64; // of one request
+
+export class Slices {
+  #known = new SvelteMap<string, Matrix>();
+  // Nobody is told when these change: they are no state.
+  /* eslint-disable svelte/prefer-svelte-reactivity */
+  #wanted = new Map<string, Area>();
+  #asked = new Map<string, Area>();
+  /* eslint-enable svelte/prefer-svelte-reactivity */
+  #leaving = new AbortController();
+
+  constructor(
+    readonly server: Server,
+    readonly question: Question,
+    readonly failed: (error: unknown) => void,
+  ) {}
+
+  /** The matrix, or nothing yet: then it is on its way, and who asks is told when it is there. */
+  get(area: Area): Matrix | undefined {
+    const key = areaKey(area);
+    const found = this.#known.get(key);
+    if (found === undefined && !this.#asked.has(key) && !this.#leaving.signal.aborted) {
+      this.#asked.set(key, area);
+      if (this.#wanted.size === 0) queueMicrotask(() => void this.#send());
+      this.#wanted.set(key, area);
+    }
+    return found;
+  }
+
+  /** Fetch at once all that another text's views show, so that they change in one go. */
+  async prepare(areas: Area[]): Promise<void> {
+    for (const area of areas) this.#asked.set(areaKey(area), area);
+    await this.#read(areas);
+  }
+
+  /** What views have asked for so far. */
+  get asked(): Area[] {
+    return [...this.#asked.values()];
+  }
+
+  /** Forget what was asked: a new view begins. */
+  forget(): void {
+    for (const key of this.#asked.keys()) if (!this.#known.has(key)) return;
+    this.#asked.clear();
+  }
+
+  close(): void {
+    this.#leaving.abort();
+  }
+
+  async #send(): Promise<void> {
+    const areas = [...this.#wanted.values()];
+    this.#wanted.clear();
+    for (let start = 0; start < areas.length; start += MOST_READS) {
+      await this.#read(areas.slice(start, start + MOST_READS));
+    }
+  }
+
+  async #read(areas: Area[]): Promise<void> {
+    if (areas.length === 0) return;
+    try {
+      const matrices = await this.server.read(this.question, areas, this.#leaving.signal);
+      areas.forEach((area, i) => this.#known.set(areaKey(area), matrices[i]!));
+    } catch (error) {
+      if (this.#leaving.signal.aborted) return;
+      for (const area of areas) this.#asked.delete(areaKey(area)); // so that it can be asked for again
+      if (error instanceof ServerError || error instanceof Error) this.failed(error);
+    }
+  }
+}

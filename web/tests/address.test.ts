@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { fromQuery, type Place, START, toQuery } from "../src/address";
+
+const PLACE: Place = {
+  model: "smollm2",
+  text: "Was ist „das“? 1+1=2 & more\n",
+  block: 13,
+  head: 8,
+  part: "feedforward",
+  step: 2,
+  site: 1,
+  row: 4,
+  column: 2,
+  sampling: { temperature: 0.7, topK: 40, topP: 0.9, minP: 0.05 },
+  edits: [{ site: "block.0.head.1.output", value: 0 }],
+};
+
+test("a place comes back from its address", () => {
+  expect(fromQuery(toQuery(PLACE))).toEqual(PLACE);
+  expect(fromQuery(toQuery(START))).toEqual(START);
+  expect(toQuery(START)).toBe("");
+});
+
+test.each([
+  "?block=-3&head=x&step=1.5&row=1e99&temperature=-1&topP=0&part=__proto__&edits={",
+  "?block=&head=NaN&edits=[1]&topK=Infinity",
+  "?edits=null&part=toString",
+])("what is wrong in %s is as at the start", (query) => expect(fromQuery(query)).toEqual(START));

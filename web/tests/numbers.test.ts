@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { count, fixed, percent, short, visible } from "../src/numbers";
+
+test.each([
+  [0, "0.00"],
+  [-0.001, "0.00"],
+  [1.239, "1.24"],
+  [-9.991, "−9.99"],
+  [-9.996, "−10.0"],
+  [99.94, "99.9"],
+  [123.4, "123"],
+  [-Infinity, "−∞"],
+  [NaN, "–"],
+])("%d is shown as %s", (number, text) => expect(short(number)).toBe(text));
+
+test("digits after the point", () => expect(fixed(-2.34567, 3)).toBe("−2.346"));
+
+test.each([
+  [1, "100%"],
+  [0.6023, "60%"],
+  [0.0834, "8.3%"],
+  [0.00031, "0.03%"],
+  [0, "0%"],
+])("%d is %s", (share, text) => expect(percent(share)).toBe(text));
+
+test("large numbers in the reader's language", () => {
+  expect(count(134515008, "en")).toBe("134,515,008");
+  expect(count(134515008, "de")).toBe("134.515.008");
+});
+
+test.each([
+  [" chicken", "chicken"],
+  ["didn", "didn"],
+  ["\n", "⏎"],
+  [" ", "␣"],
+  ["", ""],
+  ["  ", "␣␣"],
+])("the token %j is drawn as %s", (token, text) => expect(visible(token)).toBe(text));
