@@ -39,6 +39,13 @@ def test_top_p():
     assert kept(keep_top_p(LOGITS, 0.8)) == [0, 1, 3]
     assert kept(keep_top_p(LOGITS, 1.0)) == [0, 1, 2, 3]
     assert kept(keep_top_p(LOGITS, 1e-9)) == [1]
+    assert kept(keep_top_p(LOGITS, 5e-324)) == [1]
+
+
+@pytest.mark.parametrize("p", [5e-324, 1e-40, 1e-9, 0.5, 1 - 1e-9, 1.0])
+@pytest.mark.parametrize("n_vocab", [1, 3, 257, 50_257])
+def test_top_p_keeps_one_of_words_that_are_all_alike(p, n_vocab):
+    assert len(kept(keep_top_p(torch.zeros(n_vocab), p))) >= 1
 
 
 def test_min_p():

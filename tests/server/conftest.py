@@ -25,9 +25,9 @@ TEMPLATE = (
 )
 
 
-def make_model(kind="modern", **sizes):
+def make_model(kind="modern", template=TEMPLATE, **sizes):
     made = Tokenizer.train("byte", [])
-    tokenizer = Tokenizer(made._inner, {**made.config, "chat_template": TEMPLATE})
+    tokenizer = Tokenizer(made._inner, {**made.config, "chat_template": template})
     usual = {"n_context": 128, "n_block": 1, "n_head": 2, "d_model": 16}
     torch.manual_seed(0)
     network = Transformer(preset(kind, n_vocab=tokenizer.n_vocab, **{**usual, **sizes}))
@@ -150,6 +150,21 @@ def shelf_of_kinds():
     )
     yield made
     made.close(cancel=True)
+
+
+@pytest.fixture(scope="session")
+def shelf_of_templates():
+    """A model with each of these chat templates, beside one with a good one."""
+    made = []
+
+    def make(**templates):
+        models = {name: make_model(template=template) for name, template in templates.items()}
+        made.append(make_shelf(slots=1, small=make_model(), **models))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close(cancel=True)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from clearhead.errors import UserError
 from clearhead.server.access import GUARDS, KEPT, Access, Door
 from clearhead.server.run import address, make_door, open_socket
 
+TOKEN = "a-token-for-the-tests-0123456789"
 OURS = {
     ("GET", "/"),
     ("GET", "/healthz"),
@@ -92,6 +93,8 @@ def test_no_route_answers_to_another_page(server, client, asked, origin):
         {"Authorization": "Basic a-token-for-the-tests-0123456789"},
         {"Authorization": b"Bearer \xff\xfe"},
         {"Cookie": "clearhead-0=x; ="},
+        [("Authorization", f"Bearer {TOKEN}"), ("Authorization", "Bearer other")],
+        [("Authorization", "Bearer other"), ("Authorization", f"Bearer {TOKEN}")],
     ],
 )
 def test_no_route_answers_without_the_token(server, asked, headers):
@@ -276,3 +279,15 @@ def test_the_door_knows_the_names_that_it_was_given():
         assert "models.example" in make_door("127.0.0.1", opened, "token", ["Models.Example"]).hosts
         assert "10.0.0.5" in make_door("10.0.0.5", opened, "token").hosts
         assert "0.0.0.0" not in make_door("0.0.0.0", opened, "token").hosts
+
+
+@pytest.mark.parametrize(
+    "method", ["HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "PATCH", "PROPFIND", "QUERY"]
+)
+def test_no_other_method_does_anything(client, asked, method):
+    for known, path in asked:
+        answer = client.request(method, path, json={})
+        assert answer.status_code == 405, path
+        assert answer.headers["allow"] == known
+        assert "access-control-allow-origin" not in answer.headers
+        assert method == "HEAD" or answer.json()["error"]["message"]

@@ -1,4 +1,5 @@
 import json
+import time
 
 import httpx
 import jsonschema
@@ -227,6 +228,24 @@ def test_who_leaves_before_the_answer_frees_its_slots(server, path, caplog):
     assert server.until(server.rests) < 1
     server.until(lambda: any(f"POST {path} 499" in line for line in server.log))
     assert not [record for record in caplog.records if record.levelname == "ERROR"]  # it is no mistake
+
+
+def test_who_leaves_while_a_rule_is_made_takes_no_slot(server):
+    schema = {"type": "object", "properties": {f"k{i}": {"type": "integer"} for i in range(1500)}}
+    body = {
+        "model": "small",
+        "messages": user("a"),
+        "max_tokens": 4096,
+        "response_format": {"type": "json_schema", "json_schema": {"schema": schema}},
+        "logit_bias": {str(ord("}")): -100},  # which it would never end without
+    }
+    server.log.clear()
+    with server.client() as leaving, pytest.raises(httpx.ReadTimeout):
+        leaving.post("/v1/chat/completions", json=body, timeout=0.6)
+    server.until(lambda: any("POST /v1/chat/completions 499" in line for line in server.log))
+    for _ in range(30):
+        time.sleep(0.05)
+        assert server.rests()
 
 
 def test_many_at_once_get_their_own_texts(server):

@@ -1,6 +1,10 @@
 import json
 import math
+import threading
+import time
+from contextlib import contextmanager
 
+import httpx
 import numpy as np
 import pytest
 import torch
@@ -147,6 +151,8 @@ def test_an_edit_from_another_text(client, server):
         {"edits": [{"site": "block.0.input", "value": 1, "at": [99]}]},
         {"edits": [{"site": "block.0.input", "value": [1, 2, 3]}]},
         {"edits": [{"site": "block.0.input", "value": []}]},
+        {"edits": [{"site": "block.0.input", "value": 0, "at": []}]},
+        {"edits": [{"site": "block.0.input", "text": f"Text {i:03}."} for i in range(17)]},
         {"edits": [{"site": "block.0.input", "value": [[1, 2], [3]]}]},
         {"edits": [{"site": "block.0.input", "text": "short"}]},
         {"edits": [{"site": "block.0.input", "text": ""}]},
@@ -185,3 +191,92 @@ def test_tokens_are_the_tokenizers(client, server):
     told = post(client, "/api/tokens", {"model": "small", "text": "Ab é"}).json()
     assert told["ids"] == server.model.tokenizer.encode("Ab é")
     assert told["tokens"] == server.model.tokenizer.pieces(told["ids"])
+
+
+def test_positions_that_are_none_are_told_by_name(client):
+    edits = [{"site": "block.0.input", "value": 0}, {"site": "block.0.input", "value": 0, "at": []}]
+    error = client.post("/api/trace", json={"model": "small", "text": TEXT, "edits": edits}).json()["error"]
+    assert error["param"] == "edits.1.at"
+    assert error["message"] == "edits.1.at: List should have at least 1 item after validation, not 0"
+
+
+def test_edits_at_one_site_follow_each_other(client, server):
+    edits = [
+        {"site": "block.0.input", "value": 2},
+        {"site": "block.0.feedforward", "scale": 2},
+        {"site": "block.0.input", "scale": 3, "at": [1]},
+    ]
+    trace = server.model.inspect(TEXT)
+    for change in (
+        {"block.0.input": 2.0},
+        {"block.0.feedforward": lambda there: there * 2},
+        {"block.0.input": Edit(lambda there: there * 3, at=[1])},
+    ):
+        trace = trace.edit(change)
+    got = matrix(
+        post(client, "/api/site", {"model": "small", "text": TEXT, "site": "logits", "edits": edits})
+    )
+    torch.testing.assert_close(got, trace.read("logits"), atol=1e-5, rtol=1e-5)
+
+
+class Runs:
+    """How often a model reads a text, and how often at the same time."""
+
+    def __init__(self, seconds):
+        self.seconds, self.begun, self.now, self.most = seconds, 0, 0, 0
+        self.lock = threading.Lock()
+
+    def __call__(self, *_):
+        with self.lock:
+            self.begun += 1
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(self.seconds)
+        with self.lock:
+            self.now -= 1
+
+
+@contextmanager
+def watched(server, seconds=0.0):
+    """The server's model, so much slower."""
+    runs = Runs(seconds)
+    hook = server.model.network.embedding.register_forward_pre_hook(runs)
+    try:
+        yield runs
+    finally:
+        hook.remove()
+
+
+def test_a_text_that_is_patched_from_is_read_once(client, server):
+    edits = [{"site": "block.0.input", "text": "Twice bad", "at": [i % 9]} for i in range(256)]
+    with watched(server) as runs:
+        post(client, "/api/trace", {"model": "small", "text": TEXT, "edits": edits})
+    assert runs.begun <= 3  # the text, the other one, and the edits
+
+
+def patched(name):
+    edits = [{"site": "block.0.input", "text": f"{name} bad {i:02}", "at": [0]} for i in range(16)]
+    return {"model": "small", "text": TEXT, "edits": edits}
+
+
+def test_who_leaves_is_not_worked_for(server, caplog):
+    with watched(server, 0.2) as runs, server.client() as client:
+        with pytest.raises(httpx.ReadTimeout):
+            client.post("/api/trace", json=patched("Leave"), timeout=0.5)
+        done = runs.begun
+        assert 1 <= done < 10
+        server.until(lambda: any("POST /api/trace 499" in line for line in server.log))
+        post(client, "/api/trace", {"model": "small", "text": "another text"})
+        time.sleep(1)
+        assert runs.begun <= done + 2  # the one that was being read, and the other request's
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]  # it is no mistake
+
+
+def test_work_for_those_who_leave_does_not_pile_up(server):
+    with watched(server, 0.2) as runs:
+        for i in range(5):
+            with server.client() as client, pytest.raises(httpx.ReadTimeout):
+                client.post("/api/trace", json=patched(f"Pile {i}"), timeout=0.1)
+        with server.client() as client:
+            post(client, "/api/trace", {"model": "small", "text": "one more text"})
+        assert runs.most == 1

@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import socket
@@ -56,6 +57,115 @@ def test_a_length_that_is_none_is_refused(server, length):
     with connect(server) as connection:
         connection.sendall(head(server, f"Content-Length: {length}\r\n"))
         assert receive(connection)[9:12] in (b"400", b"413")
+
+
+WHOLE = '{"model": "small", "text": "a"}'
+PIECES = f"{len(WHOLE):x}\r\n{WHOLE}\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "body"),
+    [
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", PIECES),
+        (f"Transfer-Encoding: chunked\r\nContent-Length: {len(WHOLE)}\r\n", PIECES),
+        (f"Content-Length: {len(WHOLE)}\r\nContent-Length: 5\r\n", WHOLE),
+        ("Transfer-Encoding: identity\r\n", WHOLE),
+        ("Transfer-Encoding: gzip, chunked\r\n", PIECES),
+        ("Transfer-Encoding: xchunked\r\n", PIECES),
+        ("Transfer-Encoding : chunked\r\n", PIECES),
+        ("Transfer-Encoding: chunked\r\n", f"-5\r\n{WHOLE}\r\n0\r\n\r\n"),
+        ("Host: evil.com\r\nContent-Length: 0\r\n", ""),
+        ("X-A: a\0b\r\nContent-Length: 0\r\n", ""),
+        ("X-A: a\rb\r\nContent-Length: 0\r\n", ""),
+    ],
+)
+def test_a_request_that_can_be_read_in_two_ways_is_the_last_one(server, more, body):
+    """What comes after it on the connection may be a part of it, and is not answered."""
+    after = head(server, method="GET", path="/healthz")
+    with connect(server) as connection:
+        connection.sendall(head(server, more) + body.encode() + after)
+        got = receive(connection)
+    assert got.startswith(b"HTTP/1.1 400 ")
+    assert got.count(b"HTTP/1.1") == 1
+    told, _, answer = got.partition(b"\r\n\r\n")
+    assert b"\r\ncontent-security-policy: " in told.lower()
+    assert json.loads(answer)["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    "target", ["http://evil.com/healthz", "http://127.0.0.1/healthz", "evil.com:80", "*"]
+)
+def test_only_addresses_of_this_server_are_answered(server, target):
+    with connect(server) as connection:
+        connection.sendall(head(server, "Connection: close\r\n", "GET", target))
+        assert receive(connection).startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": ""},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+        {"Content-Type": "application/json", "Content-Encoding": "br, identity"},
+    ],
+    ids=str,
+)
+def test_bodies_are_plain_json(client, headers):
+    for body in (WHOLE.encode(), gzip.compress(WHOLE.encode())):
+        answer = client.post("/api/tokens", content=body, headers=headers)
+        assert answer.status_code == 415
+        assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/v1/completions", {"prompt": [True] * 199_999}),
+        ("/v1/completions", {"prompt": "a", "logit_bias": {str(-i): "" for i in range(100_000)}}),
+        ("/v1/chat/completions", {"messages": [{"role": "", "content": [{}] * 64}] * 512}),
+        ("/api/trace", {"text": [-1] * 199_999}),
+        ("/api/trace", {"text": "a", "edits": [{"site": "final", "value": [""] * 500_000}]}),
+        ("/api/trace", {"text": "a", "edits": [{"site": "final", "value": [[""] * 500_000]}]}),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_many_mistakes_take_no_longer_than_one(client, path, more):
+    """Nobody else is answered while they are looked for."""
+    body = json.dumps({"model": "small", **more}).encode()
+    assert len(body) < 2 * MB
+    begun = time.process_time()
+    answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert time.process_time() - begun < 1
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "where", "what"),
+    [
+        ("/v1/completions", {"prompt": [[1], [-1]]}, "prompt.1.0", "greater than or equal to 0"),
+        ("/v1/completions", {"prompt": 5}, "prompt", "valid string"),
+        ("/v1/completions", {"stop": ["a", ""]}, "stop.1", "at least 1 character"),
+        ("/v1/completions", {"temperature": "1"}, "temperature", "valid number"),
+        ("/v1/completions", {"logit_bias": {"x": 1}}, "logit_bias", "pattern"),
+        ("/v1/chat/completions", {"messages": [{"role": "user"}]}, "messages.0.content", "required"),
+        ("/api/trace", {"edits": [{"site": "final", "value": [[1, "a"]]}]}, "edits.0.value.0.1", "number"),
+    ],
+)
+def test_the_field_that_is_wrong_is_named(client, path, more, where, what):
+    error = client.post(path, json={**GOOD[path][1], **more}).json()["error"]
+    assert error["param"] in (where, f"{where}.x")
+    assert error["message"].startswith(where)
+    assert what in error["message"]
+
+
+def test_what_is_no_json_is_told_with_its_place(client):
+    told = client.post("/api/tokens", content=WHOLE + "}", headers={"Content-Type": "application/json"})
+    error = told.json()["error"]
+    assert error["message"] == f"the body is not JSON: Extra data at character {len(WHOLE)}"
+    assert error["param"] is None
 
 
 def test_a_long_body_in_pieces_is_refused_without_being_kept(server):

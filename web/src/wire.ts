@@ -155,7 +155,7 @@ export interface paths {
         put?: never;
         /**
          * Site
-         * @description What stands at a site, or a slice of it.
+         * @description What stands at a site, or a slice of it: raw float32, or JSON for who accepts that.
          */
         post: operations["site_api_site_post"];
         delete?: never;
@@ -175,7 +175,7 @@ export interface paths {
         put?: never;
         /**
          * Weight
-         * @description A weight, or a slice of it.
+         * @description A weight, or a slice of it: raw float32, or JSON for who accepts that.
          */
         post: operations["weight_api_weight_post"];
         delete?: never;
@@ -284,6 +284,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Describe
+         * @description This document.
+         */
+        get: operations["describe_openapi_json_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -336,12 +356,14 @@ export interface components {
         ChatRequest: {
             /**
              * Stream
+             * @description Whether to send the text in events as it is written.
              * @default false
              */
             stream?: boolean | null;
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * Temperature
+             * @description At 0 the likeliest word is taken each time.
              * @default 1
              */
             temperature?: number | null;
@@ -353,6 +375,7 @@ export interface components {
             min_p?: number | null;
             /**
              * Repetition Penalty
+             * @description What logits of words that were there already, in the prompt too, are divided by.
              * @default 1
              */
             repetition_penalty?: number;
@@ -366,7 +389,13 @@ export interface components {
              * @default 0
              */
             frequency_penalty?: number | null;
-            /** Logit Bias */
+            /**
+             * Logit Bias
+             * @description What is added to the logits of tokens, by their ids; -100 is never.
+             * @example {
+             *       "50256": -100
+             *     }
+             */
             logit_bias?: {
                 [key: string]: number;
             } | null;
@@ -375,16 +404,21 @@ export interface components {
              * @description The same seed gives the same text. Without one, another each time.
              */
             seed?: number | null;
-            /** Stop */
+            /**
+             * Stop
+             * @description The text ends before the first of these.
+             */
             stop?: string | string[] | null;
             /**
              * N
+             * @description How many texts; for all prompts together at most 16.
              * @default 1
              */
             n?: number | null;
             /**
              * Regex
-             * @description A regular expression that the text must match as a whole.
+             * @description A regular expression, as Rust has them, that the text matches as a whole.
+             * @example (yes|no)
              */
             regex?: string | null;
             /**
@@ -392,23 +426,33 @@ export interface components {
              * @description After so long the text ends where it is.
              */
             seconds?: number | null;
-            /** Model */
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
             model: string;
             /** Messages */
             messages: components["schemas"]["Message"][];
             /** Max Tokens */
             max_tokens?: number | null;
-            /** Max Completion Tokens */
+            /**
+             * Max Completion Tokens
+             * @description The newer name of max_tokens, and stronger.
+             */
             max_completion_tokens?: number | null;
             /**
              * Logprobs
+             * @description Whether to tell log-probabilities.
              * @default false
              */
             logprobs?: boolean | null;
             /** Top Logprobs */
             top_logprobs?: number | null;
             response_format?: components["schemas"]["ResponseFormat"] | null;
-            /** Tools */
+            /**
+             * Tools
+             * @description Not offered.
+             */
             tools?: unknown[] | null;
         };
         /** Completion */
@@ -459,12 +503,14 @@ export interface components {
         CompletionRequest: {
             /**
              * Stream
+             * @description Whether to send the text in events as it is written.
              * @default false
              */
             stream?: boolean | null;
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * Temperature
+             * @description At 0 the likeliest word is taken each time.
              * @default 1
              */
             temperature?: number | null;
@@ -476,6 +522,7 @@ export interface components {
             min_p?: number | null;
             /**
              * Repetition Penalty
+             * @description What logits of words that were there already, in the prompt too, are divided by.
              * @default 1
              */
             repetition_penalty?: number;
@@ -489,7 +536,13 @@ export interface components {
              * @default 0
              */
             frequency_penalty?: number | null;
-            /** Logit Bias */
+            /**
+             * Logit Bias
+             * @description What is added to the logits of tokens, by their ids; -100 is never.
+             * @example {
+             *       "50256": -100
+             *     }
+             */
             logit_bias?: {
                 [key: string]: number;
             } | null;
@@ -498,16 +551,21 @@ export interface components {
              * @description The same seed gives the same text. Without one, another each time.
              */
             seed?: number | null;
-            /** Stop */
+            /**
+             * Stop
+             * @description The text ends before the first of these.
+             */
             stop?: string | string[] | null;
             /**
              * N
+             * @description How many texts; for all prompts together at most 16.
              * @default 1
              */
             n?: number | null;
             /**
              * Regex
-             * @description A regular expression that the text must match as a whole.
+             * @description A regular expression, as Rust has them, that the text matches as a whole.
+             * @example (yes|no)
              */
             regex?: string | null;
             /**
@@ -515,25 +573,42 @@ export interface components {
              * @description After so long the text ends where it is.
              */
             seconds?: number | null;
-            /** Model */
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
             model: string;
-            /** Prompt */
+            /**
+             * Prompt
+             * @description A text, or its tokens' ids; or several of either.
+             * @example Once upon a time
+             */
             prompt: string | number[] | (string | number[])[];
             /**
              * Max Tokens
              * @default 16
              */
             max_tokens?: number | null;
-            /** Logprobs */
+            /**
+             * Logprobs
+             * @description Tell log-probabilities, with so many of the likeliest tokens at each place.
+             */
             logprobs?: number | null;
             /**
              * Echo
+             * @description Not offered: false, or nothing.
              * @default false
              */
-            echo?: false | null;
-            /** Best Of */
+            echo?: boolean | null;
+            /**
+             * Best Of
+             * @description Not offered: the same as n, or nothing.
+             */
             best_of?: number | null;
-            /** Suffix */
+            /**
+             * Suffix
+             * @description Not offered.
+             */
             suffix?: "" | null;
         };
         /**
@@ -676,17 +751,30 @@ export interface components {
          * @description What to put at a site: one of a value, a factor for what is there, or what is there in another text.
          */
         EditRequest: {
-            /** Site */
+            /**
+             * Site
+             * @description As /api/trace lists them.
+             * @example block.0.head.0.weights
+             */
             site: string;
-            /** Value */
+            /**
+             * Value
+             * @description One number for all that is there, or as many as there are.
+             */
             value?: number | number[] | number[][] | null;
-            /** Scale */
+            /**
+             * Scale
+             * @description What is there, so many times.
+             */
             scale?: number | null;
-            /** Text */
+            /**
+             * Text
+             * @description What stands there in another text; at most 16 different ones in a request.
+             */
             text?: string | null;
             /**
              * At
-             * @description The positions to change; all unless said.
+             * @description The positions to change, counted from 0 or back from -1; all unless said.
              */
             at?: number[] | null;
         };
@@ -704,9 +792,23 @@ export interface components {
             /** Code */
             code: string | null;
         };
+        /**
+         * Matrix
+         * @description Numbers as JSON, for who asks for it; those that are not finite are null.
+         */
+        Matrix: {
+            /** Shape */
+            shape: number[];
+            /** Values */
+            values: (number | null)[] | (number | null)[][];
+        };
         /** Message */
         Message: {
-            /** Role */
+            /**
+             * Role
+             * @description What the model's template knows, such as user, assistant and system.
+             * @example user
+             */
             role: string;
             /** Content */
             content: string | components["schemas"]["TextPart"][];
@@ -787,12 +889,20 @@ export interface components {
          * @description The attention weights of all heads of some blocks, made small.
          */
         PatternsRequest: {
-            /** Model */
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
             model: string;
-            /** Text */
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
             text: string | number[];
             /**
              * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
@@ -822,7 +932,13 @@ export interface components {
          * @description A slice of one site, or of one weight.
          */
         Read: {
-            /** Rows */
+            /**
+             * Rows
+             * @example [
+             *       0,
+             *       5
+             *     ]
+             */
             rows?: [
                 number,
                 number
@@ -871,7 +987,7 @@ export interface components {
             /** Schema */
             schema: {
                 [key: string]: unknown;
-            } | boolean;
+            };
             /** Strict */
             strict?: boolean | null;
         };
@@ -880,7 +996,13 @@ export interface components {
          * @description What stands at one site.
          */
         SiteRequest: {
-            /** Rows */
+            /**
+             * Rows
+             * @example [
+             *       0,
+             *       5
+             *     ]
+             */
             rows?: [
                 number,
                 number
@@ -890,12 +1012,20 @@ export interface components {
                 number,
                 number
             ] | null;
-            /** Model */
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
             model: string;
-            /** Text */
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
             text: string | number[];
             /**
              * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
@@ -905,7 +1035,11 @@ export interface components {
              * @default 10
              */
             count?: number;
-            /** Site */
+            /**
+             * Site
+             * @description As /api/trace lists them.
+             * @example block.0.head.0.weights
+             */
             site: string;
         };
         /** SiteShape */
@@ -920,12 +1054,20 @@ export interface components {
          * @description Several slices at once.
          */
         SitesRequest: {
-            /** Model */
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
             model: string;
-            /** Text */
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
             text: string | number[];
             /**
              * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
@@ -1005,9 +1147,15 @@ export interface components {
             /** Tokens */
             tokens: string[];
         };
-        /** TokensRequest */
+        /**
+         * TokensRequest
+         * @description A text to be cut into tokens.
+         */
         TokensRequest: {
-            /** Model */
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
             model: string;
             /** Text */
             text: string;
@@ -1031,12 +1179,20 @@ export interface components {
          * @description A text through a model, with some of what it computes changed.
          */
         TraceRequest: {
-            /** Model */
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
             model: string;
-            /** Text */
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
             text: string | number[];
             /**
              * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
@@ -1061,7 +1217,13 @@ export interface components {
          * @description A weight by its name.
          */
         WeightRequest: {
-            /** Rows */
+            /**
+             * Rows
+             * @example [
+             *       0,
+             *       5
+             *     ]
+             */
             rows?: [
                 number,
                 number
@@ -1071,16 +1233,71 @@ export interface components {
                 number,
                 number
             ] | null;
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Name
+             * @description Such as the README lists.
+             * @example block.0.head.0.W_Q
+             */
+            name: string;
+        };
+        /** ChatChunkChoice */
+        ChatChunkChoice: {
+            /** Index */
+            index: number;
+            delta: components["schemas"]["Delta"];
+            /** @default null */
+            logprobs: components["schemas"]["ChatLogprobs"] | null;
+            /**
+             * Finish Reason
+             * @default null
+             */
+            finish_reason: ("stop" | "length") | null;
+        };
+        /** Delta */
+        Delta: {
+            /**
+             * Role
+             * @default null
+             */
+            role: "assistant" | null;
+            /**
+             * Content
+             * @default null
+             */
+            content: string | null;
+        };
+        /** ChatChunk */
+        ChatChunk: {
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default chat.completion.chunk
+             * @constant
+             */
+            object: "chat.completion.chunk";
+            /** Created */
+            created: number;
             /** Model */
             model: string;
-            /** Name */
-            name: string;
+            /** Choices */
+            choices: components["schemas"]["ChatChunkChoice"][];
+            /** @default null */
+            usage: components["schemas"]["Usage"] | null;
         };
     };
     responses: never;
     parameters: never;
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description When to come back, in seconds. */
+        RetryAfter: number;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -1115,6 +1332,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1123,15 +1341,6 @@ export interface operations {
             };
             /** @description The Host or the Origin is not ours. */
             403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description There is no such model or route. */
-            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1157,8 +1366,8 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
-            429: {
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1166,8 +1375,18 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description The model could not be loaded. */
-            503: {
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1182,6 +1401,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description One of those that /v1/models lists. */
                 model: string;
             };
             cookie?: never;
@@ -1209,6 +1429,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1224,7 +1445,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1251,8 +1472,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1263,6 +1503,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1284,14 +1525,16 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description With `stream`, server-sent events: each `data: ` and a Completion as JSON, or a Refusal where something went wrong in the midst; then `data: [DONE]`. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Completion"];
-                    "text/event-stream": string;
+                    "text/event-stream": {
+                        data: "[DONE]" | string;
+                    };
                 };
             };
             /** @description What was asked cannot be done. */
@@ -1306,6 +1549,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1321,7 +1565,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1348,8 +1592,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1360,6 +1623,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1381,14 +1645,16 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description With `stream`, server-sent events: each `data: ` and a ChatChunk as JSON, or a Refusal where something went wrong in the midst; then `data: [DONE]`. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ChatCompletion"];
-                    "text/event-stream": string;
+                    "text/event-stream": {
+                        data: "[DONE]" | string;
+                    };
                 };
             };
             /** @description What was asked cannot be done. */
@@ -1403,6 +1669,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1418,7 +1685,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1445,8 +1712,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1457,6 +1743,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1495,6 +1782,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1503,15 +1791,6 @@ export interface operations {
             };
             /** @description The Host or the Origin is not ours. */
             403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description There is no such model or route. */
-            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1537,8 +1816,8 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
-            429: {
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1546,8 +1825,18 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description The model could not be loaded. */
-            503: {
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1591,6 +1880,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1606,7 +1896,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1633,8 +1923,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1645,6 +1954,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1687,6 +1997,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1702,7 +2013,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1729,8 +2040,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1741,6 +2071,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1762,15 +2093,15 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, row after row; the shape in X-Shape. As JSON where asked for. */
+            /** @description Little-endian float32, row after row, at most 16,777,216 numbers; or, for who accepts application/json, JSON of at most 262,144. */
             200: {
                 headers: {
-                    /** @description Such as 12,64. */
+                    /** @description Rows and columns of what is raw, such as 12,64; or rows alone. */
                     "X-Shape"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Matrix"];
                     "application/octet-stream": string;
                 };
             };
@@ -1786,6 +2117,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1801,7 +2133,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1828,8 +2160,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1840,6 +2191,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1861,15 +2213,15 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, row after row; the shape in X-Shape. As JSON where asked for. */
+            /** @description Little-endian float32, row after row, at most 16,777,216 numbers; or, for who accepts application/json, JSON of at most 262,144. */
             200: {
                 headers: {
-                    /** @description Such as 12,64. */
+                    /** @description Rows and columns of what is raw, such as 12,64; or rows alone. */
                     "X-Shape"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Matrix"];
                     "application/octet-stream": string;
                 };
             };
@@ -1885,6 +2237,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1900,7 +2253,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1927,8 +2280,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1939,6 +2311,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1960,15 +2333,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, row after row; the shape in X-Shape. As JSON where asked for. */
+            /** @description Little-endian float32, one after the other. */
             200: {
                 headers: {
-                    /** @description Such as 12,64. */
-                    "X-Shape"?: string;
+                    /** @description The shape of each, such as 12,64;12. */
+                    "X-Shape": string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
                     "application/octet-stream": string;
                 };
             };
@@ -1984,6 +2356,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -1999,7 +2372,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2026,8 +2399,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2038,6 +2430,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2059,15 +2452,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, row after row; the shape in X-Shape. As JSON where asked for. */
+            /** @description Little-endian float32, one after the other. */
             200: {
                 headers: {
-                    /** @description Such as 12,64. */
-                    "X-Shape"?: string;
+                    /** @description The shape of each, such as 12,64;12. */
+                    "X-Shape": string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
                     "application/octet-stream": string;
                 };
             };
@@ -2083,6 +2475,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -2098,7 +2491,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2125,8 +2518,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2137,6 +2549,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2158,15 +2571,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, row after row; the shape in X-Shape. As JSON where asked for. */
+            /** @description Little-endian float32, one after the other. */
             200: {
                 headers: {
-                    /** @description Such as 12,64. */
-                    "X-Shape"?: string;
+                    /** @description The shape of each, such as 12,64;12. */
+                    "X-Shape": string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
                     "application/octet-stream": string;
                 };
             };
@@ -2182,6 +2594,7 @@ export interface operations {
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
@@ -2197,7 +2610,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description There is no such model or route. */
+            /** @description There is no such model. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2224,8 +2637,27 @@ export interface operations {
                     "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2236,6 +2668,7 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2268,16 +2701,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
             /** @description The Host or the Origin is not ours. */
@@ -2286,16 +2720,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description There is no such model or route. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
             /** @description The body did not come in time. */
@@ -2304,7 +2729,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
             /** @description The body is too long. */
@@ -2313,25 +2738,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description The model could not be loaded. */
-            503: {
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
         };
@@ -2360,16 +2795,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
             /** @description The token is missing or wrong. */
             401: {
                 headers: {
+                    "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
             /** @description The Host or the Origin is not ours. */
@@ -2378,16 +2814,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
-                };
-            };
-            /** @description There is no such model or route. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
             /** @description The body did not come in time. */
@@ -2396,7 +2823,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
             /** @description The body is too long. */
@@ -2405,25 +2832,131 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description Too much is going on; the header Retry-After says when to come back. */
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
-            /** @description The model could not be loaded. */
-            503: {
+            /** @description A mistake of ours. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    describe_openapi_json_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
         };

@@ -108,7 +108,10 @@ class Drawer:
         number = torch.rand(1, generator=self._generator, dtype=torch.double) * sums[-1]
         # No further than the last word that adds anything, should rounding lead there.
         last = torch.searchsorted(sums, sums[-1:])
-        return int(torch.searchsorted(sums, number, right=True).clamp(max=last))
+        picked = int(torch.searchsorted(sums, number, right=True).clamp(max=last))
+        # A word that is not there would go into the next step of all that are written together.
+        assert picked < len(logits), f"word {picked} was drawn of {len(logits)}"
+        return picked
 
     def _tell(self, logits: Tensor, i: int) -> tuple[float | None, tuple[tuple[int, float], ...]]:
         count = self.sampling.log_probabilities

@@ -118,9 +118,12 @@ def keep_top_p(logits: Tensor, p: float) -> Tensor:
     """Only the likeliest words that together reach probability p, and always the first."""
     probabilities = logits.softmax(-1)
     # Words with less than (1 - p) / V each have less than 1 - p together: they need not be sorted.
-    places = (probabilities >= (1 - p) / len(logits)).nonzero()[:, 0]
+    # The likeliest is always one that is: where all are alike, rounding may have left it with less.
+    least = min((1 - p) / len(logits), probabilities.max().item())
+    places = (probabilities >= least).nonzero()[:, 0]
     ordered, order = probabilities[places].sort(descending=True)
     before = ordered.cumsum(-1) - ordered
+    before[0] = -1  # below any p, also one so small that a float32 takes it for 0
     kept = places[order[before < p]]
     return full_like(logits, -math.inf).index_copy(-1, kept, logits[kept])
 

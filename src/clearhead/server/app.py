@@ -16,26 +16,12 @@ from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.server import completions, inspection, overview, page
 from clearhead.server.access import Access, Door
+from clearhead.server.description import ABOUT, ALWAYS, document
 from clearhead.server.faults import Refused, answer_fault
 from clearhead.server.leaving import Left
 from clearhead.server.limits import Bounds, Limits
 from clearhead.server.record import Record, Recorder
 from clearhead.server.shelf import Shelf
-from clearhead.views import wire
-
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": wire.Refusal, "description": what}
-    for status, what in (
-        (400, "What was asked cannot be done."),
-        (401, "The token is missing or wrong."),
-        (403, "The Host or the Origin is not ours."),
-        (404, "There is no such model or route."),
-        (408, "The body did not come in time."),
-        (413, "The body is too long."),
-        (429, "Too much is going on; the header Retry-After says when to come back."),
-        (503, "The model could not be loaded."),
-    )
-}
 
 
 def make_routes(shelf: Shelf, record: Record) -> FastAPI:
@@ -43,10 +29,9 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
     app = FastAPI(
         title="Clearhead",
         version=__version__,
-        description="Language models, and every step of what they compute.",
-        docs_url=None,
-        redoc_url=None,
-        responses=REFUSALS,
+        description=ABOUT,
+        openapi_url=None,
+        responses=ALWAYS,
     )
     app.include_router(completions.make_routes(shelf, record))
     desk = inspection.Desk(shelf)
@@ -65,9 +50,14 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
         """Numbers for Prometheus."""
         return PlainTextResponse(record.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    @app.get("/openapi.json", tags=["server"])
+    async def describe() -> dict[str, Any]:
+        """This document."""
+        return app.openapi()
+
     for kind in (Refused, Left, Busy, UserError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, answer_fault)
-    app.openapi = _document(app)  # type: ignore[method-assign]
+    app.openapi = document(app)  # type: ignore[method-assign]
     return app
 
 
@@ -78,23 +68,3 @@ def make_app(
     record = Record(shelf)
     limited = Limits(make_routes(shelf, record), bounds or Bounds())
     return Recorder(Access(limited, door), record, log)
-
-
-def _document(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """The OpenAPI document, in which what is not understood is a 400 of our shape, as it is."""
-    made: dict[str, Any] = {}
-
-    def document() -> dict[str, Any]:
-        if not made:
-            made.update(FastAPI.openapi(app))
-            for path in made["paths"].values():
-                for operation in path.values():
-                    operation["responses"].pop("422", None)
-            schemas = made["components"]["schemas"]
-            for name in ("HTTPValidationError", "ValidationError"):
-                schemas.pop(name, None)
-            made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            made["security"] = [{"token": []}]
-        return made
-
-    return document

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import secrets
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
@@ -13,58 +14,57 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 
 from clearhead.errors import UserError
 from clearhead.generate.request import Event
 from clearhead.language_model import LanguageModel
+from clearhead.server.description import OF_A_MODEL, events_of
 from clearhead.server.faults import Refused
-from clearhead.server.leaving import EventStream, unless_left
+from clearhead.server.leaving import EventStream, in_thread, unless_left
 from clearhead.server.record import Record
 from clearhead.server.shelf import Shelf
 from clearhead.server.writing import FINISH, Text, Writing, check_one, make_requests
 from clearhead.views import wire
 
-STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
-
 
 def make_routes(shelf: Shelf, record: Record) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["openai"])
     # A chat template is filled in by a process of its own. More of these than there are processors would only
-    # take from each other the time that each may have, and threads from everyone else.
-    templates = asyncio.Semaphore(os.cpu_count() or 1)
+    # take from each other the time that each may have, and threads from everyone else; those of one model,
+    # which may be made to never end, must not be in the way of another's.
+    templates = {each.name: asyncio.Semaphore(os.cpu_count() or 1) for each in shelf}
 
     @routes.get("/models")
-    def list_models() -> wire.ModelList:
+    async def list_models() -> wire.ModelList:
         """The models that can be asked."""
         return wire.ModelList(data=[wire.Model(id=each.name) for each in shelf if each.model is not None])
 
-    @routes.get("/models/{model}")
-    def show_model(model: wire.Name) -> wire.Model:
+    @routes.get("/models/{model}", responses=OF_A_MODEL)
+    async def show_model(model: wire.Served) -> wire.Model:
         """One of them."""
         shelf.model(model)
         return wire.Model(id=model)
 
-    @routes.post("/completions", responses=STREAM)
+    @routes.post("/completions", responses=events_of(wire.Completion))
     async def complete(request: Request, asked: wire.CompletionRequest) -> wire.Completion:
         """What the model writes after a text."""
         model = shelf.model(asked.model)
+        if asked.echo:
+            raise Refused(400, "invalid_request", "echo is not offered", "echo")
         if asked.best_of not in (None, asked.n or 1):
             raise Refused(400, "invalid_request", "best_of other than n is not offered", "best_of")
         engine = shelf.engine(asked.model)
 
-        def read() -> list[list[int]]:
+        def read(_: threading.Event) -> list[list[int]]:
             return [_prompt_ids(model, prompt) for prompt in _prompts(asked.prompt)]
 
         # Nobody else should wait while a long text is cut into tokens.
-        prompts = await unless_left(request, run_in_threadpool(read))
+        prompts = await unless_left(request, in_thread(read))
         writing = Writing(make_requests(model, prompts, asked, asked.max_tokens or 16, asked.logprobs))
         await unless_left(request, writing.begin(engine))
         return await _answer(request, asked, writing, CompletionAnswer(model, asked), record)
 
-    @routes.post("/chat/completions", responses=STREAM)
+    @routes.post("/chat/completions", responses=events_of(wire.ChatChunk))
     async def chat(request: Request, asked: wire.ChatRequest) -> wire.ChatCompletion:
         """What the model replies, by its own chat template."""
         model, engine = shelf.model(asked.model), shelf.engine(asked.model)
@@ -78,8 +78,8 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
         engine.check_room()
 
         async def read() -> list[int]:
-            async with templates:
-                return await run_in_threadpool(model.chat_ids, messages)
+            async with templates[asked.model]:
+                return await in_thread(lambda _: model.chat_ids(messages))
 
         ids = await unless_left(request, read())
         told = asked.top_logprobs or 0 if asked.logprobs else None

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any, cast
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from clearhead.server.access import GUARDS
+from clearhead.server.faults import refusal
 from clearhead.server.limits import Bounds
 
 
@@ -48,6 +52,17 @@ def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
             super().resume_writing()
             if self.cycle is not None and not self.cycle.response_complete:
                 self._stop_waiting()
+
+        def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (as uvicorn calls it)
+            """In the shape of every other refusal, and as guarded."""
+            answer = refusal(400, "invalid_http", "this is not HTTP as it should be")
+            answer.headers.update({**GUARDS, "Connection": "close"})
+            head = h11.Response(
+                status_code=400, headers=answer.raw_headers, reason=HTTPStatus.BAD_REQUEST.phrase.encode()
+            )
+            for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+            self.transport.close()
 
         def _wait(self) -> None:
             self._stop_waiting()

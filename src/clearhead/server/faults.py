@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,6 +17,7 @@ from clearhead.views.wire import Fault, Refusal
 
 COME_BACK = 1  # seconds
 
+TYPES = ("str", "int", "float", "bool")
 KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -39,7 +43,7 @@ class Refused(Exception):  # noqa: N818 (it is an answer)
         self.answer = (status, code, message, param)
 
 
-def answer_fault(_: Request, error: Exception) -> Response:
+def answer_fault(request: Request, error: Exception) -> Response:
     """For every exception that a route may let out."""
     if isinstance(error, Left):
         return Response(status_code=499)  # for the log alone: nobody is there to read it
@@ -48,12 +52,36 @@ def answer_fault(_: Request, error: Exception) -> Response:
     if isinstance(error, Busy):
         return refusal(429, "busy", f"{error}; come back in a moment")
     if isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body") or None
-        what = f"{where}: {first['msg']}" if where else str(first["msg"])
-        return refusal(400, "invalid_request", what[:1000], where and where[:200])
+        return _not_understood(request, error)
     if isinstance(error, UserError):
         return refusal(400, "invalid_request", str(error)[:1000])
     if isinstance(error, HTTPException):
-        return refusal(error.status_code, "http_error", str(error.detail)[:1000])
+        answer = refusal(error.status_code, "http_error", str(error.detail)[:1000])
+        answer.headers.update(error.headers or {})  # which methods there are instead
+        return answer
     return refusal(500, "internal_error", "a mistake of ours, not yours; the server's own output says more")
+
+
+def _not_understood(request: Request, error: RequestValidationError) -> Response:
+    """The first field that is wrong, and what is wrong with it."""
+    found = error.errors()
+    first = found[0]
+    if first["type"] == "json_invalid":
+        what = f"the body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}"
+        return refusal(400, "invalid_request", what[:1000])
+    if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
+        return refusal(
+            415, "unsupported_type", "expected JSON, with the header Content-Type: application/json"
+        )
+    # Where a field may be this or that, each is told of: the one that was meant comes furthest.
+    meant = [each for each in found if each["loc"][:2] == first["loc"][:2]]
+    best = max(meant, key=lambda each: (len(_where(each)), not each["type"].endswith("_type")))
+    where = ".".join(_where(best)) or None
+    what = f"{where}: {best['msg']}" if where else str(best["msg"])
+    return refusal(400, "invalid_request", what[:1000], where and where[:200])
+
+
+def _where(error: dict[str, Any]) -> list[str]:
+    """Names and numbers as the client wrote them, without those of our own types, such as list[int]."""
+    _, *parts = map(str, error["loc"])
+    return [part for part in parts if re.fullmatch(r"\w+", part) and part not in TYPES]

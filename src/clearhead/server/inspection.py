@@ -9,39 +9,40 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 from fastapi import APIRouter, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
-from clearhead.inspect.edits import Edit
+from clearhead.inspect.edits import Edit, Edits
 from clearhead.inspect.sites import all_sites, site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
+from clearhead.server.description import MATRIX, OF_A_MODEL
 from clearhead.server.faults import Refused
-from clearhead.server.leaving import unless_left
+from clearhead.server.leaving import in_thread, stop_if, unless_left
 from clearhead.server.shelf import Served, Shelf
 from clearhead.views import wire
 
 HELD = 4  # traces
 WAITING = 32  # requests at a time for what only one can do
-LONGEST = 4096  # tokens of a text
-MATRIX: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Little-endian float32, row after row; the shape in X-Shape. As JSON where asked for.",
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        "headers": {"X-Shape": {"schema": {"type": "string"}, "description": "Such as 12,64."}},
-    }
-}
+LONGEST = 4096  # tokens of a text, and of all that it is patched from
 Answer = TypeVar("Answer")
+Work = Callable[[threading.Event], Answer]  # given what is set when the client has left
+
+
+class Raw(Response):
+    """Numbers, one after the other."""
+
+    media_type = "application/octet-stream"
 
 
 class Desk:
@@ -53,22 +54,23 @@ class Desk:
         self._one = asyncio.Lock()
         self._waiting = 0
 
-    async def do(self, request: Request, work: Callable[[], Answer]) -> Answer:
-        """In a thread of its own, one after the other; who leaves while waiting is forgotten."""
+    async def do(self, request: Request, work: Work[Answer]) -> Answer:
+        """In a thread of its own, one after the other; who leaves is forgotten."""
         if self._waiting >= WAITING:
             raise Busy(f"{self._waiting} requests are waiting already")
         self._waiting += 1
 
         async def take_turn() -> Answer:
             async with self._one:
-                return await run_in_threadpool(work)
+                return await in_thread(work)
 
         try:
             return await unless_left(request, take_turn())
         finally:
             self._waiting -= 1
 
-    def trace(self, asked: wire.TraceRequest) -> Trace:
+    def trace(self, asked: wire.TraceRequest, left: threading.Event) -> Trace:
+        """The model runs once for the text, once for each that it is patched from, and once for all edits."""
         model = self.shelf.model(asked.model)
         ids = _ids(model, asked.text)
         edits = [edit.model_dump() for edit in asked.edits]
@@ -76,10 +78,19 @@ class Desk:
         if key in self.traces:
             self.traces.move_to_end(key)
             return self.traces[key]
+
+        def run(ids: list[int]) -> Trace:
+            stop_if(left)
+            return model.inspect(ids)
+
         with torch.no_grad():
-            trace = model.inspect(ids)
-            for edit in asked.edits:
-                trace = trace.edit({edit.site: _edit(edit, model)})
+            others = {text: run(its) for text, its in _others(asked, model).items()}
+            trace = run(ids)
+            if asked.edits:
+                made = Edits()
+                for edit in asked.edits:
+                    made += Edits.parse({edit.site: _edit(edit, model, others)}, model.config)
+                trace = trace.edit_more(made)
         self.traces[key] = trace
         if len(self.traces) > HELD:
             self.traces.popitem(last=False)
@@ -90,32 +101,32 @@ def make_routes(desk: Desk) -> APIRouter:
     routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), desk.shelf
 
     @routes.get("/models")
-    def list_models() -> wire.ModelDetailsList:
+    async def list_models() -> wire.ModelDetailsList:
         """Every model that was asked for at the start, also those that could not be loaded."""
         return wire.ModelDetailsList(models=[_details(each) for each in shelf])
 
-    @routes.post("/tokens")
+    @routes.post("/tokens", responses=OF_A_MODEL)
     async def tokenize(request: Request, asked: wire.TokensRequest) -> wire.TokensAnswer:
         """A text as the model reads it."""
         tokenizer = shelf.model(asked.model).tokenizer
 
-        def read() -> wire.TokensAnswer:
+        def read(_: threading.Event) -> wire.TokensAnswer:
             ids = tokenizer.encode(asked.text)
             return wire.TokensAnswer(ids=ids, tokens=tokenizer.pieces(ids))
 
         return await desk.do(request, read)
 
-    @routes.post("/trace")
+    @routes.post("/trace", responses=OF_A_MODEL)
     async def trace(request: Request, asked: wire.TraceRequest) -> wire.TraceAnswer:
         """What comes next, and the sites that can be asked for."""
-        return await desk.do(request, lambda: _describe(desk.trace(asked), asked.count))
+        return await desk.do(request, lambda left: _describe(desk.trace(asked, left), asked.count))
 
     @routes.post("/site", responses=MATRIX)
     async def site(request: Request, asked: wire.SiteRequest) -> Response:
-        """What stands at a site, or a slice of it."""
+        """What stands at a site, or a slice of it: raw float32, or JSON for who accepts that."""
 
-        def read() -> Response:
-            trace = desk.trace(asked)
+        def read(left: threading.Event) -> Response:
+            trace = desk.trace(asked, left)
             chosen = choose_slice(asked, site_shape(asked.site, trace.config, len(trace)))
             return _matrix(request, chosen, lambda: trace.read(asked.site, chosen.rows, chosen.columns))
 
@@ -123,9 +134,9 @@ def make_routes(desk: Desk) -> APIRouter:
 
     @routes.post("/weight", responses=MATRIX)
     async def weight(request: Request, asked: wire.WeightRequest) -> Response:
-        """A weight, or a slice of it."""
+        """A weight, or a slice of it: raw float32, or JSON for who accepts that."""
 
-        def read() -> Response:
+        def read(_: threading.Event) -> Response:
             tensor = shelf.model(asked.model).weight(asked.name)
             chosen = choose_slice(asked, list(tensor.shape))
             return _matrix(request, chosen, lambda: chosen.of(tensor))
@@ -162,13 +173,27 @@ def _ids(model: LanguageModel, text: str | list[int]) -> list[int]:
     return ids
 
 
-def _edit(asked: wire.EditRequest, model: LanguageModel) -> Edit:
+def _others(asked: wire.TraceRequest, model: LanguageModel) -> dict[str, list[int]]:
+    """The texts that are patched from, each once, as the model reads them."""
+    texts = {edit.text: _ids(model, edit.text) for edit in asked.edits if edit.text is not None}
+    count, length = len(texts), sum(map(len, texts.values()))
+    if count > wire.MOST_TEXTS:
+        raise Refused(
+            400, "too_many", f"edits patch from {count} texts; at most {wire.MOST_TEXTS} go", "edits"
+        )
+    if length > LONGEST:
+        raise Refused(
+            400, "too_large", f"edits patch from {length} tokens of text; at most {LONGEST} go", "edits"
+        )
+    return texts
+
+
+def _edit(asked: wire.EditRequest, model: LanguageModel, others: Mapping[str, Trace]) -> Edit:
     given = [name for name in ("value", "scale", "text") if getattr(asked, name) is not None]
     if len(given) != 1:
         raise UserError(f"an edit of {asked.site}: give one of value, scale and text")
     if asked.text is not None:
-        with torch.no_grad():
-            return Edit(model.inspect(_ids(model, asked.text)), at=asked.at)
+        return Edit(others[asked.text], at=asked.at)
     if asked.scale is not None:
         factor = asked.scale
         return Edit(lambda tensor: tensor * factor, at=asked.at)
@@ -259,7 +284,7 @@ def send_matrices(tensors: Sequence[Tensor]) -> Response:
     ]
     shapes = ";".join(",".join(map(str, each.shape)) for each in plain)
     body = b"".join(each.tobytes() for each in plain)
-    return Response(body, media_type="application/octet-stream", headers={"X-Shape": shapes})
+    return Raw(body, headers={"X-Shape": shapes})
 
 
 def _nulls(values: Any) -> Any:

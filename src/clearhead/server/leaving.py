@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -53,6 +55,35 @@ async def unless_left(request: Request, work: Coroutine[Any, Any, Answer]) -> An
         if left:
             raise Left from None
         raise
+
+
+def stop_if(left: threading.Event) -> None:
+    if left.is_set():
+        raise Left
+
+
+async def in_thread(work: Callable[[threading.Event], Answer]) -> Answer:
+    """What work gives, in another thread; it is handed what will be set when nobody waits for it any more.
+
+    No thread can be made to stop. So who leaves is kept until its work has ended: otherwise the work of those
+    who come and leave would pile up past every bound.
+    """
+    left = threading.Event()
+
+    def begin() -> Answer:
+        stop_if(left)
+        return work(left)
+
+    task = asyncio.ensure_future(run_in_threadpool(begin))
+    try:
+        await asyncio.wait([task])  # which, unlike the task itself, is cancelled without harm
+    except asyncio.CancelledError:
+        left.set()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # is nobody's any more
+        raise
+    return task.result()
 
 
 class EventStream(Response):

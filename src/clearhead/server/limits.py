@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clearhead.server.faults import refusal
@@ -45,6 +46,9 @@ class Limits:
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         most, patience = self.bounds.body, self.bounds.patience
+        if (unclear := _unclear(Headers(scope=scope))) is not None:
+            await _refuse(*unclear, scope, receive, send)
+            return
         try:
             async with asyncio.timeout(patience):
                 body = await _read(scope, receive, most)
@@ -64,6 +68,20 @@ class Limits:
             return await receive()  # that the client has left
 
         await self.app(scope, replay, send)
+
+
+def _unclear(headers: Headers) -> tuple[int, str, str] | None:
+    """Status, kind and reason, where it cannot be said for sure what the body is."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        # Whoever stands between may go by the other, and take a part of this request for the next.
+        return (
+            400,
+            "invalid_request",
+            "Content-Length and Transfer-Encoding were both given; give one of them",
+        )
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        return 415, "unsupported_encoding", "bodies are taken as they are: send it without Content-Encoding"
+    return None
 
 
 async def _read(scope: Scope, receive: Receive, most: int) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 
 import torch
@@ -14,7 +15,9 @@ from clearhead.errors import UserError
 from clearhead.inspect.sites import site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
-from clearhead.server.inspection import MATRIX, Chosen, Desk, check_size, choose_slice, send_matrices
+from clearhead.server.description import MATRICES
+from clearhead.server.inspection import Chosen, Desk, Raw, check_size, choose_slice, send_matrices
+from clearhead.server.leaving import stop_if
 from clearhead.views import wire
 from clearhead.views.pooling import pool_weights
 
@@ -22,40 +25,48 @@ from clearhead.views.pooling import pool_weights
 def make_routes(desk: Desk) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["clearhead"])
 
-    @routes.post("/sites", responses=MATRIX)
+    @routes.post("/sites", response_class=Raw, responses=MATRICES)
     async def sites(request: Request, asked: wire.SitesRequest) -> Response:
         """Several slices of sites and weights, one after the other; their shapes with a ; between."""
 
-        def read() -> Response:
+        def read(left: threading.Event) -> Response:
             model = desk.shelf.model(asked.model)
-            trace = desk.trace(asked)
+            trace = desk.trace(asked, left)
             # All is checked before anything is computed.
             found = [_find(each, model, trace) for each in asked.reads]
             check_size([chosen.shape for chosen, _ in found], wire.MOST_VALUES)
-            return send_matrices([read() for _, read in found])
+            made = []
+            for _, read_one in found:
+                stop_if(left)
+                made.append(read_one())
+            return send_matrices(made)
 
         return await desk.do(request, read)
 
-    @routes.post("/patterns", responses=MATRIX)
+    @routes.post("/patterns", response_class=Raw, responses=MATRICES)
     async def patterns(request: Request, asked: wire.PatternsRequest) -> Response:
         """blocks × heads × cells × cells; each row of cells sums to one."""
 
-        def read() -> Response:
-            trace = desk.trace(asked)
+        def read(left: threading.Event) -> Response:
+            trace = desk.trace(asked, left)
             first, last = asked.blocks or (0, trace.config.n_block)
             if not 0 <= first < last <= trace.config.n_block:
                 raise UserError(f"blocks {first} to {last}: expected some within 0 to {trace.config.n_block}")
             size = math.ceil(len(trace) / asked.cells)
-            return send_matrices([torch.stack([_patterns(trace, i, size) for i in range(first, last)])])
+            made = []
+            for i in range(first, last):
+                stop_if(left)
+                made.append(_patterns(trace, i, size))
+            return send_matrices([torch.stack(made)])
 
         return await desk.do(request, read)
 
-    @routes.post("/streams", responses=MATRIX)
+    @routes.post("/streams", response_class=Raw, responses=MATRICES)
     async def streams(request: Request, asked: wire.TraceRequest) -> Response:
         """blocks × 3 × tokens: the length of the stream entering, and of what the two halves add to it."""
 
-        def read() -> Response:
-            stream = desk.trace(asked).stream
+        def read(left: threading.Event) -> Response:
+            stream = desk.trace(asked, left).stream
             after = [*stream.inputs[1:], stream.last]
             lengths = [
                 torch.stack((x[0].norm(dim=-1), (middle - x)[0].norm(dim=-1), (out - middle)[0].norm(dim=-1)))

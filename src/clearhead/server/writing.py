@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import threading
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-from starlette.concurrency import run_in_threadpool
 
 from clearhead.errors import UserError
 from clearhead.generate.engine import Engine
@@ -16,6 +15,7 @@ from clearhead.generate.request import Event, Request, Ticket
 from clearhead.generate.sampling import Sampling
 from clearhead.language_model import LanguageModel
 from clearhead.server.faults import Refused
+from clearhead.server.leaving import in_thread
 from clearhead.views.wire import MOST_SAMPLES, MOST_TOKENS, Drawing, Usage
 
 LONGEST = 600.0  # seconds that one request may be written on
@@ -56,12 +56,14 @@ class Writing:
         """Hand in what is asked. In another thread: a rule that texts are held to takes time to make."""
         loop = asyncio.get_running_loop()
 
-        def submit() -> None:
+        def submit(left: threading.Event) -> None:
             for number, request in enumerate(self.requests):
+                if left.is_set():
+                    return
                 self.tickets.append(engine.submit(request, self._passer(loop, number * self.samples)))
 
         try:
-            await run_in_threadpool(submit)
+            await in_thread(submit)
         except BaseException:
             self.cancel()
             raise

@@ -3,7 +3,8 @@
 The OpenAI routes take and give what that interface does, as far as a language model of ours can; what it
 knows beyond (top_k, min_p, repetition_penalty, regex) has our names. The `/api` routes speak of models,
 traces and sites. Matrices go as raw little-endian float32, their shape in the header X-Shape; in JSON,
-numbers that are not finite are null.
+numbers that are not finite are null. A list is left at the first thing in it that is wrong: to tell of each
+of a million would take seconds.
 """
 
 from __future__ import annotations
@@ -23,16 +24,23 @@ MOST_STOPS = 16
 MOST_BIASES = 1024
 MOST_ALTERNATIVES = 20
 MOST_EDITS = 256
+MOST_TEXTS = 16  # that the edits of a trace patch from
 MOST_READS = 64
 MOST_VALUES = 2**24  # numbers of a matrix at once: 64 MB
 MOST_JSON = 2**18  # as JSON, which takes far more time and room
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Served = Annotated[Name, Field(description="One of those that /v1/models lists.")]
+SiteName = Annotated[
+    Name, Field(description="As /api/trace lists them.", examples=["block.0.head.0.weights"])
+]
+WeightName = Annotated[Name, Field(description="Such as the README lists.", examples=["block.0.head.0.W_Q"])]
 Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
 Stop = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Id = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
-Ids = Annotated[list[Id], Field(min_length=1, max_length=MOST_CHARACTERS)]
+Ids = Annotated[list[Id], Field(fail_fast=True, min_length=1, max_length=MOST_CHARACTERS)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e30, le=1e30)]
+Numbers = Annotated[list[Number], Field(fail_fast=True)]
 Index = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
 Range = Annotated[tuple[Index, Index], Field(strict=False)]  # which JSON writes as a list
 
@@ -70,11 +78,15 @@ class Refusal(Wire):
 class Drawing(Wire):
     """How words are drawn: what both OpenAI routes share."""
 
-    temperature: Annotated[float, Field(ge=0, le=100)] | None = 1.0
+    temperature: Annotated[float, Field(ge=0, le=100)] | None = Field(
+        1.0, description="At 0 the likeliest word is taken each time."
+    )
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    repetition_penalty: Annotated[float, Field(gt=0, le=100)] = 1.0
+    repetition_penalty: Annotated[float, Field(ge=0.01, le=100)] = Field(
+        1.0, description="What logits of words that were there already, in the prompt too, are divided by."
+    )
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = 0.0
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = 0.0
     logit_bias: (
@@ -83,17 +95,27 @@ class Drawing(Wire):
                 Annotated[str, StringConstraints(pattern=r"^\d{1,9}$")],
                 Annotated[float, Field(ge=-100, le=100)],
             ],
-            Field(max_length=MOST_BIASES),
+            Field(fail_fast=True, max_length=MOST_BIASES),
         ]
         | None
-    ) = None
+    ) = Field(
+        None,
+        description="What is added to the logits of tokens, by their ids; -100 is never.",
+        examples=[{"50256": -100}],
+    )
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = Field(
         None, description="The same seed gives the same text. Without one, another each time."
     )
-    stop: Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None = None
-    n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = 1
+    stop: Stop | Annotated[list[Stop], Field(fail_fast=True, max_length=MOST_STOPS)] | None = Field(
+        None, description="The text ends before the first of these."
+    )
+    n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = Field(
+        1, description=f"How many texts; for all prompts together at most {MOST_SAMPLES}."
+    )
     regex: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = Field(
-        None, description="A regular expression that the text must match as a whole."
+        None,
+        description="A regular expression, as Rust has them, that the text matches as a whole.",
+        examples=["(yes|no)"],
     )
     seconds: Annotated[float, Field(gt=0, le=3600)] | None = Field(
         None, description="After so long the text ends where it is."
@@ -105,20 +127,26 @@ class StreamOptions(Wire):
 
 
 class Streaming(Wire):
-    stream: bool | None = False
+    stream: bool | None = Field(False, description="Whether to send the text in events as it is written.")
     stream_options: StreamOptions | None = None
 
 
 class CompletionRequest(Drawing, Streaming):
     """Go on from a text."""
 
-    model: Name
-    prompt: Text | Ids | Annotated[list[Text | Ids], Field(min_length=1, max_length=MOST_PROMPTS)]
+    model: Served
+    prompt: (
+        Text | Ids | Annotated[list[Text | Ids], Field(fail_fast=True, min_length=1, max_length=MOST_PROMPTS)]
+    ) = Field(description="A text, or its tokens' ids; or several of either.", examples=["Once upon a time"])
     max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = 16
-    logprobs: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] | None = None
-    echo: Literal[False] | None = False
-    best_of: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = None
-    suffix: Literal[""] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] | None = Field(
+        None, description="Tell log-probabilities, with so many of the likeliest tokens at each place."
+    )
+    echo: bool | None = Field(False, description="Not offered: false, or nothing.")
+    best_of: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = Field(
+        None, description="Not offered: the same as n, or nothing."
+    )
+    suffix: Literal[""] | None = Field(None, description="Not offered.")
 
 
 class TextPart(Wire):
@@ -127,13 +155,15 @@ class TextPart(Wire):
 
 
 class Message(Wire):
-    role: Annotated[str, StringConstraints(min_length=1, max_length=64)]
-    content: Text | Annotated[list[TextPart], Field(max_length=64)]
+    role: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
+        description="What the model's template knows, such as user, assistant and system.", examples=["user"]
+    )
+    content: Text | Annotated[list[TextPart], Field(fail_fast=True, max_length=64)]
 
 
 class SchemaFormat(Wire):
     name: str | None = None
-    json_schema: dict[str, Any] | bool = Field(alias="schema")
+    json_schema: dict[str, Any] = Field(alias="schema")
     strict: bool | None = None
 
 
@@ -145,61 +175,72 @@ class ResponseFormat(Wire):
 class ChatRequest(Drawing, Streaming):
     """Go on with a conversation, as the model's own template writes it."""
 
-    model: Name
-    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)]
+    model: Served
+    messages: Annotated[list[Message], Field(fail_fast=True, min_length=1, max_length=MOST_MESSAGES)]
     max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
-    logprobs: bool | None = False
+    max_completion_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = Field(
+        None, description="The newer name of max_tokens, and stronger."
+    )
+    logprobs: bool | None = Field(False, description="Whether to tell log-probabilities.")
     top_logprobs: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] | None = None
     response_format: ResponseFormat | None = None
-    tools: Annotated[list[Any], Field(max_length=0)] | None = None
+    tools: Annotated[list[Any], Field(max_length=0)] | None = Field(None, description="Not offered.")
 
 
 class EditRequest(Wire):
     """What to put at a site: one of a value, a factor for what is there, or what is there in another text."""
 
-    site: Name
-    value: Number | list[Number] | list[list[Number]] | None = None
-    scale: Number | None = None
-    text: Text | None = None
-    at: Annotated[list[Index], Field(max_length=MOST_CHARACTERS)] | None = Field(
-        None, description="The positions to change; all unless said."
+    site: SiteName
+    value: Number | Numbers | Annotated[list[Numbers], Field(fail_fast=True)] | None = Field(
+        None, description="One number for all that is there, or as many as there are."
+    )
+    scale: Number | None = Field(None, description="What is there, so many times.")
+    text: Text | None = Field(
+        None,
+        description=f"What stands there in another text; at most {MOST_TEXTS} different ones in a request.",
+    )
+    at: Annotated[list[Index], Field(fail_fast=True, min_length=1, max_length=MOST_CHARACTERS)] | None = (
+        Field(None, description="The positions to change, counted from 0 or back from -1; all unless said.")
     )
 
 
 class TraceRequest(Wire):
     """A text through a model, with some of what it computes changed."""
 
-    model: Name
-    text: Text | Ids
-    edits: Annotated[list[EditRequest], Field(max_length=MOST_EDITS)] = []
+    model: Served
+    text: Text | Ids = Field(
+        description="A text, or its tokens' ids.", examples=["The duck crossed the road"]
+    )
+    edits: Annotated[list[EditRequest], Field(fail_fast=True, max_length=MOST_EDITS)] = Field(
+        [], description="In force all together; of two at one site the later sees what the earlier gave."
+    )
     count: Annotated[int, Field(ge=1, le=1000)] = Field(10, description="How many of the likeliest words.")
 
 
 class Slice(Wire):
     """Rows and columns from a first one up to, and without, a last one; all unless said."""
 
-    rows: Range | None = None
+    rows: Range | None = Field(None, examples=[[0, 5]])
     columns: Range | None = None
 
 
 class SiteRequest(TraceRequest, Slice):
     """What stands at one site."""
 
-    site: Name
+    site: SiteName
 
 
 class Read(Slice):
     """A slice of one site, or of one weight."""
 
-    site: Name | None = None
-    weight: Name | None = None
+    site: SiteName | None = None
+    weight: WeightName | None = None
 
 
 class SitesRequest(TraceRequest):
     """Several slices at once."""
 
-    reads: Annotated[list[Read], Field(min_length=1, max_length=MOST_READS)]
+    reads: Annotated[list[Read], Field(fail_fast=True, min_length=1, max_length=MOST_READS)]
 
 
 class PatternsRequest(TraceRequest):
@@ -212,12 +253,14 @@ class PatternsRequest(TraceRequest):
 class WeightRequest(Slice):
     """A weight by its name."""
 
-    model: Name
-    name: Name
+    model: Served
+    name: WeightName
 
 
 class TokensRequest(Wire):
-    model: Name
+    """A text to be cut into tokens."""
+
+    model: Served
     text: Text
 
 
@@ -368,4 +411,4 @@ class Matrix(Wire):
     """Numbers as JSON, for who asks for it; those that are not finite are null."""
 
     shape: list[int]
-    values: list[Any]
+    values: list[float | None] | list[list[float | None]]

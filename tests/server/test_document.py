@@ -1,0 +1,208 @@
+"""The OpenAPI document: it tells of everything there is, and the server does what it tells."""
+
+import copy
+import json
+import re
+
+import jsonschema
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from clearhead.server.app import make_routes
+from clearhead.server.description import ALWAYS
+from clearhead.server.record import Record
+from clearhead.server.shelf import Shelf
+
+CHECKS = (
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+)
+EXAMPLES = 25  # of each operation, and each kind
+APP = make_routes(Shelf([]), Record(Shelf([])))
+DOCUMENT = APP.openapi()
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+}
+
+
+SITES = ["logits", "block.0.input", "block.0.head.1.masked", "block.0.normed.scale"]
+SLICE = {"rows": [None, [0, 1]], "columns": [None, [0, 1]]}
+THERE = {
+    "EditRequest": {"site": SITES[:3], "value": [None], "text": [None], "at": [None, [0]]},
+    "Read": {"site": SITES, "weight": [None], **SLICE},
+    "SiteRequest": {"site": SITES, **SLICE},
+    "PatternsRequest": {"blocks": [None, [0, 1]]},
+    "WeightRequest": {"name": ["embedding.W", "block.0.head.0.QK"], **SLICE},
+}
+
+
+def as_it_is_here(document):
+    """The document with what there is on the test's server: else every answer is that there is no such thing.
+
+    The token is always the right one; what comes of others has tests of its own.
+    """
+    told = copy.deepcopy(document)
+    del told["security"]
+    told["paths"]["/v1/models/{model}"]["get"]["parameters"][0]["schema"] = {"enum": ["small"]}
+    schemas = told["components"]["schemas"]
+    for name, known in THERE.items():
+        schemas[name]["properties"].update({each: {"enum": values} for each, values in known.items()})
+    schemas["EditRequest"]["required"] = ["site", "scale"]
+    schemas["Read"]["required"] = ["site"]
+    for name, schema in schemas.items():
+        if name.endswith("Request") and "model" in schema["properties"]:
+            schema["properties"]["model"] = {"enum": ["small"]}
+    return told
+
+
+def soon(body):
+    """The same request, and as right or wrong as before; but the text ends early."""
+    seconds = body.get("seconds") if isinstance(body, dict) else ""
+    if seconds is None or (isinstance(seconds, float | int) and 0.02 < seconds <= 3600):
+        return {**body, "seconds": 0.02}
+    return body
+
+
+@pytest.fixture(scope="module")
+def api(server):
+    with server.client() as client:
+        assert client.get("/openapi.json").json() == DOCUMENT
+    return schemathesis.openapi.from_dict(as_it_is_here(DOCUMENT))
+
+
+TAKING = [name for name, told in OPERATIONS.items() if "requestBody" in told or "parameters" in told]
+ASKED = [
+    *((name, GenerationMode.POSITIVE, EXAMPLES if name in TAKING else 1) for name in OPERATIONS),
+    *((name, GenerationMode.NEGATIVE, EXAMPLES) for name in TAKING),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "examples"), ASKED, ids=[f"{mode.value} {name}" for name, mode, _ in ASKED]
+)
+def test_the_server_does_what_the_document_tells(server, api, name, mode, examples):
+    method, path = name.split()
+    checks = [*CHECKS, negative_data_rejection] if mode is GenerationMode.NEGATIVE else CHECKS
+    answered = set()
+
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        case=api[path][method].as_strategy(generation_mode=mode),
+        accept=st.sampled_from(["*/*", "application/json"]),
+    )
+    def ask(case, accept):
+        case.body = soon(case.body)
+        response = case.call(base_url=server.url, session=session, headers={"Accept": accept}, timeout=60)
+        answered.add(response.status_code)
+        # Too long is no, too, which this check does not know.
+        known = CHECKS if response.status_code == 413 else checks
+        case.validate_response(response, checks=known)
+
+    with requests.Session() as session:
+        session.trust_env = False
+        session.headers["Authorization"] = f"Bearer {server.door.token}"
+        ask()
+    assert (200 in answered) == (mode is GenerationMode.POSITIVE)
+
+
+def test_everything_is_told():
+    from_routes = {(method, path) for method, path in routes_of(APP) if method != "HEAD"}
+    assert {tuple(name.split()) for name in OPERATIONS} == from_routes
+    for name, told in OPERATIONS.items():
+        assert told["summary"], name
+        assert told["description"].endswith("."), name
+        assert {str(status) for status in ALWAYS} | {"200"} <= told["responses"].keys(), name
+        if "requestBody" in told or "parameters" in told:
+            assert {"404", "503"} <= told["responses"].keys(), name
+        for status, answer in told["responses"].items():
+            assert answer["description"], (name, status)
+            assert answer["content"], (name, status)
+            assert all(each["schema"] for each in answer["content"].values()), (name, status)
+        assert "Retry-After" in told["responses"]["429"]["headers"]
+        assert "WWW-Authenticate" in told["responses"]["401"]["headers"]
+        assert list(told["responses"]["401"]["content"]) == ["application/json"]
+    assert set(OPERATIONS["POST /v1/completions"]["responses"]["200"]["content"]) == {
+        "application/json",
+        "text/event-stream",
+    }
+    for name in ("POST /api/site", "POST /api/weight"):
+        given = OPERATIONS[name]["responses"]["200"]
+        assert set(given["content"]) == {"application/json", "application/octet-stream"}
+        assert "X-Shape" in given["headers"]
+    for name in ("POST /api/sites", "POST /api/patterns", "POST /api/streams"):
+        given = OPERATIONS[name]["responses"]["200"]
+        assert set(given["content"]) == {"application/octet-stream"}
+        assert given["headers"]["X-Shape"]["required"]
+
+
+def routes_of(app):
+    """Every method and path that the application answers, however deep it was put in."""
+    found = set()
+    listed = list(app.routes)
+    while listed:
+        route = listed.pop()
+        inner = getattr(route, "routes", None) or getattr(
+            getattr(route, "original_router", None), "routes", None
+        )
+        if inner:
+            listed.extend(inner)
+        else:
+            found.update((method, route.path) for method in route.methods)
+    return found
+
+
+def test_all_that_is_named_is_there():
+    schemas = DOCUMENT["components"]["schemas"]
+    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(DOCUMENT)))
+    assert named == schemas.keys()
+    assert "ChatChunk" in named
+    for name, schema in schemas.items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        if name.endswith("Request"):
+            assert schema["description"], name
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/v1/completions", {"prompt": "a", "logprobs": 2}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": True}),
+        ("/v1/completions", {"prompt": "a", "regex": "a" * 20, "logit_bias": {"97": -100}}),
+    ],
+)
+def test_events_are_as_the_document_tells(client, path, asked):
+    """The last of these comes to its end in the midst, with a refusal."""
+    told = OPERATIONS[f"POST {path}"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
+    _, as_json = told["properties"]["data"]["anyOf"]
+    schema = {**as_json["contentSchema"], "components": DOCUMENT["components"]}
+    options = {"model": "small", "stream": True, "stream_options": {"include_usage": True}, "max_tokens": 3}
+    answer = client.post(path, json={**asked, **options})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = [line.removeprefix("data: ") for line in answer.text.split("\n\n")[:-1]]
+    assert len(events) > 3 or "logit_bias" in asked
+    for event in events[:-1] if events[-1] == "[DONE]" else events:
+        jsonschema.validate(json.loads(event), schema)
+    assert "error" in json.loads(events[-1]) if "logit_bias" in asked else events[-1] == "[DONE]"

@@ -1,0 +1,92 @@
+"""Models whose chat templates attack the server. What each comes to alone is in tests/text/test_chat.py."""
+
+import threading
+import time
+
+import pytest
+
+HOSTILE = {
+    "attributes": ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "no template may"),
+    "globals": ("{{ cycler.__init__.__globals__.os.environ }}", "no template may"),
+    "include": ("{% include '/etc/passwd' %}", "no loader"),
+    "import": ("{% import 'os' as os %}{{ os.environ }}", "no loader"),
+    "loop": ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "too long"),
+    "memory": ("{% set x = 'a' * 10 ** 9 %}{{ x | length }}", "too much memory"),
+    "gigabyte": ("{% for i in range(10 ** 5) %}{{ 'a' * 10 ** 4 }}{% endfor %}", "writes more than"),
+    "raises": ("{{ raise_exception('not today') }}", "not today"),
+    "fails": ("{{ 1 / 0 }}", "division by zero"),
+    "syntax": ("{% for %}", "not valid"),
+    "too_long": ("a" * 2**19, "expected at most"),
+}
+ASKED = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
+
+
+@pytest.fixture(scope="module")
+def attacked(shelf_of_templates, running_server):
+    shelf = shelf_of_templates(
+        **{name: template for name, (template, _) in HOSTILE.items()},
+        writes_much="{{ 'a' * 10 ** 6 }}",
+        hidden="{{ raise_exception.__globals__ }}{{ '' | attr('__class__') }}a",
+    )
+    with running_server(shelf) as made:
+        yield made
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_one_clear_refusal_and_soon(attacked, name, stream):
+    begun = time.monotonic()
+    with attacked.client() as client:
+        answer = client.post("/v1/chat/completions", json={**ASKED, "model": name, "stream": stream})
+    assert time.monotonic() - begun < 12
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_request")
+    assert error["message"].startswith("the chat template ")
+    assert HOSTILE[name][1] in error["message"]
+    assert "\n" not in error["message"]
+    assert len(answer.content) < 1000
+    for secret in ("Traceback", "site-packages", "clearhead/", "root:", "PATH", attacked.door.token):
+        assert secret not in answer.text
+
+
+def test_what_is_hidden_is_written_nowhere(attacked):
+    """Not in the answer, and not to the model either: what it read is a single letter."""
+    with attacked.client() as client:
+        answer = client.post("/v1/chat/completions", json={**ASKED, "model": "hidden"})
+    assert answer.status_code == 200
+    assert answer.json()["usage"]["prompt_tokens"] == 1
+
+
+def test_more_than_the_model_reads_is_refused(attacked):
+    with attacked.client() as client:
+        answer = client.post("/v1/chat/completions", json={**ASKED, "model": "writes_much"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "context_length_exceeded"
+
+
+def test_others_are_answered_meanwhile(attacked):
+    answered = []
+
+    def attack(name):
+        with attacked.client() as client:
+            answered.append(client.post("/v1/chat/completions", json={**ASKED, "model": name}).status_code)
+
+    attackers = [threading.Thread(target=attack, args=(name,)) for name in ("loop", "memory") * 6]
+    for attacker in attackers:
+        attacker.start()
+    try:
+        with attacked.client() as client:
+            for path, asked in (
+                ("/v1/chat/completions", ASKED),
+                ("/v1/completions", {"prompt": "a", "max_tokens": 2}),
+                ("/api/trace", {"text": "a"}),
+            ):
+                answer = client.post(path, json={**asked, "model": "small"})
+                assert answer.status_code == 200, answer.text
+            assert client.get("/healthz").status_code == 200
+            assert len(answered) < len(attackers)  # they are still at it
+    finally:
+        for attacker in attackers:
+            attacker.join(60)
+    assert answered == [400] * len(attackers)
