@@ -3,7 +3,7 @@
 import { fromQuery, type Place, START, toQuery } from "./address";
 import { type Cell, isSquare, parse } from "./cells";
 import type { Theme } from "./colours";
-import { WEIGHED } from "./derivation";
+import { derive, deriveWeighed, WEIGHED } from "./derivation";
 import type { Matrix } from "./matrix";
 import { type Config, type Model, type Question, Server, ServerError, type TraceAnswer } from "./server";
 import { shapeOf } from "./shapes";
@@ -85,6 +85,15 @@ export class Page {
   );
   /** The cell whose making is told: the last one opened, or the one pointed at, or one to begin with. */
   readonly cell = $derived(this.opened.at(-1) ?? this.hovered ?? this.#first());
+  /** How the cell that is told of was made. */
+  readonly derivation = $derived.by(() => {
+    if (this.cell === null || this.shown === null) return null;
+    const { name, row, column } = this.cell;
+    if (parse(name).part === WEIGHED) return deriveWeighed(this.block, this.head, this.row, row, column);
+    return derive(this.shown.config, this.shown.trace.ids, this.cell);
+  });
+  /** What that cell was computed from. */
+  readonly lit = $derived(this.derivation?.from ?? []);
 
   async start(example: string): Promise<void> {
     await this.#guard(async () => {

@@ -47,6 +47,8 @@ export const de: Messages = {
     label: (block, head) => `Block ${block}, Kopf ${head}`,
   },
   next: {
+    logit: "Logit",
+    chance: "Softmax",
     temperature: "Temperatur",
     topK: "Top-k",
     topP: "Top-p",

@@ -46,6 +46,8 @@ export const en = {
     label: (block: number, head: number) => `Block ${block}, head ${head}`,
   },
   next: {
+    logit: "logit",
+    chance: "softmax",
     temperature: "temperature",
     topK: "top-k",
     topP: "top-p",
