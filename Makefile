@@ -4,20 +4,26 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WEB := web/node_modules/.package-lock.json
+PAGE := src/clearhead/views/page/index.html
+PAGE_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/tests/*')
+NPM := $(shell command -v npm)
 
 .PHONY: demo test check bench types format clean
+.NOTPARALLEL: # installing builds the page too
 
-demo: $(READY)
+demo: $(READY) $(PAGE)
 	$(BIN)/clearhead demo
 
-test: check
+test: check $(PAGE)
 	$(BIN)/pytest -n 2
+	$(if $(NPM),cd web && npm test --silent)
 
-check: $(READY)
+check: $(READY) $(if $(NPM),$(WEB))
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(if $(NPM),cd web && npm run --silent check,@echo 'there is no npm: the code of the page is not checked')
 
 bench: $(READY)
 	$(BIN)/python -m bench.stories
@@ -42,14 +48,18 @@ format: $(READY) $(WEB)
 	cd web && npm run --silent format
 
 # Made again whenever what it installs from changes; marked only once everything is in.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
+# The page, where its sources changed since it was built: without npm, by the one that pip fetches.
+$(PAGE): $(PAGE_SOURCES) $(if $(NPM),$(WEB))
+	$(if $(NPM),cd web && npm run --silent build,$(BIN)/pip install --quiet --no-deps --editable .)
+
 # What the page is built and checked with.
 $(WEB): web/package.json web/package-lock.json
-	cd web && npm ci
+	cd web && npm ci --ignore-scripts --no-audit --no-fund
 	touch $(WEB)
 
 clean:

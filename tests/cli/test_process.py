@@ -43,7 +43,8 @@ def test_an_unknown_option(refused, process):
 def test_help_does_not_wait_for_torch():
     code = (
         "import sys; from clearhead.cli import run; "
-        "commands = [[], ['demo'], ['train'], ['generate'], ['fill'], ['eval'], ['pull'], ['models']]; "
+        "commands = [[], ['demo'], ['train'], ['generate'], ['fill'], ['eval'], ['pull'], "
+        "['models'], ['serve'], ['explore']]; "
         "assert all(run([*command, '--help']) == 0 for command in commands); "
         "assert run(['--version']) == 0; "
         "assert 'torch' not in sys.modules, 'torch was imported'"

@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from clearhead.errors import UserError
-from clearhead.server.access import GUARDS, Access, Door
+from clearhead.server.access import GUARDS, KEPT, Access, Door
 from clearhead.server.run import address, make_door, open_socket
 
 TOKEN = "a-token-for-the-tests-0123456789"
@@ -110,7 +110,9 @@ def test_every_answer_is_guarded(server, client, asked):
     for method, path in [*asked, ("GET", "/nowhere"), ("PUT", "/v1/models")]:
         for more in ({}, {"Host": "evil.com"}, {"Authorization": "Bearer wrong"}):
             answer = client.request(method, path, headers=more, json={})
-            assert {name: answer.headers.get(name) for name in GUARDS} == GUARDS, (method, path, more)
+            kept = path.startswith("/assets/") and answer.status_code == 200
+            guards = {**GUARDS, "Cache-Control": KEPT if kept else "no-store"}
+            assert {name: answer.headers.get(name) for name in guards} == guards, (method, path, more)
     assert "unsafe" not in GUARDS["Content-Security-Policy"]
 
 

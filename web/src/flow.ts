@@ -1,7 +1,7 @@
 /** The flow as a picture: where everything stands, and how it is painted. A token is a row, all the way. */
 
 import { type Role, makeScale, PALETTES, type Theme } from "./colours";
-import { type Matrix, pool } from "./matrix";
+import { findStrength, type Matrix, pool } from "./matrix";
 import { visible } from "./numbers";
 import type { Pen } from "./pen";
 import type { PartName } from "./steps";
@@ -57,6 +57,17 @@ const SHARES: [ColumnName, number, number][] = [
   ["final", 0.42, 0.1],
 ];
 
+// On a phone the rest is a step away, below.
+const NARROW: [ColumnName, number, number][] = [
+  ["tokens", 2.2, 0.2],
+  ["embedding", 0, 0.1],
+  ["lane", 0.7, 0.1],
+  ["attention", 4.2, 0.3],
+  ["blocks", 1.6, 0.1],
+  ["final", 0, 0],
+];
+const NARROWEST = 640; // pixels that the whole flow takes
+
 export const TOP = 46;
 const TALLEST = 26;
 const SHORTEST = 11;
@@ -69,10 +80,12 @@ export function rowsThatFit(height: number, length: number): number {
 export function layOut(width: number, most: number, length: number, first: number): Layout {
   const count = rowsThatFit(most, length);
   const rowHeight = Math.min(TALLEST, (most - TOP) / Math.max(1, count));
-  const total = SHARES.reduce((sum, [, share, gap]) => sum + share + gap, 0);
+  const shares = width < NARROWEST ? NARROW : SHARES;
+  const total = shares.reduce((sum, [, share, gap]) => sum + share + gap, 0);
   const columns = {} as Record<ColumnName, Column>;
+  for (const [name] of SHARES) columns[name] = { name, x: 0, width: 0 };
   let x = 0;
-  for (const [name, share, gap] of SHARES) {
+  for (const [name, share, gap] of shares) {
     columns[name] = { name, x, width: (share / total) * width };
     x += ((share + gap) / total) * width;
   }
@@ -184,13 +197,15 @@ export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme
   }
   for (const [name, role, cells, from] of STRIPES) {
     const matrix = data[from] as Matrix | undefined;
-    if (matrix) paintStripes(pen, layout, columns[name], matrix, rows, cells, role, theme);
+    if (matrix && columns[name].width > 0)
+      paintStripes(pen, layout, columns[name], matrix, rows, cells, role, theme);
   }
   if (data.weights) {
     paintLane(pen, layout, data, theme);
     paintAttention(pen, layout, data, rows, theme);
   }
   for (const name of ["add", "add2"] as const) {
+    if (columns[name].width === 0) continue;
     const x = columns[name].x + columns[name].width / 2;
     const radius = Math.min(6, rowHeight / 3);
     for (const row of rows) {
@@ -234,9 +249,7 @@ function paintStripes(
   const scale = makeScale(role, theme);
   const height = Math.min(layout.rowHeight - 2, 16);
   const pooled = rows.map((row) => pool(matrix.row(row), cells));
-  // The strongest colour is for what few exceed, so that one giant does not pale all others.
-  const sizes = pooled.flatMap((values) => Array.from(values, Math.abs)).sort((a, b) => a - b);
-  const peak = sizes[Math.floor(0.97 * (sizes.length - 1))] ?? 0;
+  const peak = findStrength(pooled.flatMap((values) => Array.from(values)));
   rows.forEach((row, i) => {
     const values = pooled[i]!;
     const width = column.width / values.length;

@@ -1,14 +1,17 @@
 /** The page's one store: where one stands, what goes through the model, and what is known of it. */
 
 import { fromQuery, type Place, START, toQuery } from "./address";
-import type { Cell } from "./cells";
+import { type Cell, isSquare, parse } from "./cells";
 import type { Theme } from "./colours";
+import { WEIGHED } from "./derivation";
 import type { Matrix } from "./matrix";
 import { type Config, type Model, type Question, Server, ServerError, type TraceAnswer } from "./server";
+import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
 
 const CANDIDATES = 1000; // of the next word, told with their texts
+const LONGEST = 4096; // tokens that the server takes
 const CELLS = 24; // a side of a head's small picture
 const PAUSE = 2200; // milliseconds of a step while playing
 const RETRY = 2000; // milliseconds until a lost server is asked again
@@ -19,6 +22,7 @@ export interface Shown {
   config: Config;
   trace: TraceAnswer;
   slices: Slices;
+  slid: number; // tokens that have left the window
 }
 
 export interface Problem {
@@ -69,8 +73,18 @@ export class Page {
     const sites = this.steps[this.step]?.sites ?? [];
     return sites[Math.min(this.place.site, sites.length - 1)] ?? null;
   });
-  /** The cell whose making is told: the one pointed at, else the last one opened. */
-  readonly cell = $derived(this.opened.at(-1) ?? this.hovered);
+  /** What the open head gives the others, seen from the followed token. */
+  readonly weights = $derived.by(() => {
+    if (this.place.part !== "head" || this.shown === null) return undefined;
+    const name = `block.${this.block}.head.${this.head}.weights`;
+    return this.shown.slices.get({ name, rows: [this.row, this.row + 1] })?.values;
+  });
+  /** The token that it looks at most. */
+  readonly most = $derived(
+    this.weights?.reduce((best, weight, i) => (weight > this.weights![best]! ? i : best), 0) ?? 0,
+  );
+  /** The cell whose making is told: the last one opened, or the one pointed at, or one to begin with. */
+  readonly cell = $derived(this.opened.at(-1) ?? this.hovered ?? this.#first());
 
   async start(example: string): Promise<void> {
     await this.#guard(async () => {
@@ -170,6 +184,20 @@ export class Page {
     this.opened = this.opened.slice(0, -count);
   }
 
+  #first(): Cell | null {
+    if (this.site === null || this.config === null || this.length === 0) return null;
+    const [, columns] = shapeOf(this.config, this.length, this.site);
+    const { part } = parse(this.site);
+    const ofWords = part === "logits" || part === "probabilities";
+    const usual = isSquare(part) ? this.most : ofWords ? (this.shown?.trace.next[0]?.id ?? 0) : 0;
+    const column = this.place.column >= 0 ? this.place.column : usual;
+    return {
+      name: this.site,
+      row: part === WEIGHED ? this.most : this.row,
+      column: Math.min(column, columns - 1),
+    };
+  }
+
   get query(): string {
     return toQuery(this.place);
   }
@@ -181,8 +209,7 @@ export class Page {
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
-    const question: Question = { model, text, edits };
-    const trace = await this.server.trace(question, CANDIDATES, leaving.signal);
+    const { question, trace, slid } = await this.#read({ model, text, edits }, config, leaving.signal);
     const slices = new Slices(this.server, question, (error) => this.#fail(error));
     const before = this.shown;
     if (before?.question.model === model) {
@@ -190,10 +217,23 @@ export class Page {
     }
     if (leaving.signal.aborted) return;
     before?.slices.close();
-    this.shown = { question, config, trace, slices };
+    this.shown = { question, config, trace, slices, slid };
     this.opened = [];
     this.hovered = null;
     void this.#guard(() => this.#overview(question, config, leaving.signal));
+  }
+
+  /** The text through the model; of one that is too long for it, the last window, as when it writes. */
+  async #read(question: Question, config: Config, signal: AbortSignal) {
+    try {
+      return { question, trace: await this.server.trace(question, CANDIDATES, signal), slid: 0 };
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.code !== "context_length_exceeded") throw error;
+    }
+    const { ids } = await this.server.tokens(question.model, this.place.text, signal);
+    const window = { ...question, text: ids.slice(-Math.min(config.n_context, LONGEST)) };
+    const trace = await this.server.trace(window, CANDIDATES, signal);
+    return { question: window, trace, slid: ids.length - window.text.length };
   }
 
   /** The small pictures of all heads, some blocks at a time, and the lengths of all streams. */

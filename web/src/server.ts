@@ -15,7 +15,7 @@ export type Edit = Schemas["EditRequest"];
 /** What goes through the model: every number on the page answers one of these. */
 export interface Question {
   model: string;
-  text: string;
+  text: string | number[]; // ids where the text is longer than the model can see
   edits: Edit[];
 }
 
@@ -24,6 +24,7 @@ export class ServerError extends Error {
   constructor(
     readonly status: number,
     message: string,
+    readonly code = "",
     readonly retryAfter: number | null = null,
   ) {
     super(message);
@@ -109,6 +110,11 @@ export class Server {
     if (answer.ok) return answer;
     const said = (await answer.json().catch(() => null)) as Schemas["Refusal"] | null;
     const again = Number(answer.headers.get("Retry-After"));
-    throw new ServerError(answer.status, said?.error.message ?? answer.statusText, again || null);
+    throw new ServerError(
+      answer.status,
+      said?.error.message ?? answer.statusText,
+      said?.error.code ?? "",
+      again || null,
+    );
   }
 }

@@ -54,7 +54,7 @@ export function matrixPicture(
   names: { row: (row: number) => string; column: (column: number) => string; title: string },
   role: Role,
   theme: Theme,
-  peak = matrix.peak,
+  peak = matrix.strength,
 ): Picture {
   const large = matrix.rows <= 64 && matrix.columns <= 64;
   const [cell, tall] = large ? [46, 24] : [Math.max(1, 900 / matrix.columns), Math.max(1, 900 / matrix.rows)];

@@ -4,8 +4,9 @@ import { hit, layOut, rowY, TOP } from "../src/flow";
 test("columns follow each other without touching, within the width", () => {
   for (const width of [320, 900, 1600]) {
     const { columns } = layOut(width, 470, 12, 0);
-    const all = Object.values(columns);
+    const all = Object.values(columns).filter((column) => column.width > 0);
     all.slice(1).forEach((column, i) => expect(column.x).toBeGreaterThanOrEqual(all[i]!.x + all[i]!.width));
+    expect(all.length).toBe(width === 320 ? 4 : 14);
     expect(all.at(-1)!.x + all.at(-1)!.width).toBeLessThanOrEqual(width);
   }
 });

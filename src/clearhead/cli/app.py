@@ -9,6 +9,7 @@ from clearhead.cli import (
     chat,
     demo,
     evaluate,
+    explore,
     export,
     fill,
     generate,
@@ -32,6 +33,7 @@ app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("generate")(generate.generate)
 app.command("chat")(chat.chat)
+app.command("explore")(explore.explore)
 app.command("serve")(serve.serve)
 app.command("fill")(fill.fill)
 app.command("inspect")(inspect.inspect)

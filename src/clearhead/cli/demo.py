@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ import typer
 
 from clearhead.cli.attention import attention_table
 from clearhead.cli.console import err, out, print_text
+from clearhead.cli.explore import can_open, explore
 from clearhead.cli.progress import show_plan
 from clearhead.cli.train import finish, free_folder
 
@@ -26,8 +29,9 @@ def demo(
     folder: Path = typer.Option(None, "--out", "-o", help="Folder for the model. [default: runs/demo]"),
     seed: int = typer.Option(0, help="Of the training and of the story."),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    no_browser: bool = typer.Option(False, "--no-browser", help="End without opening the page."),
 ) -> None:
-    """Train on the embedded stories for about a minute, write a story, and show a head's attention."""
+    """Train on the embedded stories for about a minute, write one, show a head's attention, open the page."""
     from clearhead.formats.folder import check_free, check_room
     from clearhead.runs.demo import demo_request, demo_texts
     from clearhead.runs.kept_run import KeptRun
@@ -50,6 +54,7 @@ def demo(
     copied = any(story == text for document in texts for text in document.read())
     out.print(f"\n({'It is one of' if copied else 'It is none of'} those it was trained on.)", style="dim")
     _show_head(model)
+    _open_page(folder, device, no_browser)
 
 
 def _show_head(model: LanguageModel) -> None:
@@ -67,3 +72,15 @@ def _show_head(model: LanguageModel) -> None:
     )
     out.print(f"most from a pronoun to what it stands for: {best:.2f} of its weight, on average over {count}")
     out.print(f"pronouns in stories it never saw. Looking at all words alike would be {alike:.2f}.")
+
+
+def _open_page(folder: Path, device: str, no_browser: bool) -> None:
+    """Where someone is looking and can be shown something; elsewhere, how to see it."""
+    from clearhead.server.page import is_built
+
+    looking = sys.stdout.isatty() and not os.environ.get("CI") and not no_browser
+    if looking and can_open() and is_built():
+        out.print("\nThe page opens in the browser; Ctrl-C ends.\n", style="bold")
+        explore([str(folder)], no_browser=False, port=0, device=device)
+    else:
+        out.print(f"\nEvery step of it, in a browser: {shlex.join(['clearhead', 'explore', str(folder)])}")

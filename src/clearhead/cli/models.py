@@ -36,14 +36,13 @@ def models(
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
     """List the models in runs/ and at home, their size and how well they learned, and what can be pulled."""
-    from clearhead.files import home
     from clearhead.formats.pulled import CATALOGUE, find
 
-    places = folders or [Path("runs"), home() / "models"]
     for place in folders or []:
         if not place.is_dir():
             raise UserError(f"no such folder: {place}; name a folder that holds models")
-    rows = [row for place in places for row in [*_folders(place), *_ggufs(place)]]
+    places = folders or usual_places()
+    rows = find_models(places)
     others = [
         {"name": model.name, "title": model.title, "bytes": model.size, "licence": model.licence}
         for model in CATALOGUE.values()
@@ -60,6 +59,17 @@ def models(
         out.print()
         print_table(CAN_BE_PULLED, others)
         out.print(f"\nto pull one: clearhead pull {others[0]['name']}")
+
+
+def usual_places() -> list[Path]:
+    from clearhead.files import home
+
+    return [Path("runs"), home() / "models"]
+
+
+def find_models(places: list[Path]) -> list[dict[str, Any]]:
+    """The models there, each with the name it can be loaded by and what it is like."""
+    return [row for place in places for row in [*_folders(place), *_ggufs(place)]]
 
 
 def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:

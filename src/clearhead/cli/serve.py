@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import typer
 
 from clearhead.cli.console import err
@@ -33,9 +35,6 @@ def serve(
     clearhead serve runs/my smollm2 --port 9000
     """
     from clearhead.errors import UserError
-    from clearhead.server.run import address, make_door, make_token, open_socket
-    from clearhead.server.run import serve as run
-    from clearhead.server.shelf import load_models
 
     if no_token and token is not None:
         raise UserError("both --token and --no-token were given; give one of them")
@@ -43,11 +42,43 @@ def serve(
         len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token
     ):
         raise UserError("the token is too easy: expected at least 16 letters and digits without spaces")
+    run(
+        models,
+        host,
+        port,
+        device,
+        token=token,
+        no_token=no_token,
+        allowed=allow_host or (),
+        slots=slots,
+        queue=queue,
+    )
+
+
+def run(
+    models: Sequence[str],
+    host: str,
+    port: int,
+    device: str | None,
+    *,
+    token: str | None = None,
+    no_token: bool = False,
+    allowed: Sequence[str] = (),
+    slots: int = 16,
+    queue: int = 256,
+    show: Callable[[str], object] = lambda _: None,
+) -> None:
+    """Load and serve until a signal comes. `show` is given the address; who comes early waits."""
+    from clearhead.server.run import address, make_door, make_token, open_socket
+    from clearhead.server.run import serve as run_server
+    from clearhead.server.shelf import load_models
+
     token = None if no_token else token or make_token()
     opened = open_socket(host, port, token)
     with opened:
         shelf = load_models(models, device, slots, queue, tell=err.print)
-        door = make_door(host, opened, token, allow_host or ())
+        door = make_door(host, opened, token, allowed)
         err.print(f"open {address(host, door)}")
-        run(shelf, opened, door, log=err.print)
+        show(address(host, door))
+        run_server(shelf, opened, door, log=err.print)
     err.print("ended")

@@ -33,6 +33,7 @@ GUARDS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+KEPT = "private, max-age=31536000, immutable"  # but for files that are the same as long as their name is
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class Access:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in GUARDS.items():
-                    headers[name] = value
+                    if headers.get(name) != KEPT:
+                        headers[name] = value
             await send(message)
 
         answer = self._answer(scope)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from clearhead import __version__
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
-from clearhead.server import completions, inspection, overview
+from clearhead.server import completions, inspection, overview, page
 from clearhead.server.access import Access, Door
 from clearhead.server.description import ABOUT, ALWAYS, document
 from clearhead.server.faults import Refused, answer_fault
@@ -38,11 +37,7 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
     desk = inspection.Desk(shelf)
     app.include_router(inspection.make_routes(desk))
     app.include_router(overview.make_routes(desk))
-
-    @app.get("/", response_class=HTMLResponse, tags=["server"])
-    async def start() -> str:
-        """What is here."""
-        return START.format(models=html.escape(shelf.names()))
+    app.include_router(page.make_routes(shelf))
 
     # Answered where requests come in: neither waits for a thread, however many are at work.
     @app.get("/healthz", response_class=PlainTextResponse, tags=["server"])
@@ -73,13 +68,3 @@ def make_app(
     record = Record(shelf)
     limited = Limits(make_routes(shelf, record), bounds or Bounds())
     return Recorder(Access(limited, door), record, log)
-
-
-START = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Clearhead</title>
-<h1>Clearhead</h1>
-<p>Here are served: {models}.</p>
-<p>The OpenAI routes are under <code>/v1</code>, our own under <code>/api</code>;
-<a href="/openapi.json">openapi.json</a> describes all of them.</p>
-</html>
-"""

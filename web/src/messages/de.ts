@@ -57,6 +57,7 @@ export const de: Messages = {
     write: "schreiben",
     stop: "halt",
     context: (n, most) => `${n} von ${most} Tokens Kontext`,
+    slid: (n) => `· die ersten ${n} sind außer Sicht`,
   },
   parts: {
     embedding: "Einbettung",
@@ -166,7 +167,22 @@ export const de: Messages = {
     more: (n) => `… ${n} weitere`,
   },
   legend: { negative: "negativ", positive: "positiv", masked: "nicht gesehen" },
+  walk: {
+    title: "Ein kurzer Rundgang",
+    next: "Weiter",
+    done: "Fertig",
+    skip: "Überspringen",
+    stops: [
+      "Dein Text geht von links nach rechts durch das Modell. Er wird in Tokens zerlegt, und jedes Token ist eine Zeile, bis zum Ende: Die graue Linie ist sein Residualstrom, zu dem jeder Teil etwas addiert.",
+      "Nur Attention geht über die Zeilen hinweg. Die Quadrate sagen, wie sehr jedes Token auf die vor ihm schaut; die grünen Kurven sind die Values, die das verfolgte Token holt. Klicke ein Token an, um ihm zu folgen.",
+      "Alle Köpfe aller Blöcke, jeder mit seinem eigenen Muster. Nimm einen. Die Tasten [ und ] gehen durch die Köpfe, Bild auf und Bild ab durch die Blöcke.",
+      "Was du geöffnet hast, Schritt für Schritt, in echten Zahlen. Die Pfeiltasten gehen von Schritt zu Schritt, p spielt sie ab. Zeige auf eine Zahl: Du siehst die Formel, aus der sie kam, und ein Klick führt zurück zu dem, woraus sie gemacht ist, bis zu den trainierten Gewichten.",
+      "Was das Modell als Nächstes schreiben würde. Ändere, wie gezogen wird, klicke ein Wort an, um es anzuhängen, oder lass es schreiben.",
+      "Schreibe hier deinen eigenen Text: Alles folgt, während du tippst.",
+    ],
+  },
   controls: {
+    parts: "Der Weg durch das Modell",
     play: "Abspielen",
     pause: "Anhalten",
     back: "Ein Schritt zurück",

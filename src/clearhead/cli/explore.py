@@ -1,0 +1,84 @@
+"""`clearhead explore`: the page on which a sentence goes through a model, in a browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from clearhead.cli import serve
+from clearhead.cli.console import err
+from clearhead.cli.models import find_models, usual_places
+from clearhead.errors import UserError
+
+AT_MOST = 8  # models, where none is named: each is loaded
+
+
+def explore(
+    models: list[str] = typer.Argument(
+        None,
+        metavar="[MODEL…]",
+        help="Folders, GGUF files, or pulled names. [default: the newest in runs/ and at home]",
+    ),
+    no_browser: bool = typer.Option(False, "--no-browser", help="Print the address, and open nothing."),
+    port: int = typer.Option(0, min=0, max=65535, help="0 takes one that is free."),
+    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+) -> None:
+    """Open the page on which every step of what a model computes can be seen. Ctrl-C ends it.
+
+    \b
+    clearhead explore
+    clearhead explore runs/my smollm2
+    """
+    from clearhead.server.page import is_built
+
+    if not is_built():
+        raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")
+    shown = not no_browser and can_open()
+    serve.run(models or _newest(), "127.0.0.1", port, device, show=_open if shown else lambda _: None)
+
+
+def can_open() -> bool:
+    """Whether there is a browser with a window, or one that the user chose."""
+    if os.environ.get("BROWSER"):
+        return True
+    if sys.platform.startswith("linux") and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
+        return False  # what webbrowser finds then takes the terminal
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True
+
+
+def _open(address: str) -> None:
+    """Beside the server, which a browser that stays in front would keep waiting."""
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+
+def _newest() -> list[str]:
+    """The models that there are, those made last first."""
+    rows = sorted(find_models(usual_places()), key=_made, reverse=True)
+    if not rows:
+        raise UserError(
+            f"no models in {' or '.join(map(str, usual_places()))}; make one: clearhead demo, "
+            "or get one: clearhead pull smollm2"
+        )
+    if len(rows) > AT_MOST:
+        err.print(f"the newest {AT_MOST} of {len(rows)} models are opened; others by their names")
+    return [row["model"] for row in rows[:AT_MOST]]
+
+
+def _made(row: dict[str, Any]) -> float:
+    from clearhead.formats.pulled import find
+
+    path = find(row["model"]) or Path(row["model"])
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

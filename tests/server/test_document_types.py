@@ -1,0 +1,33 @@
+"""The page's types are those of what the server takes and gives now."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clearhead.server.document import document
+
+WEB = Path(__file__).parents[2] / "web"
+
+
+def test_the_types_of_the_page_are_those_of_the_server(tmp_path):
+    command = WEB / "node_modules" / ".bin" / "openapi-typescript"
+    if shutil.which("node") is None or not command.exists():
+        pytest.skip("there is no node, or the packages of web/ are not installed: npm ci")
+    (tmp_path / "openapi.json").write_text(json.dumps(document()), encoding="utf-8")
+    # As `npm run types` does it, but for where from and where to.
+    words = shlex.split(json.loads((WEB / "package.json").read_text())["scripts"]["types"])
+    assert (words[0], words[-2:]) == (command.name, ["--output", "src/wire.ts"])
+    made = tmp_path / "wire.ts"
+    subprocess.run(
+        [command, tmp_path / "openapi.json", *words[2:-1], made],
+        check=True,
+        capture_output=True,
+        timeout=60,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    assert made.read_text() == (WEB / "src" / "wire.ts").read_text(), "they are not: make types"
