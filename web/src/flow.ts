@@ -152,6 +152,25 @@ export const OPENS: Partial<Record<ColumnName, PartName>> = {
   final: "final",
 };
 
+export const WHOLE = 64; // tokens: of a longer text only the rows around those on screen are asked for
+
+/** What each column shows. */
+export function sitesOf(block: number, head: number) {
+  const of = (name: string) => `block.${block}.${name}`;
+  const ofHead = (name: string) => of(`head.${head}.${name}`);
+  return {
+    embedding: "embedding",
+    norm: of("normed"),
+    query: ofHead("query"),
+    key: ofHead("key"),
+    value: ofHead("value"),
+    attention: ofHead("weights"),
+    norm2: of("normed2"),
+    feedforward: of("hidden"),
+    final: "final",
+  };
+}
+
 export interface FlowData {
   tokens: string[];
   row: number; // the token that is followed
