@@ -1,6 +1,7 @@
 """Someone at the page, in a real browser: what they do, what they see, and what the browser complains of."""
 
 import re
+import time
 from decimal import ROUND_HALF_UP, Decimal
 from math import inf, isinf
 from urllib.parse import urlencode, urlsplit
@@ -74,9 +75,21 @@ class Visitor:
     def settle(self):
         """Wait until all is drawn that belongs on screen."""
         self.page.wait_for_function(
-            """() => new Promise((done) => requestAnimationFrame(() => setTimeout(() =>
-              done(document.querySelector("main[aria-busy=false] canvas") !== null))))"""
+            """async () => {
+              for (let i = 0; i < 3; i++) {
+                await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+                if (document.querySelector("main[aria-busy=false] canvas") === null) return false;
+              }
+              return true;
+            }"""
         )
+
+    def expect(self, look, wanted):
+        """Look until it is what it should be: a browser that is busy takes its time."""
+        end = time.monotonic() + 10
+        while (found := look()) != wanted:
+            assert time.monotonic() < end, f"{found!r} is not {wanted!r}"
+            time.sleep(0.02)
 
     def see(self, site, cell=None):
         """The numbers of a site, and what the card tells of one of its cells, or of another."""
