@@ -29,20 +29,17 @@ def test_pointing_at_a_number_tells_how_it_was_made(visitor):
     visitor.see("block.0.normed", ("block.0.normed", 1, 2))
 
 
-def test_cells_that_a_number_was_computed_from_light_up(visitor):
+def test_what_a_number_was_computed_from_lights_up(visitor):
     visitor.open(model="modern", text=TEXT, step=5)
-    site = "block.0.head.0.masked"
-    visitor.see(site)
-    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").click()
-    visitor.see(site, (site, 3, 1))
-    visitor.page.locator(f"[data-testid=card] [data-cell='{site.replace('masked', 'scaled')} 3 1']").click()
-    visitor.button("divide").click()
-    site = "block.0.head.0.scaled"
-    visitor.see(site)
-    visitor.button("softmax").click()
-    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").hover()
-    # What it was computed from stands in the step before, which keeps what is pointed at.
-    visitor.see("block.0.head.0.weights", ("block.0.head.0.weights", 3, 1))
+    masked, weights = "block.0.head.0.masked", "block.0.head.0.weights"
+    visitor.see(masked)
+    flow = visitor.page.locator("[data-place=flow]")
+    left = flow.locator(".heading.attention").evaluate("(heading) => parseFloat(heading.style.left)")
+    top, row = 46, 26  # pixels; the squares of so short a text are as wide as its rows are high
+    flow.locator("canvas").hover(position={"x": left + 1.5 * row, "y": top + 3.5 * row})
+    seen = visitor.see(masked, (weights, 3, 1))
+    columns = {column for _, column, _ in seen["cells"]}
+    assert seen["lit"] == [[3, column] for column in sorted(columns)]
 
 
 def test_through_doors_down_to_a_weight_and_back(visitor):
@@ -146,15 +143,13 @@ def test_typing_and_examples(visitor, models):
     visitor.prompt.press("End")
     visitor.prompt.press_sequentially(" duck saw")
     visitor.page.wait_for_function("() => document.querySelectorAll('[role=rowheader]').length > 3")
-    visitor.settle()
     tokens = [token.strip() for token in models["lecture"].inspect("a duck saw").tokens]
-    assert visitor.said == tokens
+    visitor.expect(lambda: visitor.said, tokens)
     visitor.button("Examples ▾").click()
     visitor.page.get_by_role("button", name="Once upon a time").click()
-    visitor.settle()
-    assert visitor.prompt.input_value() == "Once upon a time"
-    tokens = models["lecture"].inspect("Once upon a time").tokens
-    assert [token.strip("␣") for token in visitor.said] == [token.strip() for token in tokens]
+    visitor.expect(visitor.prompt.input_value, "Once upon a time")
+    tokens = [token.strip() for token in models["lecture"].inspect("Once upon a time").tokens]
+    visitor.expect(lambda: [token.strip("␣") for token in visitor.said], tokens)
 
 
 def test_what_cannot_be_read_is_said_where_it_happens(visitor):

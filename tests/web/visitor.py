@@ -79,6 +79,8 @@ class Visitor:
               for (let i = 0; i < 3; i++) {
                 await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
                 if (document.querySelector("main[aria-busy=false] canvas") === null) return false;
+                // Before its first paint a browser may drop what one does.
+                if (performance.getEntriesByName("first-contentful-paint").length === 0) return false;
               }
               return true;
             }"""
