@@ -148,8 +148,10 @@ def measure(page: Page, address: str, model: LanguageModel, turns: int) -> dict[
     def go_to(**place: Any) -> None:
         page.goto(f"{address.partition('?')[0]}?{urlencode(place)}")
         settle(page)
+        page.locator(".steps").get_by_role("button", name="softmax").click()
+        settle(page)
 
-    go_to(text=text, block=1, step=6)
+    go_to(text=text, block=1)
     prompt = page.get_by_label("Text that goes through the model")
     prompt.press("End")
     typed, forwards = [], []
@@ -163,13 +165,14 @@ def measure(page: Page, address: str, model: LanguageModel, turns: int) -> dict[
     for _ in range(turns):
         heads.append(timed(page, lambda: page.keyboard.press("]")))
         settle(page)
-    go_to(text=text_of(model, 1024), block=0, step=6)
+    go_to(text=text_of(model, 1024))
     page.locator("h2").first.click()
     maps = []
     for _ in range(turns):
         maps.append(timed(page, lambda: page.keyboard.press("]")))
         settle(page)
     forward = 1000 * median(forwards)
+    if os.environ.get("SHOW"): print([round(x) for x in typed], [round(x) for x in heads], [round(x) for x in maps], file=sys.stderr)
     return {
         "forward_ms": round(forward, 1),
         "typed_ms": round(median(typed), 1),
