@@ -15,10 +15,16 @@ function scoreOf(scores: HeadScores, kind: Kind, { block, head }: HeadName): num
   return scores.kinds[kind]?.[block]?.[head] ?? 0;
 }
 
-/** What a head does most, and how much of its weight goes there. */
-export function bestOf(scores: HeadScores, name: HeadName): { kind: Kind; score: number } {
-  const each = KINDS.map((kind) => ({ kind, score: scoreOf(scores, kind, name) }));
-  return each.reduce((best, other) => (other.score > best.score ? other : best));
+const CLEARLY = 2; // times what looking everywhere alike would give
+
+/** What a head does most, and how much of its weight goes there; nothing where it does none of these clearly. */
+export function bestOf(scores: HeadScores, name: HeadName): { kind: Kind; score: number } | null {
+  return KINDS.map((kind) => ({ kind, score: scoreOf(scores, kind, name) }))
+    .filter(({ kind, score }) => score > 0 && score >= CLEARLY * (scores.chance[kind] ?? 0))
+    .reduce<{ kind: Kind; score: number } | null>(
+      (best, other) => (best === null || other.score > best.score ? other : best),
+      null,
+    );
 }
 
 /** Those that do most of it first; equal ones, and all where nothing is known, as they stand in the model. */
@@ -29,7 +35,7 @@ export function sortHeads<T extends HeadName>(heads: T[], order: Order, scores: 
 
 /** Only those that do this more than anything else. */
 export function filterHeads<T extends HeadName>(heads: T[], kind: Kind, scores: HeadScores): T[] {
-  return heads.filter((each) => bestOf(scores, each).kind === kind);
+  return heads.filter((each) => bestOf(scores, each)?.kind === kind);
 }
 
 /** "13.8", "13 8" or "b13 h8" is block 13, head 8; "13" is the block's first. Nothing where there is none. */

@@ -24,7 +24,7 @@ const SCORES = {
       [0, 0],
     ],
   },
-  chance: {},
+  chance: { previous: 0.02, first: 0.02, repeated: 0.02, induction: 0.4, antecedent: 0.02 },
 };
 const HEADS = [0, 1].flatMap((block) => [0, 1].map((head) => ({ block, head })));
 const names = (heads: { block: number; head: number }[]) => heads.map((each) => `${each.block}.${each.head}`);
@@ -38,7 +38,10 @@ test("heads that do most of something come first", () => {
 });
 
 test("a head is of the kind that it does most", () => {
-  expect(bestOf(SCORES, { block: 1, head: 0 })).toEqual({ kind: "induction", score: 0.7 });
+  expect(bestOf(SCORES, { block: 0, head: 0 })).toEqual({ kind: "first", score: 0.8 });
+  // The induction of 0.7 is less than twice what chance gives here.
+  expect(bestOf(SCORES, { block: 1, head: 0 })?.kind).toBe("previous");
+  expect(bestOf({ ...SCORES, kinds: {} }, { block: 1, head: 0 })).toBeNull();
   expect(names(filterHeads(HEADS, "first", SCORES))).toEqual(["0.0", "1.1"]);
   expect(filterHeads(HEADS, "antecedent", SCORES)).toEqual([]);
 });

@@ -21,12 +21,13 @@ export const de: Messages = {
     help: "Wie man diese Seite liest",
   },
   picker: {
-    choose: (name) => `Modell: ${name}. Ein anderes wählen`,
+    choose: "Ein anderes Modell wählen",
     none: "noch kein Modell",
     here: "Auf diesem Rechner",
     empty: "Hier ist noch kein Modell. Hole eines, oder trainiere eines: clearhead demo",
     more: "Zum Holen",
-    blocks: (blocks, heads) => `${blocks} × ${heads} Köpfe`,
+    shape: (blocks, heads) => `${blocks} × ${heads}`,
+    blocks: (blocks, heads) => `${blocks} Blöcke × ${heads} Köpfe`,
     parameters: (n) => `${n} Parameter`,
     origins: { run: "hier trainiert", pulled: "geholt", file: "aus einer Datei" },
     states: {
@@ -84,6 +85,7 @@ export const de: Messages = {
       antecedent: "schaut vom Pronomen auf das, wofür es steht",
     },
     best: (kind, score) => `${kind}: ${score} seines Gewichts`,
+    nothing: "nichts davon",
     only: "nur diese",
     none: "Kein Kopf tut das mehr als alles andere.",
     finding:
