@@ -41,6 +41,7 @@ def test_every_site_is_told_with_its_shape_and_its_bytes(every_kind, kind):
         told = post(client, "/api/trace", asked).json()
         assert [site["name"] for site in told["sites"]] == trace.sites()
         assert told["tokens"] == trace.tokens
+        assert post(client, "/api/trace", {**asked, "sites": False}).json() == {**told, "sites": []}
         for site in told["sites"]:
             expected = trace.read(site["name"])
             assert site["shape"] == list(expected.shape), site["name"]

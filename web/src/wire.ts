@@ -907,12 +907,6 @@ export interface components {
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
-             * Count
-             * @description How many of the likeliest words.
-             * @default 10
-             */
-            count?: number;
-            /**
              * Blocks
              * @description From a first to, and without, a last; all unless said.
              */
@@ -1030,12 +1024,6 @@ export interface components {
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
-             * Count
-             * @description How many of the likeliest words.
-             * @default 10
-             */
-            count?: number;
-            /**
              * Site
              * @description As /api/trace lists them.
              * @example block.0.head.0.weights
@@ -1071,12 +1059,6 @@ export interface components {
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
-            /**
-             * Count
-             * @description How many of the likeliest words.
-             * @default 10
-             */
-            count?: number;
             /** Reads */
             reads: components["schemas"]["Read"][];
         };
@@ -1176,7 +1158,7 @@ export interface components {
         };
         /**
          * TraceRequest
-         * @description A text through a model, with some of what it computes changed.
+         * @description What comes next, and what can be looked at.
          */
         TraceRequest: {
             /**
@@ -1202,6 +1184,35 @@ export interface components {
              * @default 10
              */
             count?: number;
+            /**
+             * Sites
+             * @description Whether to list every site; there are many.
+             * @default true
+             */
+            sites?: boolean;
+        };
+        /**
+         * Traced
+         * @description A text through a model, with some of what it computes changed.
+         */
+        Traced: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
         };
         /** Usage */
         Usage: {
@@ -2567,7 +2578,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TraceRequest"];
+                "application/json": components["schemas"]["Traced"];
             };
         };
         responses: {
