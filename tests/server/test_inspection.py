@@ -145,7 +145,7 @@ def test_an_edit_from_another_text(client, server):
         {"text": ""},
         {"text": [257]},
         {"text": "a" * 129},
-        {"count": 0},
+        {"rows": [3, 3]},
         {"edits": [{"site": "logits"}]},
         {"edits": [{"site": "nowhere", "value": 1}]},
         {"edits": [{"site": "block.0.input", "value": 1, "scale": 1}]},

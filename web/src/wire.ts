@@ -1111,6 +1111,29 @@ export interface components {
             /** Text */
             text: string;
         };
+        /**
+         * TextRequest
+         * @description A text through a model, with some of what it computes changed.
+         */
+        TextRequest: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
+        };
         /** TokenLogprob */
         TokenLogprob: {
             /** Token */
@@ -1190,29 +1213,6 @@ export interface components {
              * @default true
              */
             sites?: boolean;
-        };
-        /**
-         * Traced
-         * @description A text through a model, with some of what it computes changed.
-         */
-        Traced: {
-            /**
-             * Model
-             * @description One of those that /v1/models lists.
-             */
-            model: string;
-            /**
-             * Text
-             * @description A text, or its tokens' ids.
-             * @example The duck crossed the road
-             */
-            text: string | number[];
-            /**
-             * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
-             * @default []
-             */
-            edits?: components["schemas"]["EditRequest"][];
         };
         /** Usage */
         Usage: {
@@ -2578,7 +2578,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Traced"];
+                "application/json": components["schemas"]["TextRequest"];
             };
         };
         responses: {

@@ -69,7 +69,7 @@ class Desk:
         finally:
             self._waiting -= 1
 
-    def trace(self, asked: wire.Traced, left: threading.Event) -> Trace:
+    def trace(self, asked: wire.TextRequest, left: threading.Event) -> Trace:
         """The model runs once for the text, once for each that it is patched from, and once for all edits."""
         model = self.shelf.model(asked.model)
         ids = _ids(model, asked.text)
@@ -173,7 +173,7 @@ def _ids(model: LanguageModel, text: str | list[int]) -> list[int]:
     return ids
 
 
-def _others(asked: wire.Traced, model: LanguageModel) -> dict[str, list[int]]:
+def _others(asked: wire.TextRequest, model: LanguageModel) -> dict[str, list[int]]:
     """The texts that are patched from, each once, as the model reads them."""
     texts = {edit.text: _ids(model, edit.text) for edit in asked.edits if edit.text is not None}
     count, length = len(texts), sum(map(len, texts.values()))
