@@ -152,6 +152,25 @@ export const OPENS: Partial<Record<ColumnName, PartName>> = {
   final: "final",
 };
 
+/** What each column shows. */
+export function flowSites(block: number, head: number) {
+  const of = (name: string) => `block.${block}.${name}`;
+  const ofHead = (name: string) => of(`head.${head}.${name}`);
+  return {
+    embedding: "embedding",
+    norm: of("normed"),
+    query: ofHead("query"),
+    key: ofHead("key"),
+    value: ofHead("value"),
+    attention: ofHead("weights"),
+    norm2: of("normed2"),
+    feedforward: of("hidden"),
+    final: "final",
+  };
+}
+
+export const SHOWN = 64; // tokens whose rows are asked for together
+
 export interface FlowData {
   tokens: string[];
   row: number; // the token that is followed

@@ -1,9 +1,10 @@
 /** The page's one store: where one stands, what goes through the model, and what is known of it. */
 
 import { fromQuery, type Place, START, toQuery } from "./address";
-import { type Cell, isSquare, parse } from "./cells";
+import { type Area, type Cell, isSquare, parse } from "./cells";
 import type { Theme } from "./colours";
 import { derive, deriveWeighed, WEIGHED } from "./derivation";
+import { flowSites, SHOWN } from "./flow";
 import type { Matrix } from "./matrix";
 import { type Config, type Model, type Question, Server, ServerError, type TraceAnswer } from "./server";
 import { shapeOf } from "./shapes";
@@ -222,7 +223,7 @@ export class Page {
     const slices = new Slices(this.server, question, (error) => this.#fail(error));
     const before = this.shown;
     if (before?.question.model === model) {
-      await slices.prepare(before.slices.asked.filter((area) => !area.rows && !area.columns));
+      await slices.prepare(this.#onScreen(trace.tokens.length));
     }
     if (leaving.signal.aborted) return;
     before?.slices.close();
@@ -230,6 +231,17 @@ export class Page {
     this.opened = [];
     this.hovered = null;
     void this.#guard(() => this.#overview(question, config, leaving.signal));
+  }
+
+  /** What the views will ask for at once: fetched together, so that they change in one go. */
+  #onScreen(length: number): Area[] {
+    if (length > SHOWN) return [];
+    const sites = Object.values(flowSites(this.block, this.head));
+    const { site } = this;
+    const isOwn = site !== null && !sites.includes(site) && parse(site).part !== WEIGHED;
+    if (isOwn && site !== "logits" && site !== "probabilities") sites.push(site);
+    const areas: Area[] = sites.map((name) => ({ name }));
+    return [...areas, { name: "logits", rows: [length - 1, length] }];
   }
 
   /** The text through the model; of one that is too long for it, the last window, as when it writes. */
