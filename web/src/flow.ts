@@ -1,5 +1,6 @@
 /** The flow as a picture: where everything stands, and how it is painted. A token is a row, all the way. */
 
+import type { Area } from "./cells";
 import { type Role, makeScale, PALETTES, type Theme } from "./colours";
 import { findStrength, type Matrix, pool } from "./matrix";
 import { visible } from "./numbers";
@@ -118,6 +119,7 @@ export interface Hit {
   row: number;
   looked: number | null;
   block: number | null;
+  across: number; // how far along the column, from 0 to 1
 }
 
 export function hit(layout: Layout, blocks: number, x: number, y: number): Hit | null {
@@ -132,7 +134,7 @@ export function hit(layout: Layout, blocks: number, x: number, y: number): Hit |
     if (looked >= layout.length) return null;
   }
   if (column.name === "blocks") block = Math.floor(((x - column.x) / column.width) * blocks);
-  return { column: column.name, row, looked, block };
+  return { column: column.name, row, looked, block, across: (x - column.x) / column.width };
 }
 
 export const OPENS: Partial<Record<ColumnName, PartName>> = {
@@ -150,6 +152,25 @@ export const OPENS: Partial<Record<ColumnName, PartName>> = {
   final: "final",
 };
 
+/** What each column shows. */
+export function flowSites(block: number, head: number) {
+  const of = (name: string) => `block.${block}.${name}`;
+  const ofHead = (name: string) => of(`head.${head}.${name}`);
+  return {
+    embedding: "embedding",
+    norm: of("normed"),
+    query: ofHead("query"),
+    key: ofHead("key"),
+    value: ofHead("value"),
+    attention: ofHead("weights"),
+    norm2: of("normed2"),
+    feedforward: of("hidden"),
+    final: "final",
+  };
+}
+
+export const SHOWN = 64; // tokens whose rows are asked for together
+
 export interface FlowData {
   tokens: string[];
   row: number; // the token that is followed
@@ -166,10 +187,12 @@ export interface FlowData {
   hidden?: Matrix | undefined;
   final?: Matrix | undefined;
   streams: Matrix[];
+  sites: Partial<Record<ColumnName, string>>; // what each column shows
+  lit: Area[]; // what the number pointed at was computed from
   sees: (looking: number, looked: number) => boolean;
 }
 
-const STRIPES: [ColumnName, Role, number, keyof FlowData][] = [
+export const STRIPES: [ColumnName, Role, number, keyof FlowData][] = [
   ["embedding", "residual", 18, "embedding"],
   ["norm", "residual", 7, "normed"],
   ["query", "query", 10, "query"],
@@ -204,6 +227,7 @@ export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme
     paintLane(pen, layout, data, theme);
     paintAttention(pen, layout, data, rows, theme);
   }
+  for (const area of data.lit) paintLit(pen, layout, data, area, ink);
   for (const name of ["add", "add2"] as const) {
     if (columns[name].width === 0) continue;
     const x = columns[name].x + columns[name].width / 2;
@@ -300,6 +324,26 @@ function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[]
     const ink = theme === "light" ? "#1d2026" : "#eceae4";
     pen.frame(attention.x + data.looked * width - 1, y - 1, width - gap + 2, tall + 2, ink, 3, 1.75);
   }
+}
+
+/** Frames around the rows of a column that a number was computed from. */
+function paintLit(pen: Pen, layout: Layout, data: FlowData, area: Area, ink: string): void {
+  const column = Object.values(layout.columns).find(
+    ({ name, width }) => width > 0 && data.sites[name] === area.name,
+  );
+  if (!column) return;
+  const [start, end] = area.rows ?? [0, layout.length];
+  const from = Math.max(start, layout.first);
+  const to = Math.min(end, layout.first + layout.count);
+  if (from >= to) return;
+  const square = column.name === "attention";
+  const { width } = attentionCell(layout);
+  const [left, right] = square ? (area.columns ?? [0, layout.length]) : [0, 0];
+  const x = square ? column.x + left * width : column.x;
+  const wide = square ? (right - left) * width : column.width;
+  const half = Math.min(layout.rowHeight, 20) / 2;
+  const top = rowY(layout, from) - half;
+  pen.frame(x - 2, top, wide + 3, rowY(layout, to - 1) + half - top, ink, 4, 1.5);
 }
 
 /** For each block how much it adds to each stream, against what enters: a square each, this block framed. */

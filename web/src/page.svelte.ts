@@ -1,9 +1,10 @@
 /** The page's one store: where one stands, what goes through the model, and what is known of it. */
 
 import { fromQuery, type Place, START, toQuery } from "./address";
-import { type Cell, isSquare, parse } from "./cells";
+import { type Area, type Cell, isSquare, parse } from "./cells";
 import type { Theme } from "./colours";
-import { WEIGHED } from "./derivation";
+import { derive, deriveWeighed, WEIGHED } from "./derivation";
+import { flowSites, SHOWN } from "./flow";
 import type { Matrix } from "./matrix";
 import { Library } from "./library.svelte";
 import { type Config, type Question, Server, ServerError, type TraceAnswer } from "./server";
@@ -87,6 +88,15 @@ export class Page {
   );
   /** The cell whose making is told: the last one opened, or the one pointed at, or one to begin with. */
   readonly cell = $derived(this.opened.at(-1) ?? this.hovered ?? this.#first());
+  /** How the cell that is told of was made. */
+  readonly derivation = $derived.by(() => {
+    if (this.cell === null || this.shown === null) return null;
+    const { name, row, column } = this.cell;
+    if (parse(name).part === WEIGHED) return deriveWeighed(this.block, this.head, this.row, row, column);
+    return derive(this.shown.config, this.shown.trace.ids, this.cell);
+  });
+  /** What that cell was computed from. */
+  readonly lit = $derived(this.derivation?.from ?? []);
 
   async start(example: string): Promise<void> {
     await this.#guard(async () => {
@@ -225,7 +235,7 @@ export class Page {
     const slices = new Slices(this.server, question, (error) => this.#fail(error));
     const before = this.shown;
     if (before?.question.model === model) {
-      await slices.prepare(before.slices.asked.filter((area) => !area.rows && !area.columns));
+      await slices.prepare(this.#onScreen(trace.tokens.length));
     }
     if (leaving.signal.aborted) return;
     before?.slices.close();
@@ -233,6 +243,17 @@ export class Page {
     this.opened = [];
     this.hovered = null;
     void this.#guard(() => this.#overview(question, config, leaving.signal));
+  }
+
+  /** What the views will ask for at once: fetched together, so that they change in one go. */
+  #onScreen(length: number): Area[] {
+    if (length > SHOWN) return [];
+    const sites = Object.values(flowSites(this.block, this.head));
+    const { site } = this;
+    const isOwn = site !== null && !sites.includes(site) && parse(site).part !== WEIGHED;
+    if (isOwn && site !== "logits" && site !== "probabilities") sites.push(site);
+    const areas: Area[] = sites.map((name) => ({ name }));
+    return [...areas, { name: "logits", rows: [length - 1, length] }];
   }
 
   /** The text through the model; of one that is too long for it, the last window, as when it writes. */

@@ -67,7 +67,7 @@ export class Server {
 
   /** The text as the model reads it, and the likeliest next words. */
   async trace(question: Question, count: number, signal?: AbortSignal): Promise<TraceAnswer> {
-    return (await this.#ask("POST", "/api/trace", { ...question, count }, signal)).json();
+    return (await this.#ask("POST", "/api/trace", { ...question, count, sites: false }, signal)).json();
   }
 
   async read(question: Question, areas: Area[], signal?: AbortSignal): Promise<Matrix[]> {

@@ -6,6 +6,7 @@ import type { Matrix } from "./matrix";
 import { type Question, type Server, ServerError } from "./server";
 
 const MOST_READS = 64; // of one request
+const MOST_NUMBERS = 2 ** 25; // held at a time: 128 MB
 
 export class Slices {
   #known = new SvelteMap<string, Matrix>();
@@ -14,6 +15,7 @@ export class Slices {
   #wanted = new Map<string, Area>();
   #asked = new Map<string, Area>();
   /* eslint-enable svelte/prefer-svelte-reactivity */
+  #held = 0; // numbers
   #leaving = new AbortController();
 
   constructor(
@@ -40,15 +42,16 @@ export class Slices {
     await this.#read(areas);
   }
 
-  /** What views have asked for so far. */
-  get asked(): Area[] {
-    return [...this.#asked.values()];
-  }
-
-  /** Forget what was asked: a new view begins. */
-  forget(): void {
-    for (const key of this.#asked.keys()) if (!this.#known.has(key)) return;
-    this.#asked.clear();
+  /** Not more than a browser likes to hold: what came first goes first, and is asked for again if need be. */
+  #keep(key: string, matrix: Matrix): void {
+    this.#known.set(key, matrix);
+    this.#held += matrix.values.length;
+    for (const [oldest, { values }] of this.#known) {
+      if (this.#held <= MOST_NUMBERS || oldest === key) break;
+      this.#known.delete(oldest);
+      this.#asked.delete(oldest);
+      this.#held -= values.length;
+    }
   }
 
   close(): void {
@@ -67,7 +70,7 @@ export class Slices {
     if (areas.length === 0) return;
     try {
       const matrices = await this.server.read(this.question, areas, this.#leaving.signal);
-      areas.forEach((area, i) => this.#known.set(areaKey(area), matrices[i]!));
+      areas.forEach((area, i) => this.#keep(areaKey(area), matrices[i]!));
     } catch (error) {
       if (this.#leaving.signal.aborted) return;
       for (const area of areas) this.#asked.delete(areaKey(area)); // so that it can be asked for again

@@ -1069,12 +1069,6 @@ export interface components {
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
-             * Count
-             * @description How many of the likeliest words.
-             * @default 10
-             */
-            count?: number;
-            /**
              * Blocks
              * @description From a first to, and without, a last; all unless said.
              */
@@ -1246,12 +1240,6 @@ export interface components {
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
-             * Count
-             * @description How many of the likeliest words.
-             * @default 10
-             */
-            count?: number;
-            /**
              * Site
              * @description As /api/trace lists them.
              * @example block.0.head.0.weights
@@ -1287,12 +1275,6 @@ export interface components {
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
-            /**
-             * Count
-             * @description How many of the likeliest words.
-             * @default 10
-             */
-            count?: number;
             /** Reads */
             reads: components["schemas"]["Read"][];
         };
@@ -1345,6 +1327,29 @@ export interface components {
             /** Text */
             text: string;
         };
+        /**
+         * TextRequest
+         * @description A text through a model, with some of what it computes changed.
+         */
+        TextRequest: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
+        };
         /** TokenLogprob */
         TokenLogprob: {
             /** Token */
@@ -1392,7 +1397,7 @@ export interface components {
         };
         /**
          * TraceRequest
-         * @description A text through a model, with some of what it computes changed.
+         * @description What comes next, and what can be looked at.
          */
         TraceRequest: {
             /**
@@ -1418,6 +1423,12 @@ export interface components {
              * @default 10
              */
             count?: number;
+            /**
+             * Sites
+             * @description Whether to list every site; there are many.
+             * @default true
+             */
+            sites?: boolean;
         };
         /** Usage */
         Usage: {
@@ -2689,7 +2700,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TraceRequest"];
+                "application/json": components["schemas"]["TextRequest"];
             };
         };
         responses: {

@@ -23,7 +23,13 @@ test("what is pointed at is what was drawn there", () => {
   const layout = layOut(1200, 470, 12, 0);
   const { attention, blocks, norm } = layout.columns;
   const y = rowY(layout, 7);
-  expect(hit(layout, 30, norm.x + 1, y)).toEqual({ column: "norm", row: 7, looked: null, block: null });
+  expect(hit(layout, 30, norm.x + norm.width / 4, y)).toEqual({
+    column: "norm",
+    row: 7,
+    looked: null,
+    block: null,
+    across: expect.closeTo(0.25),
+  });
   const cell = Math.min(attention.width / 12, layout.rowHeight);
   expect(hit(layout, 30, attention.x + 3.5 * cell, y)).toMatchObject({
     column: "attention",

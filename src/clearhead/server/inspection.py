@@ -76,7 +76,7 @@ class Desk:
             for key in [key for key in self.traces if key[0] == name]:
                 del self.traces[key]
 
-    def trace(self, asked: wire.TraceRequest, left: threading.Event) -> Trace:
+    def trace(self, asked: wire.TextRequest, left: threading.Event) -> Trace:
         """The model runs once for the text, once for each that it is patched from, and once for all edits."""
         model = self.shelf.model(asked.model)
         ids = _ids(model, asked.text)
@@ -121,9 +121,7 @@ def make_routes(desk: Desk) -> APIRouter:
     @routes.post("/trace", responses=OF_A_MODEL)
     async def trace(request: Request, asked: wire.TraceRequest) -> wire.TraceAnswer:
         """What comes next, and the sites that can be asked for."""
-        return await desk.do(
-            request, asked.model, lambda left: _describe(desk.trace(asked, left), asked.count)
-        )
+        return await desk.do(request, asked.model, lambda left: _describe(desk.trace(asked, left), asked))
 
     @routes.post("/site", responses=MATRIX)
     async def site(request: Request, asked: wire.SiteRequest) -> Response:
@@ -163,7 +161,7 @@ def _ids(model: LanguageModel, text: str | list[int]) -> list[int]:
     return ids
 
 
-def _others(asked: wire.TraceRequest, model: LanguageModel) -> dict[str, list[int]]:
+def _others(asked: wire.TextRequest, model: LanguageModel) -> dict[str, list[int]]:
     """The texts that are patched from, each once, as the model reads them."""
     texts = {edit.text: _ids(model, edit.text) for edit in asked.edits if edit.text is not None}
     count, length = len(texts), sum(map(len, texts.values()))
@@ -197,10 +195,10 @@ def _edit(asked: wire.EditRequest, model: LanguageModel, others: Mapping[str, Tr
         raise UserError(f"an edit of {asked.site}: its rows are not equally long") from None
 
 
-def _describe(trace: Trace, count: int) -> wire.TraceAnswer:
+def _describe(trace: Trace, asked: wire.TraceRequest) -> wire.TraceAnswer:
     logits = trace.read("logits", rows=-1)[0].float()
     probabilities = logits.softmax(-1)
-    likeliest = logits.topk(min(count, len(logits))).indices.tolist()
+    likeliest = logits.topk(min(asked.count, len(logits))).indices.tolist()
     words = trace.words(likeliest)
     return wire.TraceAnswer(
         ids=trace.ids[0].tolist(),
@@ -211,7 +209,7 @@ def _describe(trace: Trace, count: int) -> wire.TraceAnswer:
         ],
         sites=[
             wire.SiteShape(name=str(each), shape=site_shape(str(each), trace.config, len(trace)))
-            for each in all_sites(trace.config)
+            for each in (all_sites(trace.config) if asked.sites else [])
         ],
     )
 

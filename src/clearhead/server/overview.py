@@ -62,7 +62,7 @@ def make_routes(desk: Desk) -> APIRouter:
         return await desk.do(request, asked.model, read)
 
     @routes.post("/streams", response_class=Raw, responses=MATRICES)
-    async def streams(request: Request, asked: wire.TraceRequest) -> Response:
+    async def streams(request: Request, asked: wire.TextRequest) -> Response:
         """blocks × 3 × tokens: the length of the stream entering, and of what the two halves add to it."""
 
         def read(left: threading.Event) -> Response:

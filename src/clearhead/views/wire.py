@@ -204,7 +204,7 @@ class EditRequest(Wire):
     )
 
 
-class TraceRequest(Wire):
+class TextRequest(Wire):
     """A text through a model, with some of what it computes changed."""
 
     model: Served
@@ -214,7 +214,13 @@ class TraceRequest(Wire):
     edits: Annotated[list[EditRequest], Field(fail_fast=True, max_length=MOST_EDITS)] = Field(
         [], description="In force all together; of two at one site the later sees what the earlier gave."
     )
+
+
+class TraceRequest(TextRequest):
+    """What comes next, and what can be looked at."""
+
     count: Annotated[int, Field(ge=1, le=1000)] = Field(10, description="How many of the likeliest words.")
+    sites: bool = Field(True, description="Whether to list every site; there are many.")
 
 
 class Slice(Wire):
@@ -224,7 +230,7 @@ class Slice(Wire):
     columns: Range | None = None
 
 
-class SiteRequest(TraceRequest, Slice):
+class SiteRequest(TextRequest, Slice):
     """What stands at one site."""
 
     site: SiteName
@@ -237,13 +243,13 @@ class Read(Slice):
     weight: WeightName | None = None
 
 
-class SitesRequest(TraceRequest):
+class SitesRequest(TextRequest):
     """Several slices at once."""
 
     reads: Annotated[list[Read], Field(fail_fast=True, min_length=1, max_length=MOST_READS)]
 
 
-class PatternsRequest(TraceRequest):
+class PatternsRequest(TextRequest):
     """The attention weights of all heads of some blocks, made small."""
 
     blocks: Range | None = Field(None, description="From a first to, and without, a last; all unless said.")

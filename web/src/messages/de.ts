@@ -95,6 +95,8 @@ export const de: Messages = {
     findHint: "etwa 13.8",
   },
   next: {
+    logit: "Logit",
+    chance: "Softmax",
     temperature: "Temperatur",
     topK: "Top-k",
     topP: "Top-p",

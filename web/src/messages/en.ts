@@ -88,6 +88,8 @@ export const en = {
     findHint: "such as 13.8",
   },
   next: {
+    logit: "logit",
+    chance: "softmax",
     temperature: "temperature",
     topK: "top-k",
     topP: "top-p",
