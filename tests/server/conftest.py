@@ -87,11 +87,11 @@ def make_shelf(slots=8, queue=64, **models):
 
 
 @contextmanager
-def running(shelf, bounds=None, token=TOKEN):
+def running(shelf, bounds=None, token=TOKEN, offer=None):
     opened = open_socket("127.0.0.1", 0, token)
     door = make_door("127.0.0.1", opened, token)
     made = Running(door, shelf)
-    server = make_server(shelf, door, bounds, made.log.append)
+    server = make_server(shelf, door, bounds, made.log.append, offer)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
     thread.start()
     try:
@@ -170,3 +170,9 @@ def shelf_of_templates():
 @pytest.fixture(scope="session")
 def running_server():
     return running
+
+
+@pytest.fixture(scope="session")
+def make_small():
+    """Another small model, of other sizes."""
+    return make_model

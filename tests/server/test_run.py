@@ -16,7 +16,7 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
-from clearhead.server.shelf import load_models
+from clearhead.server.shelf import Loader, load_models
 
 LONG = {"max_tokens": 4096, "seed": 1, "stream": True}
 # Goes on until it is stopped, which it is after some of the processor's time.
@@ -217,11 +217,11 @@ def test_killed_and_started_again(copied_model, tmp_path):
 
 def test_nothing_is_served_where_nothing_loads(tmp_path):
     with pytest.raises(UserError, match="none of the models"):
-        load_models([str(tmp_path / "nowhere")], "cpu")
+        load_models([str(tmp_path / "nowhere")], Loader("cpu"))
 
 
 def test_names_are_made_of_the_last_part(model_folder):
-    shelf = load_models([str(model_folder), f"{model_folder}/"], "cpu", slots=1)
+    shelf = load_models([str(model_folder), f"{model_folder}/"], Loader("cpu", slots=1))
     try:
         assert list(shelf.served) == ["small", "small-2"]
     finally:

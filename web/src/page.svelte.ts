@@ -6,7 +6,8 @@ import type { Theme } from "./colours";
 import { derive, deriveWeighed, WEIGHED } from "./derivation";
 import { flowSites, SHOWN } from "./flow";
 import type { Matrix } from "./matrix";
-import { type Config, type Model, type Question, Server, ServerError, type TraceAnswer } from "./server";
+import { Library } from "./library.svelte";
+import { type Config, type Question, Server, ServerError, type TraceAnswer } from "./server";
 import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
@@ -33,7 +34,7 @@ export interface Problem {
 
 export class Page {
   readonly server: Server;
-  models = $state.raw<Model[]>([]);
+  readonly library: Library;
   place = $state<Place>({ ...START });
   draft = $state("");
   shown = $state.raw<Shown | null>(null);
@@ -52,6 +53,7 @@ export class Page {
 
   constructor(server: Server, query = "") {
     this.server = server;
+    this.library = new Library(server);
     this.place = fromQuery(query);
     this.draft = this.place.text;
   }
@@ -98,11 +100,9 @@ export class Page {
 
   async start(example: string): Promise<void> {
     await this.#guard(async () => {
-      this.models = await this.server.models();
-      const usable = this.models.filter((model) => model.config);
-      if (!usable.some((model) => model.name === this.place.model)) {
-        this.place.model = usable[0]?.name ?? "";
-      }
+      await this.library.refresh();
+      if (!this.library.find(this.place.model)?.config) this.place.model = this.library.first?.name ?? "";
+      if (this.place.model === "") return; // the picker says what can be done
       if (this.place.text === "") this.place.text = example;
       this.draft = this.place.text;
       await this.#open();
@@ -117,10 +117,21 @@ export class Page {
     await this.#guard(() => this.#open());
   }
 
-  async choose(model: string): Promise<void> {
+  /** Another model, once it is loaded; where it cannot be, all stays as it is. */
+  async choose(model: string, example = ""): Promise<void> {
+    if (this.library.find(model)?.state !== "loaded") {
+      try {
+        await this.library.open(model);
+      } catch (error) {
+        if (error instanceof ServerError && error.status > 0) return; // the picker shows it
+        this.#fail(error);
+        return;
+      }
+    }
     this.place.model = model;
     this.place.edits = [];
-    await this.#guard(() => this.#open());
+    if (this.place.text === "") await this.type(example);
+    else await this.#guard(() => this.#open());
   }
 
   /** What the address says now, after going back or forth. */
@@ -215,7 +226,8 @@ export class Page {
   async #open(): Promise<void> {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
-    const details = this.models.find((model) => model.name === this.place.model);
+    let details = this.library.find(this.place.model);
+    if (details && details.state !== "loaded") details = await this.library.open(details.name);
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
@@ -286,7 +298,9 @@ export class Page {
     if (error instanceof DOMException && error.name === "AbortError") return;
     const status = error instanceof ServerError ? error.status : -1;
     this.problem = { message: error instanceof Error ? error.message : String(error), status };
-    if (status !== 0 && status !== 429) return;
+    // A model that was not used for long may have been closed to make room: starting again opens it.
+    const closed = error instanceof ServerError && error.code === "model_not_open";
+    if (status !== 0 && status !== 429 && !closed) return;
     this.lost = status === 0;
     const seconds = error instanceof ServerError ? error.retryAfter : null;
     clearTimeout(this.#timer);

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -32,7 +33,9 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
     # A chat template is filled in by a process of its own. More of these than there are processors would only
     # take from each other the time that each may have, and threads from everyone else; those of one model,
     # which may be made to never end, must not be in the way of another's.
-    templates = {each.name: asyncio.Semaphore(os.cpu_count() or 1) for each in shelf}
+    templates: defaultdict[str, asyncio.Semaphore] = defaultdict(
+        lambda: asyncio.Semaphore(os.cpu_count() or 1)
+    )
 
     @routes.get("/models")
     async def list_models() -> wire.ModelList:

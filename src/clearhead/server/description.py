@@ -38,6 +38,7 @@ ALWAYS = _refusals(
     }
 )
 OF_A_MODEL = _refusals({404: "There is no such model.", 503: "The model could not be loaded."})
+OF_A_PULL = _refusals({404: "It cannot be pulled.", 409: "Another is being pulled."})
 RAW = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 MATRIX: Responses = {
     **OF_A_MODEL,

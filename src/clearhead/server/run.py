@@ -17,6 +17,7 @@ from clearhead.errors import UserError
 from clearhead.server.access import LOOPBACK, Door
 from clearhead.server.app import make_app
 from clearhead.server.connections import protocol
+from clearhead.server.library import Offer
 from clearhead.server.limits import Bounds
 from clearhead.server.shelf import Shelf
 
@@ -81,11 +82,15 @@ def address(host: str, door: Door) -> str:
 
 
 def make_server(
-    shelf: Shelf, door: Door, bounds: Bounds | None = None, log: Callable[[str], object] = lambda _: None
+    shelf: Shelf,
+    door: Door,
+    bounds: Bounds | None = None,
+    log: Callable[[str], object] = lambda _: None,
+    offer: Offer | None = None,
 ) -> Server:
     bounds = bounds or Bounds()
     config = uvicorn.Config(
-        make_app(shelf, door, bounds, log),
+        make_app(shelf, door, bounds, log, offer),
         http=protocol(bounds),
         ws="none",
         lifespan="off",
@@ -104,9 +109,10 @@ def serve(
     door: Door,
     bounds: Bounds | None = None,
     log: Callable[[str], object] = lambda _: None,
+    offer: Offer | None = None,
 ) -> None:
     """Until SIGINT or SIGTERM: then no more is taken on, and what is streaming goes to its end."""
-    server = make_server(shelf, door, bounds, log)
+    server = make_server(shelf, door, bounds, log, offer)
     try:
         asyncio.run(server.serve([opened]))
     finally:
