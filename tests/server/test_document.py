@@ -144,7 +144,7 @@ def test_the_server_does_what_the_document_tells(server, api, name, mode, exampl
         accept=st.sampled_from(["*/*", "application/json"]),
     )
     def ask(case, accept):
-        case.body = soon(case.body)
+        case.body = soon(case.body) if path.startswith("/v1/") else case.body
         response = case.call(base_url=server.url, session=session, headers={"Accept": accept}, timeout=60)
         answered.add(response.status_code)
         # Too long is no, too, which this check does not know.
