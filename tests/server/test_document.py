@@ -55,7 +55,6 @@ THERE = {
     "SiteRequest": {"site": SITES, **SLICE},
     "PatternsRequest": {"blocks": [None, [0, 1]]},
     "WeightRequest": {"name": ["embedding.W", "block.0.head.0.QK"], **SLICE},
-    "PullRequest": {"name": ["tiny"]},
 }
 
 
@@ -81,6 +80,7 @@ def with_all_that_is_there(document):
         schemas[name]["properties"].update({each: {"enum": values} for each, values in known.items()})
     schemas["EditRequest"]["required"] = ["site", "scale"]
     schemas["Read"]["required"] = ["site"]
+    schemas["PullRequest"]["properties"]["name"] = {"enum": ["tiny"]}
     return told
 
 
@@ -144,7 +144,7 @@ def test_the_server_does_what_the_document_tells(server, api, name, mode, exampl
         accept=st.sampled_from(["*/*", "application/json"]),
     )
     def ask(case, accept):
-        case.body = soon(case.body)
+        case.body = soon(case.body) if path.startswith("/v1/") else case.body
         response = case.call(base_url=server.url, session=session, headers={"Accept": accept}, timeout=60)
         answered.add(response.status_code)
         # Too long is no, too, which this check does not know.

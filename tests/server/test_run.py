@@ -226,3 +226,25 @@ def test_names_are_made_of_the_last_part(model_folder):
         assert list(shelf.served) == ["small", "small-2"]
     finally:
         shelf.close(cancel=True)
+
+
+def test_what_outlasts_the_grace_ends_where_it_stands_and_is_told(shelf_of, running_server, caplog):
+    forever = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}, "seed": 1}
+    plain = []
+    with running_server(shelf_of(), grace=0.5) as server, server.client() as client:
+        asking = threading.Thread(target=lambda: plain.append(client.post("/v1/completions", json=forever)))
+        asking.start()
+        with client.stream("POST", "/v1/completions", json={**forever, "stream": True}) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            server.until(lambda: server.engine.running == 2)
+            server.leave()
+            rest = [line for line in lines if line]
+        asking.join(30)
+    *_, last, done = rest
+    assert done == "data: [DONE]"
+    assert json.loads(last.removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
+    answer = plain[0]
+    assert answer.status_code == 200
+    assert 0 < answer.json()["usage"]["completion_tokens"] < 4096
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

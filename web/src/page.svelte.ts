@@ -27,6 +27,13 @@ export interface Shown {
   slid: number; // tokens that have left the window
 }
 
+/** A token that is added to what is shown. */
+interface Added {
+  ids: number[];
+  piece: string;
+  slid: number;
+}
+
 export interface Problem {
   message: string;
   status: number;
@@ -48,6 +55,7 @@ export class Page {
   playing = $state(false);
   theme = $state<Theme>("light");
 
+  #appended = Promise.resolve();
   #leaving: AbortController | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -115,6 +123,17 @@ export class Page {
     this.place.text = text;
     if (text === "") return;
     await this.#guard(() => this.#open());
+  }
+
+  /** One more token, whatever it says: it may be a part of a character, or have no text at all. */
+  append(id: number, piece: string): Promise<void> {
+    // One after the other: none is lost to the next.
+    this.#appended = this.#appended.then(async () => {
+      const { shown } = this;
+      if (shown === null) return;
+      await this.#guard(() => this.#open({ ids: [...shown.trace.ids, id], piece, slid: shown.slid }));
+    });
+    return this.#appended;
   }
 
   /** Another model, once it is loaded; where it cannot be, all stays as it is. */
@@ -223,7 +242,7 @@ export class Page {
     return toQuery(this.place);
   }
 
-  async #open(): Promise<void> {
+  async #open(added?: Added): Promise<void> {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
     let details = this.library.find(this.place.model);
@@ -231,7 +250,9 @@ export class Page {
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
-    const { question, trace, slid } = await this.#read({ model, text, edits }, config, leaving.signal);
+    const { question, trace, slid } = added
+      ? await this.#readOn({ model, text, edits }, added, config, leaving.signal)
+      : await this.#read({ model, text, edits }, config, leaving.signal);
     const slices = new Slices(this.server, question, (error) => this.#fail(error));
     const before = this.shown;
     if (before?.question.model === model) {
@@ -239,6 +260,10 @@ export class Page {
     }
     if (leaving.signal.aborted) return;
     before?.slices.close();
+    if (added) {
+      const { draft } = this;
+      this.draft = this.place.text = trace.text.startsWith(draft) ? trace.text : draft + added.piece;
+    }
     this.shown = { question, config, trace, slices, slid };
     this.opened = [];
     this.hovered = null;
@@ -267,6 +292,14 @@ export class Page {
     const window = { ...question, text: ids.slice(-Math.min(config.n_context, LONGEST)) };
     const trace = await this.server.trace(window, CANDIDATES, signal);
     return { question: window, trace, slid: ids.length - window.text.length };
+  }
+
+  /** With a token added; where the window is full, it slides. */
+  async #readOn(asked: Question, { ids, slid }: Added, config: Config, signal: AbortSignal) {
+    const window = ids.slice(-Math.min(config.n_context, LONGEST));
+    const question = { ...asked, text: window };
+    const trace = await this.server.trace(question, CANDIDATES, signal);
+    return { question, trace, slid: slid + ids.length - window.length };
   }
 
   /** The small pictures of all heads, some blocks at a time, and the lengths of all streams. */

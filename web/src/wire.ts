@@ -454,6 +454,22 @@ export interface components {
          * @description Go on with a conversation, as the model's own template writes it.
          */
         ChatRequest: {
+            /** User */
+            user?: unknown;
+            /** Metadata */
+            metadata?: unknown;
+            /** Store */
+            store?: unknown;
+            /** Service Tier */
+            service_tier?: unknown;
+            /** Safety Identifier */
+            safety_identifier?: unknown;
+            /** Prompt Cache Key */
+            prompt_cache_key?: unknown;
+            /** Parallel Tool Calls */
+            parallel_tool_calls?: unknown;
+            /** Tool Choice */
+            tool_choice?: ("none" | "auto") | null;
             /**
              * Stream
              * @description Whether to send the text in events as it is written.
@@ -521,6 +537,7 @@ export interface components {
              * @example (yes|no)
              */
             regex?: string | null;
+            response_format?: components["schemas"]["ResponseFormat"] | null;
             /**
              * Seconds
              * @description After so long the text ends where it is.
@@ -548,7 +565,6 @@ export interface components {
             logprobs?: boolean | null;
             /** Top Logprobs */
             top_logprobs?: number | null;
-            response_format?: components["schemas"]["ResponseFormat"] | null;
             /**
              * Tools
              * @description Not offered.
@@ -601,6 +617,22 @@ export interface components {
          * @description Go on from a text.
          */
         CompletionRequest: {
+            /** User */
+            user?: unknown;
+            /** Metadata */
+            metadata?: unknown;
+            /** Store */
+            store?: unknown;
+            /** Service Tier */
+            service_tier?: unknown;
+            /** Safety Identifier */
+            safety_identifier?: unknown;
+            /** Prompt Cache Key */
+            prompt_cache_key?: unknown;
+            /** Parallel Tool Calls */
+            parallel_tool_calls?: unknown;
+            /** Tool Choice */
+            tool_choice?: ("none" | "auto") | null;
             /**
              * Stream
              * @description Whether to send the text in events as it is written.
@@ -668,6 +700,7 @@ export interface components {
              * @example (yes|no)
              */
             regex?: string | null;
+            response_format?: components["schemas"]["ResponseFormat"] | null;
             /**
              * Seconds
              * @description After so long the text ends where it is.
@@ -938,7 +971,7 @@ export interface components {
              */
             role: string;
             /** Content */
-            content: string | components["schemas"]["TextPart"][];
+            content: string | components["schemas"]["TextPart"][] | null;
         };
         /**
          * Model
@@ -1388,6 +1421,11 @@ export interface components {
         TraceAnswer: {
             /** Ids */
             ids: number[];
+            /**
+             * Text
+             * @description What the ids say, without tokens that have no text.
+             */
+            text: string;
             /** Tokens */
             tokens: string[];
             /** Next */

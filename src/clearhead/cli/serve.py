@@ -27,6 +27,9 @@ def serve(
     queue: int = typer.Option(
         256, min=1, max=100_000, help="Requests that may wait; more are told to come back."
     ),
+    grace: float = typer.Option(
+        30.0, min=0, max=3600, help="Seconds that what is being written at the end may still take."
+    ),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
 ) -> None:
     """Serve models on this machine, safely: with a token, for the OpenAI client and for the page.
@@ -53,6 +56,7 @@ def serve(
         allowed=allow_host or (),
         slots=slots,
         queue=queue,
+        grace=grace,
     )
 
 
@@ -67,6 +71,7 @@ def run(
     allowed: Sequence[str] = (),
     slots: int = 16,
     queue: int = 256,
+    grace: float = 30.0,
     show: Callable[[str], object] = lambda _: None,
     places: Sequence[Path] | None = None,
     only_first: bool = False,
@@ -91,5 +96,5 @@ def run(
         door = make_door(host, opened, token, allowed)
         err.print(f"open {address(host, door)}")
         show(address(host, door))
-        run_server(shelf, opened, door, log=err.print, offer=offer)
+        run_server(shelf, opened, door, log=err.print, offer=offer, grace=grace)
     err.print("ended")

@@ -17,7 +17,7 @@ ABOUT = """Language models, and every step of what they compute.
 
 Whoever asks shows the token: as a bearer token, or by the cookie that any address with `?token=…` added
 gives, with a redirect (303) to the same address without it. Numbers are numbers: neither texts nor true and
-false are taken for them. Fields that are not known are left alone. Other methods than those here get a 405,
+false are taken for them. Fields that are not known are refused. Other methods than those here get a 405,
 other addresses a 404, in the same shape as every refusal."""
 
 

@@ -121,7 +121,11 @@ def make_routes(desk: Desk) -> APIRouter:
     @routes.post("/trace", responses=OF_A_MODEL)
     async def trace(request: Request, asked: wire.TraceRequest) -> wire.TraceAnswer:
         """What comes next, and the sites that can be asked for."""
-        return await desk.do(request, asked.model, lambda left: _describe(desk.trace(asked, left), asked))
+        return await desk.do(
+            request,
+            asked.model,
+            lambda left: _describe(desk.trace(asked, left), asked),
+        )
 
     @routes.post("/site", responses=MATRIX)
     async def site(request: Request, asked: wire.SiteRequest) -> Response:
@@ -196,12 +200,14 @@ def _edit(asked: wire.EditRequest, model: LanguageModel, others: Mapping[str, Tr
 
 
 def _describe(trace: Trace, asked: wire.TraceRequest) -> wire.TraceAnswer:
+    assert trace.tokenizer is not None  # it comes from a language model
     logits = trace.read("logits", rows=-1)[0].float()
     probabilities = logits.softmax(-1)
     likeliest = logits.topk(min(asked.count, len(logits))).indices.tolist()
     words = trace.words(likeliest)
     return wire.TraceAnswer(
         ids=trace.ids[0].tolist(),
+        text=trace.tokenizer.decode(trace.ids[0].tolist()),
         tokens=trace.tokens,
         next=[
             wire.NextWord(id=i, text=word, logit=_finite(logits[i]), probability=_finite(probabilities[i]))

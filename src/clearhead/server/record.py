@@ -79,4 +79,5 @@ class Recorder:
             self.record.requests.labels(method, route, str(status[0])).inc()
             self.record.seconds.labels(route).observe(seconds)
             noted = scope.get("state", {}).get("noted", "")
-            self.log(f"{method} {route} {status[0] or 'left'} {seconds * 1000:.0f} ms{noted}")
+            moment = time.strftime("%Y-%m-%dT%H:%M:%S")
+            self.log(f"{moment} {method} {route} {status[0] or 'left'} {seconds * 1000:.0f} ms{noted}")

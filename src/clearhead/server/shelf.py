@@ -95,6 +95,12 @@ class Shelf:
     def names(self) -> str:
         return ", ".join(name for name, each in self.served.items() if each.model is not None)
 
+    def end(self) -> None:
+        """All that is being written ends where it stands; nobody waits for it here."""
+        for each in self:
+            if each.engine is not None:
+                each.engine.end(cancel=True)
+
     def close(self, cancel: bool = False) -> None:
         """End the engines: when what they write is written, or now."""
         for each in self:
