@@ -214,6 +214,7 @@ export const de: Messages = {
     hover: "Zeige auf eine Zahl, um zu sehen, woraus sie gemacht ist; klicke, um ihr nachzugehen.",
     trained: "Ein trainiertes Gewicht: Hier endet der Weg. Es wurde aus Text gelernt.",
     back: "zurück",
+    formula: "Wie sie berechnet wurde",
     more: (n) => `… ${n} weitere`,
   },
   legend: { negative: "negativ", positive: "positiv", masked: "nicht gesehen" },

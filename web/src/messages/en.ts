@@ -192,6 +192,7 @@ export const en = {
     hover: "Point at any number to see what it is made of; click to follow it back.",
     trained: "A trained weight: here the way ends. It was learned from text.",
     back: "back",
+    formula: "How it was computed",
     more: (n: number) => `… ${n} more`,
   },
   looks: (from: string, to: string, share: string) => `${share} of “${from}” goes to “${to}”`,
