@@ -33,7 +33,9 @@ from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
-SENTENCE = "The chicken didn't cross the road because it was too tired, and the duck said that it would wait. "
+SENTENCE = (
+    "The chicken didn't cross the road because it was too tired, and the duck said that it would wait. "
+)
 SMALL = {"n_context": 2048, "n_block": 2, "n_head": 2, "d_model": 32}
 PATIENCE = 120  # seconds
 

@@ -3,8 +3,10 @@
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import httpx
 import torch
@@ -42,6 +44,7 @@ class Running:
     door: Door
     shelf: Shelf
     log: list[str] = field(default_factory=list)
+    leave: Callable[[], object] = lambda: None  # as at SIGTERM
 
     @property
     def url(self) -> str:
@@ -86,12 +89,13 @@ def make_shelf(slots=8, queue=64, **models):
 
 
 @contextmanager
-def running(shelf, bounds=None, token=TOKEN, port=0):
+def running(shelf, bounds=None, token=TOKEN, port=0, offer=None, grace=30.0):
     """A server in a thread, until one has seen enough; on a free port unless one is named."""
     opened = open_socket("127.0.0.1", port, token)
     door = make_door("127.0.0.1", opened, token)
     made = Running(door, shelf)
-    server = make_server(shelf, door, bounds, made.log.append)
+    server = make_server(shelf, door, bounds, made.log.append, offer, grace)
+    made.leave = partial(setattr, server, "should_exit", True)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
     thread.start()
     try:

@@ -72,3 +72,9 @@ def shelf_of_templates():
 @pytest.fixture(scope="session")
 def running_server():
     return running
+
+
+@pytest.fixture(scope="session")
+def make_small():
+    """Another small model, of other sizes."""
+    return make_model

@@ -41,6 +41,7 @@ def test_every_site_is_told_with_its_shape_and_its_bytes(every_kind, kind):
         told = post(client, "/api/trace", asked).json()
         assert [site["name"] for site in told["sites"]] == trace.sites()
         assert told["tokens"] == trace.tokens
+        assert post(client, "/api/trace", {**asked, "sites": False}).json() == {**told, "sites": []}
         for site in told["sites"]:
             expected = trace.read(site["name"])
             assert site["shape"] == list(expected.shape), site["name"]
@@ -144,7 +145,7 @@ def test_an_edit_from_another_text(client, server):
         {"text": ""},
         {"text": [257]},
         {"text": "a" * 129},
-        {"count": 0},
+        {"rows": [3, 3]},
         {"edits": [{"site": "logits"}]},
         {"edits": [{"site": "nowhere", "value": 1}]},
         {"edits": [{"site": "block.0.input", "value": 1, "scale": 1}]},

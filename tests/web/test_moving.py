@@ -169,7 +169,9 @@ def test_a_candidate_is_appended(visitor):
     word.click()
     visitor.page.wait_for_function("() => document.querySelectorAll('[role=rowheader]').length === 6")
     assert visitor.prompt.input_value()[:5] == "a cat"
-    assert title == f"Append “{visitor.prompt.input_value()[5:]}”" or visitor.prompt.input_value()[5:].isspace()
+    assert (
+        title == f"Append “{visitor.prompt.input_value()[5:]}”" or visitor.prompt.input_value()[5:].isspace()
+    )
     assert visitor.page.locator(".pulse").count() == 1  # only that token goes its way
 
 

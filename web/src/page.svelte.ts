@@ -6,7 +6,8 @@ import type { Theme } from "./colours";
 import { derive, deriveWeighed, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
 import type { Matrix } from "./matrix";
-import { type Config, type Model, type Question, Server, ServerError, type TraceAnswer } from "./server";
+import { Library } from "./library.svelte";
+import { type Config, type Question, Server, ServerError, type TraceAnswer } from "./server";
 import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
@@ -27,6 +28,13 @@ export interface Shown {
   slid: number; // tokens that have left the window
 }
 
+/** A token that is added to what is shown. */
+interface Added {
+  ids: number[];
+  piece: string;
+  slid: number;
+}
+
 export interface Problem {
   message: string;
   status: number;
@@ -34,7 +42,7 @@ export interface Problem {
 
 export class Page {
   readonly server: Server;
-  models = $state.raw<Model[]>([]);
+  readonly library: Library;
   place = $state<Place>({ ...START });
   draft = $state("");
   shown = $state.raw<Shown | null>(null);
@@ -47,6 +55,7 @@ export class Page {
   playing = $state(false);
   theme = $state<Theme>("light");
 
+  #appended = Promise.resolve();
   #leaving: AbortController | null = null;
   #example = "";
   #working = $state(0); // requests of the page's own, beside those of the slices
@@ -55,6 +64,7 @@ export class Page {
 
   constructor(server: Server, query = "") {
     this.server = server;
+    this.library = new Library(server);
     this.place = fromQuery(query);
     this.draft = this.place.text;
   }
@@ -104,11 +114,9 @@ export class Page {
   async start(example: string): Promise<void> {
     this.#example = example;
     await this.#guard(async () => {
-      this.models = await this.server.models();
-      const usable = this.models.filter((model) => model.config);
-      if (!usable.some((model) => model.name === this.place.model)) {
-        this.place.model = usable[0]?.name ?? "";
-      }
+      await this.library.refresh();
+      if (!this.library.find(this.place.model)?.config) this.place.model = this.library.first?.name ?? "";
+      if (this.place.model === "") return; // the picker says what can be done
       if (this.place.text === "") this.place.text = example;
       this.draft = this.place.text;
       await this.#open();
@@ -123,10 +131,32 @@ export class Page {
     await this.#guard(() => this.#open());
   }
 
-  async choose(model: string): Promise<void> {
+  /** One more token, whatever it says: it may be a part of a character, or have no text at all. */
+  append(id: number, piece: string): Promise<void> {
+    // One after the other: none is lost to the next.
+    this.#appended = this.#appended.then(async () => {
+      const { shown } = this;
+      if (shown === null) return;
+      await this.#guard(() => this.#open({ ids: [...shown.trace.ids, id], piece, slid: shown.slid }));
+    });
+    return this.#appended;
+  }
+
+  /** Another model, once it is loaded; where it cannot be, all stays as it is. */
+  async choose(model: string, example = ""): Promise<void> {
+    if (this.library.find(model)?.state !== "loaded") {
+      try {
+        await this.library.open(model);
+      } catch (error) {
+        if (error instanceof ServerError && error.status > 0) return; // the picker shows it
+        this.#fail(error);
+        return;
+      }
+    }
     this.place.model = model;
     this.place.edits = [];
-    await this.#guard(() => this.#open());
+    if (this.place.text === "") await this.type(example);
+    else await this.#guard(() => this.#open());
   }
 
   /** What the address says now, after going back or forth. */
@@ -217,14 +247,17 @@ export class Page {
     return toQuery(this.place);
   }
 
-  async #open(): Promise<void> {
+  async #open(added?: Added): Promise<void> {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
-    const details = this.models.find((model) => model.name === this.place.model);
+    let details = this.library.find(this.place.model);
+    if (details && details.state !== "loaded") details = await this.library.open(details.name);
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
-    const { question, trace, slid } = await this.#read({ model, text, edits }, config, leaving.signal);
+    const { question, trace, slid } = added
+      ? await this.#readOn({ model, text, edits }, added, config, leaving.signal)
+      : await this.#read({ model, text, edits }, config, leaving.signal);
     const slices = new Slices(this.server, question, (error) => this.#fail(error));
     const before = this.shown;
     leaving.signal.addEventListener("abort", () => slices.close());
@@ -234,6 +267,10 @@ export class Page {
     }
     if (leaving.signal.aborted) return;
     before?.slices.close();
+    if (added) {
+      const { draft } = this;
+      this.draft = this.place.text = trace.text.startsWith(draft) ? trace.text : draft + added.piece;
+    }
     this.shown = { question, config, trace, slices, slid };
     this.opened = [];
     this.hovered = null;
@@ -273,6 +310,14 @@ export class Page {
     }
   }
 
+  /** With a token added; where the window is full, it slides. */
+  async #readOn(asked: Question, { ids, slid }: Added, config: Config, signal: AbortSignal) {
+    const window = ids.slice(-Math.min(config.n_context, LONGEST));
+    const question = { ...asked, text: window };
+    const trace = await this.server.trace(question, CANDIDATES, signal);
+    return { question, trace, slid: slid + ids.length - window.length };
+  }
+
   /** The small pictures of all heads, some blocks at a time, and the lengths of all streams. */
   async #overview(question: Question, config: Config, signal: AbortSignal): Promise<void> {
     this.streams = await this.server.streams(question, signal);
@@ -302,7 +347,9 @@ export class Page {
     if (error instanceof DOMException && error.name === "AbortError") return;
     const status = error instanceof ServerError ? error.status : -1;
     this.problem = { message: error instanceof Error ? error.message : String(error), status };
-    if (status !== 0 && status !== 429) return;
+    // A model that was not used for long may have been closed to make room: starting again opens it.
+    const closed = error instanceof ServerError && error.code === "model_not_open";
+    if (status !== 0 && status !== 429 && !closed) return;
     this.lost = status === 0;
     const seconds = error instanceof ServerError ? error.retryAfter : null;
     clearTimeout(this.#retry);

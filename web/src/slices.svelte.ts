@@ -6,6 +6,7 @@ import type { Matrix } from "./matrix";
 import { type Question, type Server, ServerError } from "./server";
 
 const MOST_READS = 64; // of one request
+const MOST_NUMBERS = 2 ** 25; // held at a time: 128 MB
 const MOST_WEIGHTS = 256; // slices that are taken along from text to text
 
 export class Slices {
@@ -16,6 +17,7 @@ export class Slices {
   #wanted = new Map<string, Area>();
   #asked = new Set<string>();
   /* eslint-enable svelte/prefer-svelte-reactivity */
+  #held = 0; // numbers
   #leaving = new AbortController();
 
   constructor(
@@ -41,6 +43,18 @@ export class Slices {
   async prepare(areas: Area[]): Promise<void> {
     for (const area of areas) this.#asked.add(areaKey(area));
     await this.#read(areas);
+  }
+
+  /** Not more than a browser likes to hold: what came first goes first, and is asked for again if need be. */
+  #keep(key: string, matrix: Matrix): void {
+    this.#known.set(key, matrix);
+    this.#held += matrix.values.length;
+    for (const [oldest, { values }] of this.#known) {
+      if (this.#held <= MOST_NUMBERS || oldest === key) break;
+      this.#known.delete(oldest);
+      this.#asked.delete(oldest);
+      this.#held -= values.length;
+    }
   }
 
   /** The same model's weights, as far as they were seen with another text. */
@@ -71,7 +85,7 @@ export class Slices {
     this.#pending++;
     try {
       const matrices = await this.server.read(this.question, areas, this.#leaving.signal);
-      areas.forEach((area, i) => this.#known.set(areaKey(area), matrices[i]!));
+      areas.forEach((area, i) => this.#keep(areaKey(area), matrices[i]!));
     } catch (error) {
       if (this.#leaving.signal.aborted) return;
       for (const area of areas) this.#asked.delete(areaKey(area)); // so that it can be asked for again
