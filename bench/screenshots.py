@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 from bench.browser import browsing
 from bench.explorer import exploring, settle
 
-TEXT = "The duck did not cross the road because it was too tired"
+TEXT = "The duck did not cross the road because it was too tired."
 MINUTES = "1"
 
 

@@ -62,30 +62,29 @@ export function makeScale(role: Role, theme: Theme): Scale {
   };
 }
 
-/** A pixel for each number, in the colours of its scale; for pictures of a million cells. */
-export function colourCells(
-  pixels: Uint32Array,
-  values: Float32Array,
+/** Numbers into pixels, in the colours of a scale: for pictures of a million cells. */
+export function cellColours(
   role: Role,
   theme: Theme,
   peak: number,
-): void {
+): (values: Float32Array, pixels: Uint32Array) => void {
   const scale = makeScale(role, theme);
   const pixel = (value: number) => {
     const [r, g, b] = channels(scale(value, STRENGTHS));
-    return (255 << 24) | (b << 16) | (g << 8) | r; // little-endian
+    return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // little-endian, as every browser's machine is
   };
   const colours = Uint32Array.from({ length: 2 * STRENGTHS + 1 }, (_, i) => pixel(i - STRENGTHS));
-  const unseen = pixel(-Infinity) >>> 0;
+  const unseen = pixel(-Infinity);
   const factor = peak > 0 ? STRENGTHS / peak : 0;
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i]!;
-    if (!Number.isFinite(value)) pixels[i] = unseen;
-    else {
+  return (values, pixels) => {
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i]!;
       const strength = Math.min(STRENGTHS, Math.round(Math.abs(value) * factor));
-      pixels[i] = colours[value < 0 ? STRENGTHS - strength : STRENGTHS + strength]!;
+      pixels[i] = Number.isFinite(value)
+        ? colours[value < 0 ? STRENGTHS - strength : STRENGTHS + strength]!
+        : unseen;
     }
-  }
+  };
 }
 
 /** Red, green and blue, 0 to 255. */

@@ -17,6 +17,7 @@ const LONGEST = 4096; // tokens that the server takes
 const ADDED = 8; // tokens that a model's tokenizer may put before a text
 const CELLS = 24; // a side of a head's small picture
 const PAUSE = 2200; // milliseconds of a step while playing
+const MOMENT = 60; // milliseconds that a head's numbers may take before it is shown without them
 const RETRY = 2000; // milliseconds until a lost server is asked again
 
 /** A text that went through a model. All that is drawn belongs to one of these. */
@@ -57,6 +58,7 @@ export class Page {
 
   #appended = Promise.resolve();
   #leaving: AbortController | null = null;
+  #aim: { block: number; head: number } | null = null; // where one is about to be
   #example = "";
   #working = $state(0); // requests of the page's own, beside those of the slices
   #step: ReturnType<typeof setTimeout> | undefined;
@@ -176,20 +178,32 @@ export class Page {
     if (part !== this.place.part && where.step === undefined) where = { ...where, step: 0, site: 0 };
     if (where.step !== undefined && where.step !== this.place.step) where = { site: 0, ...where };
     Object.assign(this.place, where);
+    this.#aim = null;
     this.opened = [];
     this.hovered = null;
     void this.shown?.slices.prepare(this.#needs(this.length)); // before anything is painted
   }
 
   pageBlock(by: number): void {
-    if (this.config) this.goTo({ block: wrap(this.block + by, this.config.n_block) });
+    if (!this.config) return;
+    const { block, head } = this.#aim ?? this;
+    void this.#turnTo({ block: wrap(block + by, this.config.n_block), head });
   }
 
   pageHead(by: number): void {
     if (!this.config) return;
     const heads = this.config.n_head;
-    const number = wrap(this.block * heads + this.head + by, heads * this.config.n_block);
-    this.goTo({ part: "head", block: Math.floor(number / heads), head: number % heads });
+    const { block, head } = this.#aim ?? this;
+    const number = wrap(block * heads + head + by, heads * this.config.n_block);
+    void this.#turnTo({ part: "head", block: Math.floor(number / heads), head: number % heads });
+  }
+
+  /** To another head, once its numbers have come, or after a moment: so all of it is painted once. */
+  async #turnTo(aim: { block: number; head: number; part?: PartName }): Promise<void> {
+    this.#aim = aim;
+    const ready = this.shown?.slices.prepare(this.#needs(this.length, aim.block, aim.head));
+    await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, MOMENT))]);
+    if (this.#aim === aim) this.goTo(aim);
   }
 
   /** The next step; past the last one, the next part of the block. */
@@ -281,11 +295,14 @@ export class Page {
   }
 
   /** What the views show of a text of this length: of a long one they ask for parts, once they know which. */
-  #needs(length: number): Area[] {
+  #needs(length: number, block = this.block, head = this.head): Area[] {
     const last: Area = { name: "logits", rows: [length - 1, length] };
     if (length > WHOLE) return [last];
-    const shown = this.site === null ? [] : [this.site, ...this.#sources(this.site)];
-    const names = [...Object.values(sitesOf(this.block, this.head)), ...shown].filter((name, i, all) => {
+    if (this.config === null) return [last];
+    const sites = stepsOf(this.place.part, this.config, block, head)[this.step]?.sites ?? [];
+    const site = sites[Math.min(this.place.site, sites.length - 1)];
+    const shown = site === undefined ? [] : [site, ...this.#sources(site)];
+    const names = [...Object.values(sitesOf(block, head)), ...shown].filter((name, i, all) => {
       const { part } = parse(name);
       return part !== WEIGHED && !isOfWords(part) && !isWeight(name) && all.indexOf(name) === i;
     });

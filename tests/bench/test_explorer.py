@@ -1,0 +1,50 @@
+"""The measurement of the explorer in its short mode, and its pictures: a small model, a real browser."""
+
+import subprocess
+import sys
+from json import loads
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from clearhead.server.page import is_built
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def browser():
+    found = pytest.importorskip("bench.browser", reason="there is no playwright: pip install '.[dev]'")
+    if found.find_chromium() is None:
+        pytest.skip("there is no Chromium")
+    if not is_built():
+        pytest.skip("the page was not built: pip install . builds it, with npm")
+
+
+def run(*command):
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_short_mode_prints_one_line_with_its_bounds():
+    said = run("bench.explorer", "--short")
+    assert said.count("\n") == 1
+    figures = loads(said)
+    assert figures["typed_bound_ms"] == pytest.approx(1.5 * figures["forward_ms"] + 100, abs=0.2)
+    for name in ("typed_ms", "head_ms", "map_ms"):
+        assert 0 < figures[name] < 20_000, name
+    assert 0 < figures["pan_fps"] <= 240
+
+
+def test_pictures_of_the_flow_and_of_a_head(model_folder, tmp_path):
+    said = run("bench.screenshots", str(tmp_path), str(model_folder))
+    names = {f"{what}-{theme}.png" for what in ("flow", "head") for theme in ("light", "dark")}
+    assert {Path(line).name for line in said.split()} == names
+    for name in names:
+        with Image.open(tmp_path / name) as picture:
+            picture.load()
+            assert picture.width > 2000
