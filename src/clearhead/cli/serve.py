@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import typer
 
 from clearhead.cli.console import err
+from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE
 
 
 def serve(
@@ -22,9 +23,9 @@ def serve(
     allow_host: list[str] = typer.Option(
         None, help="A name that this server goes by, such as behind a proxy (may be repeated)."
     ),
-    slots: int = typer.Option(16, min=1, max=1024, help="Texts of a model that are written at once."),
+    slots: int = typer.Option(16, min=1, max=MOST_SLOTS, help="Texts of a model that are written at once."),
     queue: int = typer.Option(
-        256, min=1, max=100_000, help="Requests that may wait; more are told to come back."
+        QUEUE, min=1, max=MOST_QUEUE, help="Requests that may wait; more are told to come back."
     ),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
 ) -> None:
@@ -65,7 +66,7 @@ def run(
     no_token: bool = False,
     allowed: Sequence[str] = (),
     slots: int = 16,
-    queue: int = 256,
+    queue: int = QUEUE,
     show: Callable[[str], object] = lambda _: None,
 ) -> None:
     """Load and serve until a signal comes. `show` is given the address; who comes early waits."""
