@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from clearhead.cli import demo as demo_command
-from clearhead.cli.explore import AT_MOST, can_open
+from clearhead.cli.explore import can_open
 from clearhead.server.page import is_built
 
 built = pytest.mark.skipif(not is_built(), reason="the page was not built: pip install . builds it, with npm")
@@ -94,25 +94,37 @@ def test_no_browser_where_none_is_wanted(model_folder, browser):
 
 
 @built
-def test_without_a_model_the_newest_that_are_there(model_folder, tmp_path):
-    for i in range(AT_MOST + 1):
+def test_without_a_model_the_newest_is_opened_and_the_others_are_offered(model_folder, tmp_path):
+    for i in range(3):
         folder = shutil.copytree(model_folder, tmp_path / "runs" / f"run{i}")
         os.utime(folder, (i, i))
+    (tmp_path / "runs" / "run2" / "model.safetensors").write_bytes(b"no model")
     shutil.copytree(tmp_path / "runs" / "run0", tmp_path / "runs" / "bad")
     (tmp_path / "runs" / "bad" / "config.json").write_text("{")
     with (
         exploring("--no-browser") as (_, said, address),
         httpx.Client(trust_env=False, follow_redirects=True) as client,
     ):
-        assert f"the newest {AT_MOST} of {AT_MOST + 1} models" in said
         assert "left out" in said
-        models = client.get(client.get(address).url.join("/v1/models")).json()["data"]
-    assert [each["id"] for each in models] == [f"run{i}" for i in range(AT_MOST, 0, -1)]
+        assert "run2 could not be loaded" in said
+        models = client.get(client.get(address).url.join("/api/models")).json()["models"]
+    assert {each["name"]: each["state"] for each in models} == {
+        "run1": "loaded",
+        "run2": "not loaded",
+        "run0": "not loaded",
+    }
 
 
 @built
-def test_without_any_model_one_is_told_how_to_make_one(refused):
-    refused("explore", words=["no models in runs", "clearhead demo", "clearhead pull smollm2"])
+def test_without_any_model_the_page_offers_one():
+    with (
+        exploring("--no-browser") as (_, said, address),
+        httpx.Client(trust_env=False, follow_redirects=True) as client,
+    ):
+        assert "no models in runs" in said
+        listed = client.get(client.get(address).url.join("/api/models")).json()
+    assert listed["models"] == []
+    assert [each["name"] for each in listed["can_be_pulled"]] == ["smollm2"]
 
 
 @built

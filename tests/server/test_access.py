@@ -23,6 +23,11 @@ OURS = {
     ("POST", "/api/trace"),
     ("POST", "/api/site"),
     ("POST", "/api/weight"),
+    ("POST", "/api/open"),
+    ("POST", "/api/pull"),
+    ("POST", "/api/pull/cancel"),
+    ("GET", "/api/pulling"),
+    ("POST", "/api/heads"),
 }
 
 

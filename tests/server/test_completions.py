@@ -223,6 +223,7 @@ def test_who_leaves_a_stream_frees_its_slots(server, client, n):
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
 def test_who_leaves_before_the_answer_frees_its_slots(server, path, caplog):
     body = {**LONG, "messages": user("a")}
+    del body["prompt" if "chat" in path else "messages"]
     with server.client() as leaving, pytest.raises(httpx.ReadTimeout):
         leaving.post(path, json=body, timeout=0.7)
     assert server.until(server.rests) < 1
@@ -243,6 +244,7 @@ def test_who_leaves_while_a_rule_is_made_takes_no_slot(server):
     with server.client() as leaving, pytest.raises(httpx.ReadTimeout):
         leaving.post("/v1/chat/completions", json=body, timeout=0.6)
     server.until(lambda: any("POST /v1/chat/completions 499" in line for line in server.log))
+    server.until(server.rests)  # where the rule was made in time after all, until the engine's next turn
     for _ in range(30):
         time.sleep(0.05)
         assert server.rests()
@@ -279,3 +281,85 @@ def test_the_numbers_for_prometheus_grow(client):
         == 3
     )
     assert after['clearhead_running{model="small"}'] == 0
+
+
+def test_the_bytes_of_a_token_are_those_it_adds_to_the_text(client):
+    """Of a byte that is a part of a character, too: whoever joins them has the text."""
+    body = {
+        "model": "small",
+        "messages": user("a"),
+        "regex": "é€",
+        "logprobs": True,
+        "top_logprobs": 2,
+        "max_tokens": 9,
+    }
+    choice = client.post("/v1/chat/completions", json=body).json()["choices"][0]
+    told = choice["logprobs"]["content"]
+    assert choice["message"]["content"] == "é€"
+    assert bytes(byte for each in told for byte in each["bytes"] or []) == "é€".encode()
+    assert told[0]["bytes"] == [0xC3]
+    end = [each for each in told if each["token"] == "<|endoftext|>"]
+    assert all(each["bytes"] is None for each in end)
+
+
+def test_json_can_be_asked_of_a_completion_too(client):
+    body = {
+        "model": "small",
+        "prompt": "a",
+        "max_tokens": 60,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "n", "schema": {"type": "integer", "minimum": 0, "maximum": 9}},
+        },
+    }
+    assert client.post("/v1/completions", json=body).json()["choices"][0]["text"] in list("0123456789")
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        ("/v1/completions", "beams", 2),
+        ("/v1/completions", "json_schema", {"type": "integer"}),
+        ("/v1/completions", "suffix", "and so on"),
+        ("/v1/chat/completions", "tools", [{"type": "function"}]),
+        ("/v1/chat/completions", "tool_choice", "required"),
+        ("/v1/chat/completions", "shift", True),
+        ("/api/trace", "foo", 1),
+    ],
+)
+def test_a_field_that_would_change_the_answer_is_not_passed_over(client, path, field, value):
+    body = {"model": "small", field: value}
+    body |= {"messages": user("a")} if "chat" in path else {"text" if "api" in path else "prompt": "a"}
+    answer = client.post(path, json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == f"{field}: this is not offered"
+    assert answer.json()["error"]["param"] == field
+
+
+def test_what_is_for_the_books_of_others_is_left_alone(client):
+    body = {
+        "model": "small",
+        "prompt": "a",
+        "max_tokens": 1,
+        "user": "me",
+        "metadata": {"a": 1},
+        "store": False,
+    }
+    assert client.post("/v1/completions", json=body).status_code == 200
+    asked = [*user("a"), {"role": "assistant", "content": None, "refusal": None}, *user("b")]
+    body = {"model": "small", "messages": asked, "max_tokens": 1, "tool_choice": "auto"}
+    assert client.post("/v1/chat/completions", json=body).status_code == 200
+
+
+def test_what_is_wrong_is_named(client):
+    def said(path, **body):
+        answer = client.post(path, json={"model": "small", **body})
+        assert answer.status_code == 400
+        return answer.json()["error"]["message"]
+
+    assert said("/v1/completions", prompt=["a"] * 17).startswith("prompt: List should have at most 16 items")
+    assert said("/v1/chat/completions", messages=user("a"), top_logprobs=2).endswith("only with logprobs")
+    deep = b'{"model": "small", "prompt": ' + b"[" * 100_000
+    answer = client.post("/v1/completions", content=deep, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert "JSON" in answer.json()["error"]["message"]

@@ -16,7 +16,7 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
-from clearhead.server.shelf import load_models
+from clearhead.server.shelf import Loader, load_models
 
 LONG = {"max_tokens": 4096, "seed": 1, "stream": True}
 # Goes on until it is stopped, which it is after some of the processor's time.
@@ -217,12 +217,34 @@ def test_killed_and_started_again(copied_model, tmp_path):
 
 def test_nothing_is_served_where_nothing_loads(tmp_path):
     with pytest.raises(UserError, match="none of the models"):
-        load_models([str(tmp_path / "nowhere")], "cpu")
+        load_models([str(tmp_path / "nowhere")], Loader("cpu"))
 
 
 def test_names_are_made_of_the_last_part(model_folder):
-    shelf = load_models([str(model_folder), f"{model_folder}/"], "cpu", slots=1)
+    shelf = load_models([str(model_folder), f"{model_folder}/"], Loader("cpu", slots=1))
     try:
         assert list(shelf.served) == ["small", "small-2"]
     finally:
         shelf.close(cancel=True)
+
+
+def test_what_outlasts_the_grace_ends_where_it_stands_and_is_told(shelf_of, running_server, caplog):
+    forever = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}, "seed": 1}
+    plain = []
+    with running_server(shelf_of(), grace=0.5) as server, server.client() as client:
+        asking = threading.Thread(target=lambda: plain.append(client.post("/v1/completions", json=forever)))
+        asking.start()
+        with client.stream("POST", "/v1/completions", json={**forever, "stream": True}) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            server.until(lambda: server.engine.running == 2)
+            server.leave()
+            rest = [line for line in lines if line]
+        asking.join(30)
+    *_, last, done = rest
+    assert done == "data: [DONE]"
+    assert json.loads(last.removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
+    answer = plain[0]
+    assert answer.status_code == 200
+    assert 0 < answer.json()["usage"]["completion_tokens"] < 4096
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

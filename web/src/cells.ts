@@ -63,6 +63,11 @@ export function isSquare(part: string): boolean {
   return ["scores", "scaled", "masked", "weights"].includes(part);
 }
 
+/** Whether the columns are the words of the vocabulary. */
+export function isOfWords(part: string): boolean {
+  return part === "logits" || part === "probabilities";
+}
+
 /** The parts of a name: block.3.head.1.query is block 3, head 1, query. */
 export function parse(name: string): { block: number | null; head: number | null; part: string } {
   const found = /^(?:block\.(\d+)\.)?(?:(kv_)?head\.(\d+)\.)?(.+)$/.exec(name)!;

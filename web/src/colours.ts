@@ -70,14 +70,14 @@ export function channels(colour: string): [number, number, number] {
   return found as [number, number, number];
 }
 
-/** Whether white or dark letters are read better on a colour, by its contrast. */
+/** Whether white or black letters are read better on a colour; the better ones have a contrast of 4.5 at least. */
 export function inkOn(colour: string): "light" | "dark" {
   const [r, g, b] = channels(colour).map((channel) => {
     const part = channel / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   });
   const luminance = 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
-  return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.062 ? "light" : "dark";
+  return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 ? "light" : "dark";
 }
 
 /** The role of what stands at a site. */

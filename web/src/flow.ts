@@ -152,8 +152,10 @@ export const OPENS: Partial<Record<ColumnName, PartName>> = {
   final: "final",
 };
 
+export const WHOLE = 64; // tokens: of a longer text only the rows around those on screen are asked for
+
 /** What each column shows. */
-export function flowSites(block: number, head: number) {
+export function sitesOf(block: number, head: number) {
   const of = (name: string) => `block.${block}.${name}`;
   const ofHead = (name: string) => of(`head.${head}.${name}`);
   return {
@@ -168,8 +170,6 @@ export function flowSites(block: number, head: number) {
     final: "final",
   };
 }
-
-export const SHOWN = 64; // tokens whose rows are asked for together
 
 export interface FlowData {
   tokens: string[];

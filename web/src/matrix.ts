@@ -24,6 +24,18 @@ export class Matrix {
     return this.values.subarray(i * this.columns, (i + 1) * this.columns);
   }
 
+  /** Some of its rows and columns, by their numbers in the whole matrix; all where none are named. */
+  cut(rows?: [number, number], columns?: [number, number]): Matrix {
+    const [top, bottom] = rows ?? [this.firstRow, this.firstRow + this.rows];
+    const [left, right] = columns ?? [this.firstColumn, this.firstColumn + this.columns];
+    const values = new Float32Array((bottom - top) * (right - left));
+    for (let row = top; row < bottom; row++) {
+      const line = this.row(row).subarray(left - this.firstColumn, right - this.firstColumn);
+      values.set(line, (row - top) * (right - left));
+    }
+    return new Matrix(values, bottom - top, right - left, top, left);
+  }
+
   /** The largest size of any finite number: what the strongest colour stands for. */
   get peak(): number {
     return (this.#peak ??= findPeak(this.values));

@@ -27,7 +27,11 @@ export function count(n: number, language: string): string {
 
 /** What a token looks like where it stands alone: what cannot be seen is drawn. */
 export function visible(token: string): string {
-  const drawn = token.replaceAll("\n", "⏎").replaceAll("\t", "⇥");
+  const drawn = token
+    .replaceAll("\n", "⏎")
+    .replaceAll("\t", "⇥")
+    // eslint-disable-next-line no-control-regex
+    .replaceAll(/[\x00-\x1f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0)));
   const trimmed = drawn.replace(/^ /, "");
   return trimmed === "" || trimmed.startsWith(" ") || trimmed.endsWith(" ")
     ? drawn.replaceAll(" ", "␣")

@@ -1,18 +1,20 @@
 /** The page's one store: where one stands, what goes through the model, and what is known of it. */
 
 import { fromQuery, type Place, START, toQuery } from "./address";
-import { type Area, type Cell, isSquare, parse } from "./cells";
+import { type Area, type Cell, isOfWords, isSquare, parse } from "./cells";
 import type { Theme } from "./colours";
 import { derive, deriveWeighed, WEIGHED } from "./derivation";
-import { flowSites, SHOWN } from "./flow";
+import { sitesOf, WHOLE } from "./flow";
 import type { Matrix } from "./matrix";
-import { type Config, type Model, type Question, Server, ServerError, type TraceAnswer } from "./server";
+import { Library } from "./library.svelte";
+import { type Config, type Question, Server, ServerError, type TraceAnswer } from "./server";
 import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
 
 const CANDIDATES = 1000; // of the next word, told with their texts
 const LONGEST = 4096; // tokens that the server takes
+const ADDED = 8; // tokens that a model's tokenizer may put before a text
 const CELLS = 24; // a side of a head's small picture
 const PAUSE = 2200; // milliseconds of a step while playing
 const RETRY = 2000; // milliseconds until a lost server is asked again
@@ -26,6 +28,13 @@ export interface Shown {
   slid: number; // tokens that have left the window
 }
 
+/** A token that is added to what is shown. */
+interface Added {
+  ids: number[];
+  piece: string;
+  slid: number;
+}
+
 export interface Problem {
   message: string;
   status: number;
@@ -33,13 +42,12 @@ export interface Problem {
 
 export class Page {
   readonly server: Server;
-  models = $state.raw<Model[]>([]);
+  readonly library: Library;
   place = $state<Place>({ ...START });
   draft = $state("");
   shown = $state.raw<Shown | null>(null);
   patterns = $state.raw<Matrix[][]>([]);
   streams = $state.raw<Matrix[]>([]);
-  waiting = $state(false);
   problem = $state.raw<Problem | null>(null);
   lost = $state(false);
   hovered = $state.raw<Cell | null>(null);
@@ -47,11 +55,16 @@ export class Page {
   playing = $state(false);
   theme = $state<Theme>("light");
 
+  #appended = Promise.resolve();
   #leaving: AbortController | null = null;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #example = "";
+  #working = $state(0); // requests of the page's own, beside those of the slices
+  #step: ReturnType<typeof setTimeout> | undefined;
+  #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(server: Server, query = "") {
     this.server = server;
+    this.library = new Library(server);
     this.place = fromQuery(query);
     this.draft = this.place.text;
   }
@@ -84,6 +97,8 @@ export class Page {
   readonly most = $derived(
     this.weights?.reduce((best, weight, i) => (weight > this.weights![best]! ? i : best), 0) ?? 0,
   );
+  /** Whether what is on screen is not yet all that belongs there. */
+  readonly busy = $derived(this.#working > 0 || (this.shown?.slices.busy ?? false));
   /** The cell whose making is told: the last one opened, or the one pointed at, or one to begin with. */
   readonly cell = $derived(this.opened.at(-1) ?? this.hovered ?? this.#first());
   /** How the cell that is told of was made. */
@@ -97,12 +112,11 @@ export class Page {
   readonly lit = $derived(this.derivation?.from ?? []);
 
   async start(example: string): Promise<void> {
+    this.#example = example;
     await this.#guard(async () => {
-      this.models = await this.server.models();
-      const usable = this.models.filter((model) => model.config);
-      if (!usable.some((model) => model.name === this.place.model)) {
-        this.place.model = usable[0]?.name ?? "";
-      }
+      await this.library.refresh();
+      if (!this.library.find(this.place.model)?.config) this.place.model = this.library.first?.name ?? "";
+      if (this.place.model === "") return; // the picker says what can be done
       if (this.place.text === "") this.place.text = example;
       this.draft = this.place.text;
       await this.#open();
@@ -117,10 +131,32 @@ export class Page {
     await this.#guard(() => this.#open());
   }
 
-  async choose(model: string): Promise<void> {
+  /** One more token, whatever it says: it may be a part of a character, or have no text at all. */
+  append(id: number, piece: string): Promise<void> {
+    // One after the other: none is lost to the next.
+    this.#appended = this.#appended.then(async () => {
+      const { shown } = this;
+      if (shown === null) return;
+      await this.#guard(() => this.#open({ ids: [...shown.trace.ids, id], piece, slid: shown.slid }));
+    });
+    return this.#appended;
+  }
+
+  /** Another model, once it is loaded; where it cannot be, all stays as it is. */
+  async choose(model: string, example = ""): Promise<void> {
+    if (this.library.find(model)?.state !== "loaded") {
+      try {
+        await this.library.open(model);
+      } catch (error) {
+        if (error instanceof ServerError && error.status > 0) return; // the picker shows it
+        this.#fail(error);
+        return;
+      }
+    }
     this.place.model = model;
     this.place.edits = [];
-    await this.#guard(() => this.#open());
+    if (this.place.text === "") await this.type(example);
+    else await this.#guard(() => this.#open());
   }
 
   /** What the address says now, after going back or forth. */
@@ -175,13 +211,13 @@ export class Page {
 
   play(): void {
     this.playing = !this.playing;
-    clearTimeout(this.#timer);
+    clearTimeout(this.#step);
     const next = () => {
       if (!this.playing) return;
       if (!this.pageStep(1)) this.playing = false;
-      else this.#timer = setTimeout(next, PAUSE);
+      else this.#step = setTimeout(next, PAUSE);
     };
-    if (this.playing) this.#timer = setTimeout(next, PAUSE);
+    if (this.playing) this.#step = setTimeout(next, PAUSE);
   }
 
   /** Go through a door: what this cell was made of. */
@@ -198,8 +234,7 @@ export class Page {
     if (this.site === null || this.config === null || this.length === 0) return null;
     const [, columns] = shapeOf(this.config, this.length, this.site);
     const { part } = parse(this.site);
-    const ofWords = part === "logits" || part === "probabilities";
-    const usual = isSquare(part) ? this.most : ofWords ? (this.shown?.trace.next[0]?.id ?? 0) : 0;
+    const usual = isSquare(part) ? this.most : isOfWords(part) ? (this.shown?.trace.next[0]?.id ?? 0) : 0;
     const column = this.place.column >= 0 ? this.place.column : usual;
     return {
       name: this.site,
@@ -212,49 +247,75 @@ export class Page {
     return toQuery(this.place);
   }
 
-  async #open(): Promise<void> {
+  async #open(added?: Added): Promise<void> {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
-    const details = this.models.find((model) => model.name === this.place.model);
+    let details = this.library.find(this.place.model);
+    if (details && details.state !== "loaded") details = await this.library.open(details.name);
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
-    const { question, trace, slid } = await this.#read({ model, text, edits }, config, leaving.signal);
+    const { question, trace, slid } = added
+      ? await this.#readOn({ model, text, edits }, added, config, leaving.signal)
+      : await this.#read({ model, text, edits }, config, leaving.signal);
     const slices = new Slices(this.server, question, (error) => this.#fail(error));
     const before = this.shown;
+    leaving.signal.addEventListener("abort", () => slices.close());
     if (before?.question.model === model) {
-      await slices.prepare(this.#onScreen(trace.tokens.length));
+      slices.adopt(before.slices);
+      await slices.prepare(this.#needs(trace.ids.length));
     }
     if (leaving.signal.aborted) return;
     before?.slices.close();
+    if (added) {
+      const { draft } = this;
+      this.draft = this.place.text = trace.text.startsWith(draft) ? trace.text : draft + added.piece;
+    }
     this.shown = { question, config, trace, slices, slid };
     this.opened = [];
     this.hovered = null;
     void this.#guard(() => this.#overview(question, config, leaving.signal));
   }
 
-  /** What the views will ask for at once: fetched together, so that they change in one go. */
-  #onScreen(length: number): Area[] {
-    if (length > SHOWN) return [];
-    const sites = Object.values(flowSites(this.block, this.head));
+  /** What the views show of a text of this length: of a long one they ask for parts, once they know which. */
+  #needs(length: number): Area[] {
+    const last: Area = { name: "logits", rows: [length - 1, length] };
+    if (length > WHOLE) return [last];
+    const names = Object.values(sitesOf(this.block, this.head));
     const { site } = this;
-    const isOwn = site !== null && !sites.includes(site) && parse(site).part !== WEIGHED;
-    if (isOwn && site !== "logits" && site !== "probabilities") sites.push(site);
-    const areas: Area[] = sites.map((name) => ({ name }));
-    return [...areas, { name: "logits", rows: [length - 1, length] }];
+    const part = site === null ? "" : parse(site).part;
+    if (site !== null && part !== WEIGHED && !isOfWords(part) && !names.includes(site)) names.push(site);
+    return [last, ...names.map((name) => ({ name }))];
   }
 
   /** The text through the model; of one that is too long for it, the last window, as when it writes. */
   async #read(question: Question, config: Config, signal: AbortSignal) {
+    const ask = async (asked: Question, slid: number) => ({
+      question: asked,
+      trace: await this.server.trace(asked, CANDIDATES, signal),
+      slid,
+    });
+    const most = Math.min(config.n_context, LONGEST);
+    const { text } = this.place;
+    // A token is a byte at least: only where so many might not fit are they counted first.
+    if (new TextEncoder().encode(text).length + ADDED <= most) return ask(question, 0);
+    const { ids } = await this.server.tokens(question.model, text, signal);
+    const slide = () => ask({ ...question, text: ids.slice(-most) }, Math.max(0, ids.length - most));
+    if (ids.length > most) return slide();
     try {
-      return { question, trace: await this.server.trace(question, CANDIDATES, signal), slid: 0 };
+      return await ask(question, 0);
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== "context_length_exceeded") throw error;
+      return slide(); // what is put before a text did not fit
     }
-    const { ids } = await this.server.tokens(question.model, this.place.text, signal);
-    const window = { ...question, text: ids.slice(-Math.min(config.n_context, LONGEST)) };
-    const trace = await this.server.trace(window, CANDIDATES, signal);
-    return { question: window, trace, slid: ids.length - window.text.length };
+  }
+
+  /** With a token added; where the window is full, it slides. */
+  async #readOn(asked: Question, { ids, slid }: Added, config: Config, signal: AbortSignal) {
+    const window = ids.slice(-Math.min(config.n_context, LONGEST));
+    const question = { ...asked, text: window };
+    const trace = await this.server.trace(question, CANDIDATES, signal);
+    return { question, trace, slid: slid + ids.length - window.length };
   }
 
   /** The small pictures of all heads, some blocks at a time, and the lengths of all streams. */
@@ -270,7 +331,7 @@ export class Page {
   }
 
   async #guard(work: () => Promise<void>): Promise<void> {
-    this.waiting = true;
+    this.#working++;
     try {
       await work();
       this.problem = null;
@@ -278,7 +339,7 @@ export class Page {
     } catch (error) {
       this.#fail(error);
     } finally {
-      this.waiting = false;
+      this.#working--;
     }
   }
 
@@ -286,11 +347,13 @@ export class Page {
     if (error instanceof DOMException && error.name === "AbortError") return;
     const status = error instanceof ServerError ? error.status : -1;
     this.problem = { message: error instanceof Error ? error.message : String(error), status };
-    if (status !== 0 && status !== 429) return;
+    // A model that was not used for long may have been closed to make room: starting again opens it.
+    const closed = error instanceof ServerError && error.code === "model_not_open";
+    if (status !== 0 && status !== 429 && !closed) return;
     this.lost = status === 0;
     const seconds = error instanceof ServerError ? error.retryAfter : null;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.start(this.draft), seconds ? 1000 * seconds : RETRY);
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => void this.start(this.#example), seconds ? 1000 * seconds : RETRY);
   }
 }
 

@@ -161,10 +161,15 @@ function r(number: number): string {
   return String(Math.round(100 * number) / 100);
 }
 
+/** As XML takes it, which has no room for control characters and halves of characters. */
 function escape(text: string): string {
-  return text
-    .replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;")
-    .replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;");
+  return (
+    text
+      // eslint-disable-next-line no-control-regex
+      .replaceAll(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\p{Cs}]/gu, "\ufffd")
+      .replaceAll("&", "&amp;")
+      .replaceAll("<", "&lt;")
+      .replaceAll(">", "&gt;")
+      .replaceAll('"', "&quot;")
+  );
 }

@@ -9,6 +9,9 @@ export type Config = Omit<Required<Schemas["Config"]>, "rotary_stretch"> & {
   rotary_stretch: Required<Schemas["Stretch"]> | null;
 };
 export type Model = Schemas["ModelDetails"];
+export type Pullable = Schemas["PullableModel"];
+export type PullState = Schemas["PullState"];
+export type HeadScores = Schemas["HeadsAnswer"];
 export type TraceAnswer = Schemas["TraceAnswer"];
 export type Edit = Schemas["EditRequest"];
 
@@ -32,9 +35,30 @@ export class ServerError extends Error {
 }
 
 export class Server {
-  async models(signal?: AbortSignal): Promise<Model[]> {
-    const answer = await this.#ask("GET", "/api/models", undefined, signal);
-    return ((await answer.json()) as Schemas["ModelDetailsList"]).models;
+  async models(): Promise<Schemas["ModelDetailsList"]> {
+    return (await this.#ask("GET", "/api/models")).json();
+  }
+
+  /** Answers when the model is loaded. */
+  async open(model: string): Promise<Model> {
+    return (await this.#ask("POST", "/api/open", { model })).json();
+  }
+
+  async pull(name: string): Promise<PullState> {
+    return (await this.#ask("POST", "/api/pull", { name })).json();
+  }
+
+  async pulling(): Promise<PullState> {
+    return (await this.#ask("GET", "/api/pulling")).json();
+  }
+
+  async cancelPull(): Promise<PullState> {
+    return (await this.#ask("POST", "/api/pull/cancel")).json();
+  }
+
+  /** What each head does: takes a while the first time. */
+  async heads(model: string, signal?: AbortSignal): Promise<HeadScores> {
+    return (await this.#ask("POST", "/api/heads", { model }, signal)).json();
   }
 
   async tokens(model: string, text: string, signal?: AbortSignal): Promise<Schemas["TokensAnswer"]> {

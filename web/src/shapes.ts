@@ -1,6 +1,6 @@
 /** How large what stands at a site is, without asking. */
 
-import { isSquare, isVector, parse } from "./cells";
+import { isOfWords, isSquare, isVector, parse } from "./cells";
 import type { Config } from "./server";
 
 export function shapeOf(config: Config, length: number, name: string): [number, number] {
@@ -10,6 +10,6 @@ export function shapeOf(config: Config, length: number, name: string): [number, 
     if (isSquare(part)) return [length, length];
     return [length, part === "output" ? config.d_model : config.d_head];
   }
-  if (part === "logits" || part === "probabilities") return [length, config.n_vocab];
+  if (isOfWords(part)) return [length, config.n_vocab];
   return [length, part.startsWith("hidden") ? config.d_hidden : config.d_model];
 }

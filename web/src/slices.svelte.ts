@@ -1,19 +1,21 @@
 /** What is known of one text through one model. What is asked for in one moment goes to the server as one request. */
 
 import { SvelteMap } from "svelte/reactivity";
-import { type Area, areaKey } from "./cells";
+import { type Area, areaKey, isWeight } from "./cells";
 import type { Matrix } from "./matrix";
 import { type Question, type Server, ServerError } from "./server";
 
 const MOST_READS = 64; // of one request
 const MOST_NUMBERS = 2 ** 25; // held at a time: 128 MB
+const MOST_WEIGHTS = 256; // slices that are taken along from text to text
 
 export class Slices {
   #known = new SvelteMap<string, Matrix>();
+  #pending = $state(0);
   // Nobody is told when these change: they are no state.
   /* eslint-disable svelte/prefer-svelte-reactivity */
   #wanted = new Map<string, Area>();
-  #asked = new Map<string, Area>();
+  #asked = new Set<string>();
   /* eslint-enable svelte/prefer-svelte-reactivity */
   #held = 0; // numbers
   #leaving = new AbortController();
@@ -27,9 +29,10 @@ export class Slices {
   /** The matrix, or nothing yet: then it is on its way, and who asks is told when it is there. */
   get(area: Area): Matrix | undefined {
     const key = areaKey(area);
-    const found = this.#known.get(key);
+    const found =
+      this.#known.get(key) ?? this.#known.get(areaKey({ name: area.name }))?.cut(area.rows, area.columns);
     if (found === undefined && !this.#asked.has(key) && !this.#leaving.signal.aborted) {
-      this.#asked.set(key, area);
+      this.#asked.add(key);
       if (this.#wanted.size === 0) queueMicrotask(() => void this.#send());
       this.#wanted.set(key, area);
     }
@@ -38,7 +41,7 @@ export class Slices {
 
   /** Fetch at once all that another text's views show, so that they change in one go. */
   async prepare(areas: Area[]): Promise<void> {
-    for (const area of areas) this.#asked.set(areaKey(area), area);
+    for (const area of areas) this.#asked.add(areaKey(area));
     await this.#read(areas);
   }
 
@@ -52,6 +55,17 @@ export class Slices {
       this.#asked.delete(oldest);
       this.#held -= values.length;
     }
+  }
+
+  /** The same model's weights, as far as they were seen with another text. */
+  adopt(other: Slices): void {
+    const weights = [...other.#known].filter(([key]) => isWeight(key.slice(0, key.indexOf("["))));
+    for (const [key, matrix] of weights.slice(-MOST_WEIGHTS)) this.#known.set(key, matrix);
+  }
+
+  /** Whether something is on its way. */
+  get busy(): boolean {
+    return this.#pending > 0;
   }
 
   close(): void {
@@ -68,6 +82,7 @@ export class Slices {
 
   async #read(areas: Area[]): Promise<void> {
     if (areas.length === 0) return;
+    this.#pending++;
     try {
       const matrices = await this.server.read(this.question, areas, this.#leaving.signal);
       areas.forEach((area, i) => this.#keep(areaKey(area), matrices[i]!));
@@ -75,6 +90,8 @@ export class Slices {
       if (this.#leaving.signal.aborted) return;
       for (const area of areas) this.#asked.delete(areaKey(area)); // so that it can be asked for again
       if (error instanceof ServerError || error instanceof Error) this.failed(error);
+    } finally {
+      this.#pending--;
     }
   }
 }

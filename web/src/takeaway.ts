@@ -85,7 +85,7 @@ export function matrixPicture(
           const colour = scale(value, peak);
           pen.rect(x, y, large ? cell - 2 : cell + 0.3, large ? tall - 2 : tall + 0.3, colour, large ? 3 : 0);
           if (!large) continue;
-          const letters = inkOn(colour) === "light" ? "#ffffff" : "#1d2026";
+          const letters = inkOn(colour) === "light" ? "#ffffff" : "#000000";
           const style = {
             size: 11,
             fill: Number.isFinite(value) ? letters : "#8b909a",

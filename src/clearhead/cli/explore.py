@@ -7,23 +7,20 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from clearhead.cli import serve
 from clearhead.cli.console import err
-from clearhead.cli.models import find_models, usual_places
 from clearhead.errors import UserError
-
-AT_MOST = 8  # models, where none is named: each is loaded
 
 
 def explore(
     models: list[str] = typer.Argument(
         None,
         metavar="[MODEL…]",
-        help="Folders, GGUF files, or pulled names. [default: the newest in runs/ and at home]",
+        help="Folders, GGUF files, or pulled names. [default: the newest in runs/ and at home]; the page "
+        "opens all others there, too, and pulls more.",
     ),
     no_browser: bool = typer.Option(False, "--no-browser", help="Print the address, and open nothing."),
     port: int = typer.Option(0, min=0, max=65535, help="0 takes one that is free."),
@@ -35,12 +32,21 @@ def explore(
     clearhead explore
     clearhead explore runs/my smollm2
     """
+    from clearhead.formats.listing import usual_places
     from clearhead.server.page import is_built
 
     if not is_built():
         raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")
     shown = not no_browser and can_open()
-    serve.run(models or _newest(), "127.0.0.1", port, device, show=_open if shown else lambda _: None)
+    serve.run(
+        models or _newest(),
+        "127.0.0.1",
+        port,
+        device,
+        show=_open if shown else lambda _: None,
+        places=usual_places(),
+        only_first=not models,
+    )
 
 
 def can_open() -> bool:
@@ -61,24 +67,12 @@ def _open(address: str) -> None:
     threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
-def _newest() -> list[str]:
+def _newest() -> list[Path]:
     """The models that there are, those made last first."""
-    rows = sorted(find_models(usual_places()), key=_made, reverse=True)
-    if not rows:
-        raise UserError(
-            f"no models in {' or '.join(map(str, usual_places()))}; make one: clearhead demo, "
-            "or get one: clearhead pull smollm2"
-        )
-    if len(rows) > AT_MOST:
-        err.print(f"the newest {AT_MOST} of {len(rows)} models are opened; others by their names")
-    return [row["model"] for row in rows[:AT_MOST]]
+    from clearhead.formats.listing import list_models, usual_places
 
-
-def _made(row: dict[str, Any]) -> float:
-    from clearhead.formats.pulled import find
-
-    path = find(row["model"]) or Path(row["model"])
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
+    found = list_models(usual_places(), err.print)
+    if not found:
+        where = " or ".join(map(str, usual_places()))
+        err.print(f"no models in {where}: pull one on the page, or make one: clearhead demo")
+    return [each.path for each in sorted(found, key=lambda each: each.made, reverse=True)]

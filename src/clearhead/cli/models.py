@@ -11,7 +11,7 @@ from clearhead.cli.console import err, out, print_json
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
-    from clearhead.model.config import Config
+    from clearhead.formats.listing import Listed
 
 HEADINGS = {
     "model": "model",
@@ -36,13 +36,14 @@ def models(
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
     """List the models in runs/ and at home, their size and how well they learned, and what can be pulled."""
+    from clearhead.formats.listing import list_models, usual_places
     from clearhead.formats.pulled import CATALOGUE, find
 
     for place in folders or []:
         if not place.is_dir():
             raise UserError(f"no such folder: {place}; name a folder that holds models")
     places = folders or usual_places()
-    rows = find_models(places)
+    rows = [_row(each) for each in list_models(places, err.print)]
     others = [
         {"name": model.name, "title": model.title, "bytes": model.size, "licence": model.licence}
         for model in CATALOGUE.values()
@@ -61,15 +62,19 @@ def models(
         out.print(f"\nto pull one: clearhead pull {others[0]['name']}")
 
 
-def usual_places() -> list[Path]:
-    from clearhead.files import home
-
-    return [Path("runs"), home() / "models"]
-
-
-def find_models(places: list[Path]) -> list[dict[str, Any]]:
-    """The models there, each with the name it can be loaded by and what it is like."""
-    return [row for place in places for row in [*_folders(place), *_ggufs(place)]]
+def _row(model: Listed) -> dict[str, Any]:
+    return {
+        "model": model.name,
+        "family": model.family,
+        "parameters": model.config.n_parameter,
+        "blocks": model.config.n_block,
+        "heads": model.config.n_head,
+        "width": model.config.d_model,
+        "context": model.config.n_context,
+        "validation_loss": model.validation_loss,
+        "bytes": model.bytes,
+        "licence": model.licence,
+    }
 
 
 def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
@@ -87,76 +92,3 @@ def _cell(name: str, value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4f}"
     return f"{value:,}" if isinstance(value, int) else str(value or "")
-
-
-def _folders(place: Path) -> list[dict[str, Any]]:
-    """The place itself, if it is a model, and the models in it."""
-    from clearhead.formats.folder import CONFIG, read_label
-    from clearhead.formats.shards import WEIGHTS
-
-    rows = []
-    for folder in [place, *sorted(place.glob("*"))]:
-        if not (folder / CONFIG).is_file():
-            continue
-        try:
-            label = read_label(folder)
-        except UserError as error:
-            err.print(f"left out: {error}")
-            continue
-        rows.append(
-            {
-                "model": str(folder),
-                **_described(label.family.model_type, label.config),
-                "validation_loss": (label.training or {}).get("validation_loss"),
-                "bytes": _size(folder / WEIGHTS),
-                "licence": None,  # a folder does not say
-            }
-        )
-    return rows
-
-
-def _ggufs(place: Path) -> list[dict[str, Any]]:
-    """The GGUF files in the place and in the folders in it, a pulled one by its name."""
-    from clearhead.formats.gguf.file import GGUFFile
-    from clearhead.formats.gguf.model import read_config
-    from clearhead.formats.pulled import CATALOGUE, find
-
-    pulled = {find(name): model for name, model in CATALOGUE.items()}
-    rows = []
-    for path in sorted([*place.glob("*.gguf"), *place.glob("*/*.gguf")]):
-        model = pulled.get(path)
-        try:
-            with GGUFFile.open(path) as file:
-                family, config = read_config(file)
-        except UserError as error:
-            err.print(f"left out: {error}")
-            continue
-        licence = file.metadata.get("general.license")
-        rows.append(
-            {
-                "model": model.name if model else str(path),
-                **_described(family, config),
-                "validation_loss": None,
-                "bytes": _size(path),
-                "licence": model.licence if model else licence if isinstance(licence, str) else None,
-            }
-        )
-    return rows
-
-
-def _described(family: str, config: Config) -> dict[str, Any]:
-    return {
-        "family": family,
-        "parameters": config.n_parameter,
-        "blocks": config.n_block,
-        "heads": config.n_head,
-        "width": config.d_model,
-        "context": config.n_context,
-    }
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None

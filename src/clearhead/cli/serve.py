@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import typer
 
@@ -26,6 +27,9 @@ def serve(
     slots: int = typer.Option(16, min=1, max=MOST_SLOTS, help="Texts of a model that are written at once."),
     queue: int = typer.Option(
         QUEUE, min=1, max=MOST_QUEUE, help="Requests that may wait; more are told to come back."
+    ),
+    grace: float = typer.Option(
+        30.0, min=0, max=3600, help="Seconds that what is being written at the end may still take."
     ),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
 ) -> None:
@@ -53,11 +57,12 @@ def serve(
         allowed=allow_host or (),
         slots=slots,
         queue=queue,
+        grace=grace,
     )
 
 
 def run(
-    models: Sequence[str],
+    models: Sequence[str | Path],
     host: str,
     port: int,
     device: str | None,
@@ -67,19 +72,30 @@ def run(
     allowed: Sequence[str] = (),
     slots: int = 16,
     queue: int = QUEUE,
+    grace: float = 30.0,
     show: Callable[[str], object] = lambda _: None,
+    places: Sequence[Path] | None = None,
+    only_first: bool = False,
 ) -> None:
-    """Load and serve until a signal comes. `show` is given the address; who comes early waits."""
+    """Load and serve until a signal comes. `show` is given the address; who comes early waits.
+
+    Where there are places, the models there can be opened too while it runs, and others pulled: at the start
+    the first that can be loaded may do.
+    """
+    from clearhead.files import home
+    from clearhead.server.library import Offer
     from clearhead.server.run import address, make_door, make_token, open_socket
     from clearhead.server.run import serve as run_server
-    from clearhead.server.shelf import load_models
+    from clearhead.server.shelf import Loader, load_models
 
     token = None if no_token else token or make_token()
     opened = open_socket(host, port, token)
     with opened:
-        shelf = load_models(models, device, slots, queue, tell=err.print)
+        loader = Loader(device, slots, queue)
+        offer = None if places is None else Offer(places, home(), loader)
+        shelf = load_models(models, loader, err.print, only_first)
         door = make_door(host, opened, token, allowed)
         err.print(f"open {address(host, door)}")
         show(address(host, door))
-        run_server(shelf, opened, door, log=err.print)
+        run_server(shelf, opened, door, log=err.print, offer=offer, grace=grace)
     err.print("ended")

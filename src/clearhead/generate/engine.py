@@ -82,12 +82,16 @@ class Engine:
         if self.waiting >= self.queue:
             raise Busy(f"{self.waiting} requests are waiting already: try again later")
 
-    def close(self, cancel: bool = False) -> None:
-        """Take no more requests, and return when those there are have ended; `cancel` ends them now."""
+    def end(self, cancel: bool = False) -> None:
+        """Take no more requests; `cancel` ends those there are where they stand. Nobody waits."""
         with self._news:
             self._closing = True
             self._cancelling |= cancel
             self._news.notify()
+
+    def close(self, cancel: bool = False) -> None:
+        """The same, and return when all have ended."""
+        self.end(cancel)
         if threading.current_thread() is not self._thread:
             self._thread.join()
         atexit.unregister(self.close)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 
 import torch
@@ -44,15 +44,24 @@ class HeadScores:
         return block, head, scores.max().item()
 
 
-def heads(model: LanguageModel) -> HeadScores:
-    """Score every head, on random tokens said twice and on stories whose truth is known."""
+def heads(
+    model: LanguageModel,
+    sequences: int = REPEATED,
+    stories: int = STORIES,
+    check: Callable[[], object] = lambda: None,
+) -> HeadScores:
+    """Score every head, on random tokens said twice and on stories whose truth is known.
+
+    `check` is called between two of these: what it raises ends it.
+    """
     n = min(50, model.config.n_context // 2)
     if n < 3:
         raise UserError(f"a context of {model.config.n_context} is too short to say anything twice")
     generator = torch.Generator().manual_seed(0)
     second = torch.arange(n, 2 * n)  # the positions at which all is said again
     kinds = torch.zeros(4, model.config.n_block, model.config.n_head)
-    for _ in range(REPEATED):
+    for _ in range(sequences):
+        check()
         once = torch.randint(model.config.n_vocab, (1, n), generator=generator)
         ids = torch.cat((once, once), dim=1).to(model.device)
         with torch.no_grad():
@@ -62,15 +71,17 @@ def heads(model: LanguageModel) -> HeadScores:
                 for kind, place in enumerate(
                     (second - 1, torch.zeros_like(second), second - n, second - n + 1)
                 ):
-                    kinds[kind, i] += weights[:, second, place].mean(-1) / REPEATED
-    antecedent, alike, _ = find_antecedents(model, STORIES)
+                    kinds[kind, i] += weights[:, second, place].mean(-1) / sequences
+    antecedent, alike, _ = find_antecedents(model, stories, check)
     seen = second + 1 if model.config.causal else torch.full_like(second, 2 * n)
     chance = dict.fromkeys(("previous", "first", "repeated", "induction"), (1 / seen).mean().item())
     previous, first, repeated, induction = kinds
     return HeadScores(previous, first, repeated, induction, antecedent, {**chance, "antecedent": alike})
 
 
-def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, float, int]:
+def find_antecedents(
+    model: LanguageModel, count: int, check: Callable[[], object] = lambda: None
+) -> tuple[Tensor, float, int]:
     """How much of its weight each head puts on the antecedent, looking from the pronoun: blocks × heads.
 
     The mean over all pronouns of so many fresh stories; what a head that looks at all words alike would
@@ -78,6 +89,7 @@ def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, float, i
     """
     alike, total, pronouns = 0.0, torch.zeros(model.config.n_block, model.config.n_head), 0
     for number in range(count):
+        check()
         told = story(SEED, number)
         pairs = _positions(model, told.text, [(each.span, each.antecedent) for each in told.pronouns])
         trace = model.inspect(_within_context(model, told.text))
@@ -88,7 +100,8 @@ def find_antecedents(model: LanguageModel, count: int) -> tuple[Tensor, float, i
         T = trace.ids.shape[1]
         alike += sum(1 / (pronoun + 1 if model.config.causal else T) for pronoun, _ in pairs)
         pronouns += len(pairs)
-    return total / pronouns, alike / pronouns, pronouns
+    seen = max(1, pronouns)  # none, where the context is too short to hold one
+    return total / seen, alike / seen, pronouns
 
 
 def _within_context(model: LanguageModel, text: str) -> str:

@@ -14,17 +14,24 @@ from starlette.types import ASGIApp
 from clearhead import __version__
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
-from clearhead.server import completions, inspection, overview, page
+from clearhead.server import completions, heads, inspection, models, overview, page
 from clearhead.server.access import Access, Door
 from clearhead.server.description import ABOUT, ALWAYS, document
 from clearhead.server.faults import Refused, answer_fault
 from clearhead.server.leaving import Left
+from clearhead.server.library import Library, Offer
 from clearhead.server.limits import Bounds, Limits
+from clearhead.server.pulling import Puller
 from clearhead.server.record import Record, Recorder
 from clearhead.server.shelf import Shelf
 
 
-def make_routes(shelf: Shelf, record: Record) -> FastAPI:
+def make_routes(
+    shelf: Shelf,
+    record: Record,
+    offer: Offer | None = None,
+    log: Callable[[str], object] = lambda _: None,
+) -> FastAPI:
     """The routes alone, and their document."""
     app = FastAPI(
         title="Clearhead",
@@ -37,6 +44,9 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
     desk = inspection.Desk(shelf)
     app.include_router(inspection.make_routes(desk))
     app.include_router(overview.make_routes(desk))
+    app.include_router(heads.make_routes(shelf))
+    puller = Puller(None if offer is None else offer.home, log)
+    app.include_router(models.make_routes(Library(shelf, desk, offer, log), puller))
     app.include_router(page.make_routes(shelf))
 
     # Answered where requests come in: neither waits for a thread, however many are at work.
@@ -62,9 +72,13 @@ def make_routes(shelf: Shelf, record: Record) -> FastAPI:
 
 
 def make_app(
-    shelf: Shelf, door: Door, bounds: Bounds | None = None, log: Callable[[str], object] = lambda _: None
+    shelf: Shelf,
+    door: Door,
+    bounds: Bounds | None = None,
+    log: Callable[[str], object] = lambda _: None,
+    offer: Offer | None = None,
 ) -> ASGIApp:
-    """Everything, as uvicorn runs it."""
+    """Everything, as uvicorn runs it. Without an offer, what is on the shelf is all that is ever served."""
     record = Record(shelf)
-    limited = Limits(make_routes(shelf, record), bounds or Bounds())
+    limited = Limits(make_routes(shelf, record, offer, log), bounds or Bounds())
     return Recorder(Access(limited, door), record, log)

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -32,7 +33,9 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
     # A chat template is filled in by a process of its own. More of these than there are processors would only
     # take from each other the time that each may have, and threads from everyone else; those of one model,
     # which may be made to never end, must not be in the way of another's.
-    templates = {each.name: asyncio.Semaphore(os.cpu_count() or 1) for each in shelf}
+    templates: defaultdict[str, asyncio.Semaphore] = defaultdict(
+        lambda: asyncio.Semaphore(os.cpu_count() or 1)
+    )
 
     @routes.get("/models")
     async def list_models() -> wire.ModelList:
@@ -53,6 +56,8 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
             raise Refused(400, "invalid_request", "echo is not offered", "echo")
         if asked.best_of not in (None, asked.n or 1):
             raise Refused(400, "invalid_request", "best_of other than n is not offered", "best_of")
+        schema = _schema(asked.response_format)
+        check_one({"regex": asked.regex, "response_format": schema})
         engine = shelf.engine(asked.model)
 
         def read(_: threading.Event) -> list[list[int]]:
@@ -60,7 +65,9 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
 
         # Nobody else should wait while a long text is cut into tokens.
         prompts = await unless_left(request, in_thread(read))
-        writing = Writing(make_requests(model, prompts, asked, asked.max_tokens or 16, asked.logprobs))
+        writing = Writing(
+            make_requests(model, prompts, asked, asked.max_tokens or 16, asked.logprobs, schema)
+        )
         await unless_left(request, writing.begin(engine))
         return await _answer(request, asked, writing, CompletionAnswer(model, asked), record)
 
@@ -68,6 +75,8 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
     async def chat(request: Request, asked: wire.ChatRequest) -> wire.ChatCompletion:
         """What the model replies, by its own chat template."""
         model, engine = shelf.model(asked.model), shelf.engine(asked.model)
+        if asked.top_logprobs is not None and not asked.logprobs:
+            raise Refused(400, "invalid_request", "top_logprobs: only with logprobs", "top_logprobs")
         schema = _schema(asked.response_format)
         check_one({"regex": asked.regex, "response_format": schema})
         messages = [{"role": each.role, "content": _content(each)} for each in asked.messages]
@@ -104,7 +113,7 @@ def _prompt_ids(model: LanguageModel, prompt: str | list[int]) -> list[int]:
 
 
 def _content(message: wire.Message) -> str:
-    parts = message.content
+    parts = message.content or ""
     return parts if isinstance(parts, str) else "".join(part.text for part in parts)
 
 
@@ -125,7 +134,9 @@ async def _answer(
         usage = writing.usage()
         record.tokens.labels("read").inc(usage.prompt_tokens)
         record.tokens.labels("written").inc(usage.completion_tokens)
-        request.state.noted = f" {usage.prompt_tokens} read {usage.completion_tokens} written"
+        request.state.noted = (
+            f" {answer.head['model']} {usage.prompt_tokens} read {usage.completion_tokens} written"
+        )
 
     if not asked.stream:
         try:
@@ -288,8 +299,10 @@ class ChatAnswer(Answer):
         )
 
     def _one(self, i: int, log_probability: float | None) -> dict[str, Any]:
-        token = self.token(i)
-        return {"token": token, "logprob": _finite(log_probability), "bytes": list(token.encode())}
+        """With the bytes that it adds to a text: they may be a part of a character."""
+        tokenizer = self.model.tokenizer
+        spelled = list(tokenizer.spell(i)) if tokenizer.has_text(i) else None
+        return {"token": self.token(i), "logprob": _finite(log_probability), "bytes": spelled}
 
 
 def _finite(number: float | None) -> float | None:

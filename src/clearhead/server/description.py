@@ -17,7 +17,7 @@ ABOUT = """Language models, and every step of what they compute.
 
 Whoever asks shows the token: as a bearer token, or by the cookie that any address with `?token=…` added
 gives, with a redirect (303) to the same address without it. Numbers are numbers: neither texts nor true and
-false are taken for them. Fields that are not known are left alone. Other methods than those here get a 405,
+false are taken for them. Fields that are not known are refused. Other methods than those here get a 405,
 other addresses a 404, in the same shape as every refusal."""
 
 
@@ -38,6 +38,7 @@ ALWAYS = _refusals(
     }
 )
 OF_A_MODEL = _refusals({404: "There is no such model.", 503: "The model could not be loaded."})
+OF_A_PULL = _refusals({404: "It cannot be pulled.", 409: "Another is being pulled."})
 RAW = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 MATRIX: Responses = {
     **OF_A_MODEL,

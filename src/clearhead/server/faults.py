@@ -17,6 +17,7 @@ from clearhead.views.wire import Fault, Refusal
 
 COME_BACK = 1  # seconds
 
+NOT_OFFERED = ("tools", "suffix", "tool_choice")
 TYPES = ("str", "int", "float", "bool")
 KINDS = {
     400: "invalid_request_error",
@@ -31,7 +32,7 @@ KINDS = {
 def refusal(status: int, code: str, message: str, param: str | None = None) -> JSONResponse:
     kind = KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
     body = Refusal(error=Fault(message=message, type=kind, param=param, code=code))
-    headers = {"Retry-After": str(COME_BACK)} if status in (429, 503) else None
+    headers = {"Retry-After": str(COME_BACK)} if status == 429 else None
     return JSONResponse(body.model_dump(), status, headers)
 
 
@@ -56,6 +57,8 @@ def answer_fault(request: Request, error: Exception) -> Response:
     if isinstance(error, UserError):
         return refusal(400, "invalid_request", str(error)[:1000])
     if isinstance(error, HTTPException):
+        if error.status_code == 400 and "parsing the body" in str(error.detail):
+            return refusal(400, "invalid_request", "the body is not JSON in UTF-8, or is nested too deep")
         answer = refusal(error.status_code, "http_error", str(error.detail)[:1000])
         answer.headers.update(error.headers or {})  # which methods there are instead
         return answer
@@ -75,9 +78,10 @@ def _not_understood(request: Request, error: RequestValidationError) -> Response
         )
     # Where a field may be this or that, each is told of: the one that was meant comes furthest.
     meant = [each for each in found if each["loc"][:2] == first["loc"][:2]]
-    best = max(meant, key=lambda each: (len(_where(each)), not each["type"].endswith("_type")))
+    best = max(meant, key=lambda each: (not each["type"].endswith("_type"), len(_where(each))))
     where = ".".join(_where(best)) or None
-    what = f"{where}: {best['msg']}" if where else str(best["msg"])
+    said = "this is not offered" if best["type"] == "extra_forbidden" or where in NOT_OFFERED else best["msg"]
+    what = f"{where}: {said}" if where else str(said)
     return refusal(400, "invalid_request", what[:1000], where and where[:200])
 
 

@@ -29,7 +29,7 @@ from clearhead.language_model import LanguageModel
 from clearhead.server.description import MATRIX, OF_A_MODEL
 from clearhead.server.faults import Refused
 from clearhead.server.leaving import in_thread, stop_if, unless_left
-from clearhead.server.shelf import Served, Shelf
+from clearhead.server.shelf import Shelf
 from clearhead.views import wire
 
 HELD = 4  # traces
@@ -54,8 +54,8 @@ class Desk:
         self._one = asyncio.Lock()
         self._waiting = 0
 
-    async def do(self, request: Request, work: Work[Answer]) -> Answer:
-        """In a thread of its own, one after the other; who leaves is forgotten."""
+    async def do(self, request: Request, name: str, work: Work[Answer]) -> Answer:
+        """What looks into a model, in a thread of its own, one after the other; who leaves is forgotten."""
         if self._waiting >= WAITING:
             raise Busy(f"{self._waiting} requests are waiting already")
         self._waiting += 1
@@ -65,9 +65,16 @@ class Desk:
                 return await in_thread(work)
 
         try:
-            return await unless_left(request, take_turn())
+            with self.shelf.reading(name):
+                return await unless_left(request, take_turn())
         finally:
             self._waiting -= 1
+
+    async def forget(self, name: str) -> None:
+        """The traces of a model, which keep it in memory."""
+        async with self._one:
+            for key in [key for key in self.traces if key[0] == name]:
+                del self.traces[key]
 
     def trace(self, asked: wire.TextRequest, left: threading.Event) -> Trace:
         """The model runs once for the text, once for each that it is patched from, and once for all edits."""
@@ -100,11 +107,6 @@ class Desk:
 def make_routes(desk: Desk) -> APIRouter:
     routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), desk.shelf
 
-    @routes.get("/models")
-    async def list_models() -> wire.ModelDetailsList:
-        """Every model that was asked for at the start, also those that could not be loaded."""
-        return wire.ModelDetailsList(models=[_details(each) for each in shelf])
-
     @routes.post("/tokens", responses=OF_A_MODEL)
     async def tokenize(request: Request, asked: wire.TokensRequest) -> wire.TokensAnswer:
         """A text as the model reads it."""
@@ -114,12 +116,16 @@ def make_routes(desk: Desk) -> APIRouter:
             ids = tokenizer.encode(asked.text)
             return wire.TokensAnswer(ids=ids, tokens=tokenizer.pieces(ids))
 
-        return await desk.do(request, read)
+        return await desk.do(request, asked.model, read)
 
     @routes.post("/trace", responses=OF_A_MODEL)
     async def trace(request: Request, asked: wire.TraceRequest) -> wire.TraceAnswer:
         """What comes next, and the sites that can be asked for."""
-        return await desk.do(request, lambda left: _describe(desk.trace(asked, left), asked))
+        return await desk.do(
+            request,
+            asked.model,
+            lambda left: _describe(desk.trace(asked, left), asked),
+        )
 
     @routes.post("/site", responses=MATRIX)
     async def site(request: Request, asked: wire.SiteRequest) -> Response:
@@ -130,7 +136,7 @@ def make_routes(desk: Desk) -> APIRouter:
             chosen = choose_slice(asked, site_shape(asked.site, trace.config, len(trace)))
             return _matrix(request, chosen, lambda: trace.read(asked.site, chosen.rows, chosen.columns))
 
-        return await desk.do(request, read)
+        return await desk.do(request, asked.model, read)
 
     @routes.post("/weight", responses=MATRIX)
     async def weight(request: Request, asked: wire.WeightRequest) -> Response:
@@ -141,23 +147,9 @@ def make_routes(desk: Desk) -> APIRouter:
             chosen = choose_slice(asked, list(tensor.shape))
             return _matrix(request, chosen, lambda: chosen.of(tensor))
 
-        return await desk.do(request, read)
+        return await desk.do(request, asked.model, read)
 
     return routes
-
-
-def _details(served: Served) -> wire.ModelDetails:
-    model = served.model
-    if model is None:
-        # Why is for the server's own output: it may name folders.
-        return wire.ModelDetails(name=served.name, error="could not be loaded")
-    return wire.ModelDetails(
-        name=served.name,
-        parameters=model.config.n_parameter,
-        config=model.config,
-        tokenizer=model.tokenizer.kind,
-        chats=isinstance(model.tokenizer.config.get("chat_template"), str),
-    )
 
 
 def _ids(model: LanguageModel, text: str | list[int]) -> list[int]:
@@ -208,12 +200,14 @@ def _edit(asked: wire.EditRequest, model: LanguageModel, others: Mapping[str, Tr
 
 
 def _describe(trace: Trace, asked: wire.TraceRequest) -> wire.TraceAnswer:
+    assert trace.tokenizer is not None  # it comes from a language model
     logits = trace.read("logits", rows=-1)[0].float()
     probabilities = logits.softmax(-1)
     likeliest = logits.topk(min(asked.count, len(logits))).indices.tolist()
     words = trace.words(likeliest)
     return wire.TraceAnswer(
         ids=trace.ids[0].tolist(),
+        text=trace.tokenizer.decode(trace.ids[0].tolist()),
         tokens=trace.tokens,
         next=[
             wire.NextWord(id=i, text=word, logit=_finite(logits[i]), probability=_finite(probabilities[i]))

@@ -41,7 +41,7 @@ def make_routes(desk: Desk) -> APIRouter:
                 made.append(read_one())
             return send_matrices(made)
 
-        return await desk.do(request, read)
+        return await desk.do(request, asked.model, read)
 
     @routes.post("/patterns", response_class=Raw, responses=MATRICES)
     async def patterns(request: Request, asked: wire.PatternsRequest) -> Response:
@@ -59,7 +59,7 @@ def make_routes(desk: Desk) -> APIRouter:
                 made.append(_patterns(trace, i, size))
             return send_matrices([torch.stack(made)])
 
-        return await desk.do(request, read)
+        return await desk.do(request, asked.model, read)
 
     @routes.post("/streams", response_class=Raw, responses=MATRICES)
     async def streams(request: Request, asked: wire.TextRequest) -> Response:
@@ -74,7 +74,7 @@ def make_routes(desk: Desk) -> APIRouter:
             ]
             return send_matrices([torch.stack(lengths)])
 
-        return await desk.do(request, read)
+        return await desk.do(request, asked.model, read)
 
     return routes
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clearhead.server.shelf import Shelf
@@ -26,18 +27,29 @@ class Record:
         self.tokens = Counter(
             "clearhead_tokens", "Tokens read and written.", ["kind"], registry=self.registry
         )
-        for name, what in (
-            ("waiting", "Requests that wait for a slot."),
-            ("running", "Texts that are being written."),
-        ):
-            gauge = Gauge(f"clearhead_{name}", what, ["model"], registry=self.registry)
-            for each in shelf:
-                if each.engine is not None:
-                    gauge.labels(each.name).set_function(partial(getattr, each.engine, name))
+        self.registry.register(Writing(shelf))
 
     def text(self) -> bytes:
         """As Prometheus reads it."""
         return generate_latest(self.registry)
+
+
+class Writing(Collector):
+    """What the engines do at the moment; models come and go."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for name, what in (
+            ("waiting", "Requests that wait for a slot."),
+            ("running", "Texts that are being written."),
+        ):
+            gauge = GaugeMetricFamily(f"clearhead_{name}", what, labels=["model"])
+            for each in self.shelf:
+                if each.engine is not None:
+                    gauge.add_metric([each.name], getattr(each.engine, name))
+            yield gauge
 
 
 class Recorder:
@@ -67,4 +79,5 @@ class Recorder:
             self.record.requests.labels(method, route, str(status[0])).inc()
             self.record.seconds.labels(route).observe(seconds)
             noted = scope.get("state", {}).get("noted", "")
-            self.log(f"{method} {route} {status[0] or 'left'} {seconds * 1000:.0f} ms{noted}")
+            moment = time.strftime("%Y-%m-%dT%H:%M:%S")
+            self.log(f"{moment} {method} {route} {status[0] or 'left'} {seconds * 1000:.0f} ms{noted}")

@@ -18,14 +18,28 @@ from clearhead.errors import UserError
 from clearhead.server.access import LOOPBACK, Door
 from clearhead.server.app import make_app
 from clearhead.server.connections import protocol
+from clearhead.server.library import Offer
 from clearhead.server.limits import Bounds
 from clearhead.server.shelf import Shelf
 
-GRACE = 30  # seconds that what is streaming may take to its end
+GRACE = 30.0  # seconds that what is being written may take to its end
+LAST = 10  # seconds more, in which its end is told
 
 
 class Server(uvicorn.Server):
     """uvicorn's, which ends quietly at SIGINT and SIGTERM."""
+
+    def __init__(self, config: uvicorn.Config, shelf: Shelf, grace: float) -> None:
+        super().__init__(config)
+        self.shelf, self.grace = shelf, grace
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """What is still being written after the grace ends where it stands, and whoever waits is told so."""
+        ending = asyncio.get_running_loop().call_later(self.grace, self.shelf.end)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -86,11 +100,16 @@ def address(host: str, door: Door) -> str:
 
 
 def make_server(
-    shelf: Shelf, door: Door, bounds: Bounds | None = None, log: Callable[[str], object] = lambda _: None
+    shelf: Shelf,
+    door: Door,
+    bounds: Bounds | None = None,
+    log: Callable[[str], object] = lambda _: None,
+    offer: Offer | None = None,
+    grace: float = GRACE,
 ) -> Server:
     bounds = bounds or Bounds()
     config = uvicorn.Config(
-        make_app(shelf, door, bounds, log),
+        make_app(shelf, door, bounds, log, offer),
         http=protocol(bounds),
         ws="none",
         lifespan="off",
@@ -98,9 +117,9 @@ def make_server(
         log_level="warning",
         server_header=False,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=int(grace) + LAST,
     )
-    return Server(config)
+    return Server(config, shelf, grace)
 
 
 def serve(
@@ -109,9 +128,11 @@ def serve(
     door: Door,
     bounds: Bounds | None = None,
     log: Callable[[str], object] = lambda _: None,
+    offer: Offer | None = None,
+    grace: float = GRACE,
 ) -> None:
-    """Until SIGINT or SIGTERM: then no more is taken on, and what is streaming goes to its end."""
-    server = make_server(shelf, door, bounds, log)
+    """Until SIGINT or SIGTERM: then no more is taken on, and what is being written goes to its end."""
+    server = make_server(shelf, door, bounds, log, offer, grace)
     try:
         asyncio.run(server.serve([opened]))
     finally:

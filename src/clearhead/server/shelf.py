@@ -1,16 +1,24 @@
-"""The models that are served, by name. One that could not be loaded stays on the shelf with the reason."""
+"""The models that are served, by name: loaded, being loaded, only known of, or not to be loaded, and why."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from clearhead.errors import UserError
+from clearhead.formats.listing import Listed, describe
+from clearhead.formats.opening import find_model
 from clearhead.generate.engine import Engine
 from clearhead.language_model import LanguageModel, load
 from clearhead.server.faults import Refused
+
+State = Literal["loaded", "loading", "not loaded", "failed"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +29,19 @@ class Served:
     model: LanguageModel | None = None
     engine: Engine | None = None
     error: str | None = None
+    listed: Listed | None = None  # where it lies, which is told to no one, and what it is like
+    loading: bool = False
+
+    @property
+    def state(self) -> State:
+        if self.model is not None:
+            return "loaded"
+        return "failed" if self.error is not None else "loading" if self.loading else "not loaded"
+
+    @property
+    def writes(self) -> bool:
+        """Whether anyone waits for a text of it."""
+        return self.engine is not None and self.engine.running + self.engine.waiting > 0
 
 
 class Shelf:
@@ -28,6 +49,24 @@ class Shelf:
 
     def __init__(self, served: Sequence[Served]) -> None:
         self.served = {each.name: each for each in served}
+        self._times = itertools.count()
+        self.last_use: Counter[str] = Counter()  # by an own count of time
+        self.readers: Counter[str] = Counter()  # requests at a time that look into a model
+
+    def put(self, served: Served) -> None:
+        """Also in place of what goes by that name."""
+        self.served[served.name] = served
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        """Inside, the model is in use."""
+        self.readers[name] += 1
+        try:
+            yield
+        finally:
+            self.readers[name] -= 1
+            if not self.readers[name]:
+                del self.readers[name]
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self.served.values())
@@ -39,8 +78,11 @@ class Shelf:
             raise Refused(
                 404, "model_not_found", f"there is no model {name!r}; there are {self.names()}", "model"
             )
-        if found.model is None:
+        if found.model is None and found.error is not None:
             raise Refused(503, "model_not_loaded", f"{name!r} could not be loaded", "model")
+        if found.model is None:
+            raise Refused(503, "model_not_open", f"{name!r} is not loaded: POST it to /api/open", "model")
+        self.last_use[name] = next(self._times)
         return found.model
 
     def engine(self, name: str) -> Engine:
@@ -53,6 +95,12 @@ class Shelf:
     def names(self) -> str:
         return ", ".join(name for name, each in self.served.items() if each.model is not None)
 
+    def end(self) -> None:
+        """All that is being written ends where it stands; nobody waits for it here."""
+        for each in self:
+            if each.engine is not None:
+                each.engine.end(cancel=True)
+
     def close(self, cancel: bool = False) -> None:
         """End the engines: when what they write is written, or now."""
         for each in self:
@@ -60,35 +108,56 @@ class Shelf:
                 each.engine.close(cancel)
 
 
+@dataclass(frozen=True)
+class Loader:
+    """How models are loaded here."""
+
+    device: str | None = None
+    slots: int = 16
+    queue: int = 256
+
+    def load(self, name: str, source: str | Path) -> Served:
+        """From its folder, file or pulled name."""
+        path = find_model(source)
+        listed, model = describe(path), load(path, self.device)
+        causal = model.config.causal
+        engine = Engine(model.network, model.tokenizer, self.slots, self.queue) if causal else None
+        return Served(name, model, engine, listed=listed)
+
+
 def load_models(
-    sources: Sequence[str],
-    device: str | None = None,
-    slots: int = 16,
-    queue: int = 256,
+    sources: Sequence[str | Path],
+    loader: Loader,
     tell: Callable[[str], object] = lambda _: None,
+    only_first: bool = False,
 ) -> Shelf:
-    """Each by its folder, file or pulled name; what is wrong with one does not stop the others."""
-    served: list[Served] = []
+    """Each by its folder, file or pulled name; what is wrong with one does not stop the others.
+
+    Where only the first is wanted, it is the first that can be loaded, and no error if none can.
+    """
+    shelf = Shelf([])
     for source in sources:
-        name = _free_name(source, [each.name for each in served])
+        if only_first and shelf.served:
+            break
+        name = free_name(source, shelf.served)
         try:
-            model = load(source, device)
-            engine = Engine(model.network, model.tokenizer, slots, queue) if model.config.causal else None
-            served.append(Served(name, model, engine))
-            tell(f"{name}: {model.config.n_parameter:,} parameters")
+            served = loader.load(name, source)
+            assert served.model is not None
+            shelf.put(served)
+            tell(f"{name}: {served.model.config.n_parameter:,} parameters")
         except UserError as error:
-            served.append(Served(name, error=str(error)))
+            if not only_first:
+                shelf.put(Served(name, error="could not be loaded"))
             tell(f"{name} could not be loaded: {error}")
-    if not any(each.model for each in served):
+    if not only_first and not any(each.model for each in shelf):
         raise UserError("none of the models could be loaded")
-    return Shelf(served)
+    return shelf
 
 
-def _free_name(source: str, taken: Sequence[str]) -> str:
+def free_name(source: str | Path, taken: Container[str]) -> str:
     """The last part of where it comes from, in letters that need no care; numbered where that is taken."""
     path = Path(source)
     stem = path.name.removesuffix(".gguf") or path.resolve().name
     name = re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip(".-") or "model"
-    return next(
-        free for i in range(1, len(taken) + 2) if (free := name if i == 1 else f"{name}-{i}") not in taken
-    )
+    numbered = (name if i == 1 else f"{name}-{i}" for i in itertools.count(1))
+    return next(free for free in numbered if free not in taken)

@@ -46,7 +46,7 @@ Range = Annotated[tuple[Index, Index], Field(strict=False)]  # which JSON writes
 
 
 class Wire(BaseModel):
-    """Numbers are finite, and neither texts nor true and false; what is not known is left alone."""
+    """Numbers are finite, and neither texts nor true and false."""
 
     model_config = ConfigDict(
         strict=True,
@@ -55,6 +55,12 @@ class Wire(BaseModel):
         protected_namespaces=(),
         json_schema_serialization_defaults_required=True,  # an answer has all its fields
     )
+
+
+class Asked(Wire):
+    """A request: a field that is not known may be meant to change the answer, so it is refused."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class Fault(Wire):
@@ -75,7 +81,18 @@ class Refusal(Wire):
 # What a client asks for.
 
 
-class Drawing(Wire):
+class SchemaFormat(Wire):
+    name: str | None = None
+    json_schema: dict[str, Any] = Field(alias="schema")
+    strict: bool | None = None
+
+
+class ResponseFormat(Wire):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: SchemaFormat | None = None
+
+
+class Drawing(Asked):
     """How words are drawn: what both OpenAI routes share."""
 
     temperature: Annotated[float, Field(ge=0, le=100)] | None = Field(
@@ -117,6 +134,7 @@ class Drawing(Wire):
         description="A regular expression, as Rust has them, that the text matches as a whole.",
         examples=["(yes|no)"],
     )
+    response_format: ResponseFormat | None = None
     seconds: Annotated[float, Field(gt=0, le=3600)] | None = Field(
         None, description="After so long the text ends where it is."
     )
@@ -126,12 +144,25 @@ class StreamOptions(Wire):
     include_usage: bool = False
 
 
-class Streaming(Wire):
+class Ignored(Asked):
+    """What clients of OpenAI's send for its own books: taken, and left alone."""
+
+    user: Any = None
+    metadata: Any = None
+    store: Any = None
+    service_tier: Any = None
+    safety_identifier: Any = None
+    prompt_cache_key: Any = None
+    parallel_tool_calls: Any = None
+    tool_choice: Literal["none", "auto"] | None = None
+
+
+class Streaming(Asked):
     stream: bool | None = Field(False, description="Whether to send the text in events as it is written.")
     stream_options: StreamOptions | None = None
 
 
-class CompletionRequest(Drawing, Streaming):
+class CompletionRequest(Drawing, Streaming, Ignored):
     """Go on from a text."""
 
     model: Served
@@ -158,21 +189,10 @@ class Message(Wire):
     role: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
         description="What the model's template knows, such as user, assistant and system.", examples=["user"]
     )
-    content: Text | Annotated[list[TextPart], Field(fail_fast=True, max_length=64)]
+    content: Text | Annotated[list[TextPart], Field(fail_fast=True, max_length=64)] | None
 
 
-class SchemaFormat(Wire):
-    name: str | None = None
-    json_schema: dict[str, Any] = Field(alias="schema")
-    strict: bool | None = None
-
-
-class ResponseFormat(Wire):
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: SchemaFormat | None = None
-
-
-class ChatRequest(Drawing, Streaming):
+class ChatRequest(Drawing, Streaming, Ignored):
     """Go on with a conversation, as the model's own template writes it."""
 
     model: Served
@@ -183,11 +203,10 @@ class ChatRequest(Drawing, Streaming):
     )
     logprobs: bool | None = Field(False, description="Whether to tell log-probabilities.")
     top_logprobs: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] | None = None
-    response_format: ResponseFormat | None = None
     tools: Annotated[list[Any], Field(max_length=0)] | None = Field(None, description="Not offered.")
 
 
-class EditRequest(Wire):
+class EditRequest(Asked):
     """What to put at a site: one of a value, a factor for what is there, or what is there in another text."""
 
     site: SiteName
@@ -204,7 +223,7 @@ class EditRequest(Wire):
     )
 
 
-class TextRequest(Wire):
+class TextRequest(Asked):
     """A text through a model, with some of what it computes changed."""
 
     model: Served
@@ -223,7 +242,7 @@ class TraceRequest(TextRequest):
     sites: bool = Field(True, description="Whether to list every site; there are many.")
 
 
-class Slice(Wire):
+class Slice(Asked):
     """Rows and columns from a first one up to, and without, a last one; all unless said."""
 
     rows: Range | None = Field(None, examples=[[0, 5]])
@@ -263,11 +282,29 @@ class WeightRequest(Slice):
     name: WeightName
 
 
-class TokensRequest(Wire):
+class TokensRequest(Asked):
     """A text to be cut into tokens."""
 
     model: Served
     text: Text
+
+
+class OpenRequest(Asked):
+    """A model to be loaded."""
+
+    model: Annotated[Name, Field(description="One of those that /api/models lists.")]
+
+
+class PullRequest(Asked):
+    """A model to be pulled."""
+
+    name: Annotated[Name, Field(description="One of those that /api/models says can be pulled.")]
+
+
+class HeadsRequest(Asked):
+    """What each head of a model does."""
+
+    model: Served
 
 
 # What it is given.
@@ -373,18 +410,54 @@ class ModelList(Wire):
 
 
 class ModelDetails(Wire):
-    """A model as we know it; `error` says why it could not be loaded, and then there is nothing else."""
+    """A model as we know it. One that is not loaded is, when it is opened; `error` says why it was not."""
 
     name: str
+    state: Literal["loaded", "loading", "not loaded", "failed"]
+    origin: Literal["run", "pulled", "file"] = Field(
+        description="Trained here, pulled, or a folder or file from elsewhere."
+    )
     error: str | None = None
     parameters: int | None = None
     config: Config | None = None
-    tokenizer: str | None = None
-    chats: bool = False
+    tokenizer: str | None = Field(None, description="Known once it is loaded.")
+    chats: bool = Field(False, description="Known once it is loaded.")
+    bytes: int | None = Field(None, description="On the disk.")
+    licence: str | None = None
+
+
+class PullableModel(Wire):
+    """A model that can be pulled."""
+
+    name: str
+    title: str
+    licence: str
+    bytes: int = Field(description="To be downloaded.")
 
 
 class ModelDetailsList(Wire):
     models: list[ModelDetails]
+    can_be_pulled: list[PullableModel]
+
+
+class PullState(Wire):
+    """How far the last pull came."""
+
+    name: str | None = None
+    state: Literal["none", "downloading", "unpacking", "done", "cancelled", "failed"] = "none"
+    done: int = 0  # bytes
+    total: int = 0
+    error: str | None = None
+
+
+class HeadsAnswer(Wire):
+    """For each kind of looking the mean weight that each head gives it: blocks × heads, from 0 to 1.
+
+    `chance` is what a head that looks at all it can see alike would score.
+    """
+
+    kinds: dict[str, list[list[float | None]]]
+    chance: dict[str, float]
 
 
 class TokensAnswer(Wire):
@@ -408,6 +481,7 @@ class TraceAnswer(Wire):
     """The text as the model reads it, what may come next, and every site that can be asked for."""
 
     ids: list[int]
+    text: str = Field(description="What the ids say, without tokens that have no text.")
     tokens: list[str]
     next: list[NextWord]
     sites: list[SiteShape]

@@ -1,0 +1,206 @@
+"""How fast the explorer answers, in a real Chromium without a window, beside a plain forward of the same model.
+
+Usage: python -m bench.explorer [MODEL] [--short]; the model SmolLM2, pulled if need be, unless said; short mode
+takes a small random one. On the processor, with the server in a process of its own. Prints one JSON line, each
+figure the median of several: `typed_ms`, from a letter typed into a prompt of 30 tokens until all of the page
+is drawn anew, to be at most `typed_bound_ms`, 1.5 forwards + 100 ms; `head_ms`, paging to another head, at most 100; with 1,024 tokens `map_ms`, until the
+matrix of a head not seen before is drawn, at most 300, and `pan_fps`, frames a second while it is moved about,
+at least 30.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlencode
+
+import torch
+from playwright.sync_api import Page
+
+from bench.browser import browsing
+from clearhead.formats.pulled import pull
+from clearhead.language_model import LanguageModel, load
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+SENTENCE = (
+    "The chicken didn't cross the road because it was too tired, and the duck said that it would wait. "
+)
+SMALL = {"n_context": 2048, "n_block": 2, "n_head": 2, "d_model": 32}
+PATIENCE = 120  # seconds
+
+# From what someone does to the last drawing that it brought about, known once nothing has come for a while. A
+# frame's callback comes before the frame is painted, so a task after it is waited for.
+WATCH = """async (quiet) => {
+  const main = document.querySelector("main");
+  const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+  const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()))));
+  let [start, last] = [0, 0];
+  for (const kind of ["input", "keydown"])
+    addEventListener(kind, (event) => (start = event.timeStamp), {capture: true, once: true});
+  const seen = new MutationObserver(async () => (last = await drawn()));
+  seen.observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true});
+  window.times = (async () => {
+    while (start === 0 || last < start) await pause(1);
+    while (main.getAttribute("aria-busy") === "true" || performance.now() - last < quiet) await pause(5);
+    seen.disconnect();
+    return last - start;
+  })();
+}"""
+
+# Frames a second, and the longest between two of them, while the pointer moves the map.
+FRAMES = """() => { window.frames = []; const note = (at) => { window.frames.push(at);
+  window.noting = requestAnimationFrame(note); }; requestAnimationFrame(note); }"""
+
+
+@contextmanager
+def exploring(model: str) -> Iterator[str]:
+    """`clearhead explore` as a user runs it: the address that it prints."""
+    command = [sys.executable, "-m", "clearhead", "explore", model, "--no-browser", "--device", "cpu"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            said = []
+            for line in process.stderr:
+                said.append(line)
+                if line.startswith("open http"):
+                    break
+            assert said and said[-1].startswith("open http"), "".join(said)
+            yield said[-1].split()[1]
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+def text_of(model: LanguageModel, count: int) -> str:
+    """A text that the model reads as so many tokens."""
+    words = (SENTENCE * count).split(" ")
+    given = len(model.tokenizer.start_ids)
+    low, high = 1, len(words)
+    while low < high:
+        middle = (low + high) // 2
+        fits = given + len(model.tokenizer.encode(" ".join(words[:middle]))) < count
+        low, high = (middle + 1, high) if fits else (low, middle)
+    return " ".join(words[:low])
+
+
+def forward_seconds(model: LanguageModel, text: str, times: int) -> float:
+    with torch.inference_mode():
+        ids = torch.tensor([model.tokenizer.start_ids + model.tokenizer.encode(text)])
+        taken = []
+        for _ in range(times + 1):
+            start = time.perf_counter()
+            model.network(ids)
+            taken.append(time.perf_counter() - start)
+    return median(taken[1:])
+
+
+def timed(page: Page, act: Callable[[], Any], quiet: int = 400) -> float:
+    """Milliseconds from the act's event until the last drawing that it brought about."""
+    page.evaluate(WATCH, quiet)
+    act()
+    return float(page.evaluate("window.times"))
+
+
+def settle(page: Page) -> None:
+    page.wait_for_selector("main[aria-busy=false] canvas", timeout=1000 * PATIENCE)
+    page.wait_for_timeout(300)
+    page.wait_for_selector("main[aria-busy=false] canvas", timeout=1000 * PATIENCE)
+
+
+def frames_while_moving(page: Page, seconds: float) -> float:
+    """The map larger, and moved about by the pointer."""
+    canvas = page.locator(".map canvas")
+    canvas.scroll_into_view_if_needed()
+    for _ in range(3):
+        page.get_by_role("button", name="Larger").click()
+    settle(page)
+    box = canvas.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.evaluate(FRAMES)
+    end, k = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        k += 1
+        page.mouse.move(x - 4 * (k % 40), y - 3 * (k % 40))
+    times = page.evaluate("() => { cancelAnimationFrame(window.noting); return window.frames; }")
+    page.mouse.up()
+    return 1000 * (len(times) - 1) / (times[-1] - times[0])
+
+
+def measure(page: Page, address: str, model: LanguageModel, turns: int) -> dict[str, float]:
+    page.set_default_timeout(1000 * PATIENCE)
+    page.add_init_script("localStorage.setItem('walked', 'yes')")
+    page.goto(address)
+    settle(page)
+    text = text_of(model, 30)
+
+    def go_to(**place: Any) -> None:
+        page.goto(f"{address.partition('?')[0]}?{urlencode(place)}")
+        settle(page)
+
+    go_to(text=text, block=1, step=6)
+    prompt = page.get_by_label("Text that goes through the model")
+    prompt.press("End")
+    typed, forwards = [], []
+    for turn in range(2 * turns):
+        forwards.append(forward_seconds(model, text, 3))
+        key = "s" if turn % 2 == 0 else "Backspace"
+        typed.append(timed(page, lambda key=key: prompt.press(key)))  # type: ignore[misc]
+        settle(page)
+    page.locator("h2").first.click()  # out of the prompt
+    heads = []
+    for _ in range(turns):
+        heads.append(timed(page, lambda: page.keyboard.press("]")))
+        settle(page)
+    go_to(text=text_of(model, 1024), block=0, step=6)
+    page.locator("h2").first.click()
+    maps = []
+    for _ in range(turns):
+        maps.append(timed(page, lambda: page.keyboard.press("]")))
+        settle(page)
+    forward = 1000 * median(forwards)
+    return {
+        "forward_ms": round(forward, 1),
+        "typed_ms": round(median(typed), 1),
+        "typed_bound_ms": round(1.5 * forward + 100, 1),
+        "head_ms": round(median(heads), 1),
+        "map_ms": round(median(maps), 1),
+        "pan_fps": round(frames_while_moving(page, 2.0), 1),
+    }
+
+
+def save_small(folder: Path) -> None:
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.train("bpe", [SENTENCE * 20], n_vocab=300)
+    network = Transformer(preset("modern", n_vocab=tokenizer.n_vocab, **SMALL))
+    LanguageModel(network, tokenizer).save(folder)
+
+
+def main(name: str | None, short: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        if short:
+            save_small(Path(folder) / "small")
+        given = str(Path(folder) / "small") if short else name or str(pull("smollm2"))
+        model = load(given, "cpu")
+        with exploring(given) as address, browsing() as browser:
+            page = browser.new_page(viewport={"width": 1400, "height": 1000})
+            figures = measure(page, address, model, 2 if short else 7)
+    return {"bench": "explorer", "model": Path(given).name, "cores": os.cpu_count(), **figures}
+
+
+if __name__ == "__main__":
+    arguments = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
+    print(json.dumps(main(arguments[0] if arguments else None, "--short" in sys.argv)))

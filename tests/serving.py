@@ -1,0 +1,107 @@
+"""A small model that chats, on a shelf, behind a real server on this machine: for the tests of server and page."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import httpx
+import torch
+
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.server.access import Door
+from clearhead.server.run import make_door, make_server, open_socket
+from clearhead.server.shelf import Served, Shelf
+from clearhead.text.tokenizer import Tokenizer
+
+TOKEN = "a-token-for-the-tests-0123456789"
+TEMPLATE = (
+    "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+def make_model(kind="modern", template=TEMPLATE, **sizes):
+    made = Tokenizer.train("byte", [])
+    tokenizer = Tokenizer(made._inner, {**made.config, "chat_template": template})
+    usual = {"n_context": 128, "n_block": 1, "n_head": 2, "d_model": 16}
+    torch.manual_seed(0)
+    network = Transformer(preset(kind, n_vocab=tokenizer.n_vocab, **{**usual, **sizes}))
+    for parameter in network.parameters():
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    return LanguageModel(network, tokenizer)
+
+
+@dataclass
+class Running:
+    """A server that runs."""
+
+    door: Door
+    shelf: Shelf
+    log: list[str] = field(default_factory=list)
+    leave: Callable[[], object] = lambda: None  # as at SIGTERM
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.door.port}"
+
+    @property
+    def engine(self):
+        return self.shelf.engine("small")
+
+    @property
+    def model(self):
+        return self.shelf.model("small")
+
+    @property
+    def app(self):
+        """The routes, to be enumerated."""
+        from clearhead.server.app import make_routes
+        from clearhead.server.record import Record
+
+        return make_routes(self.shelf, Record(self.shelf))
+
+    def client(self, **settings) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self.door.token}", **settings.pop("headers", {})}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, **settings)
+
+    def until(self, holds, seconds=5.0):
+        """Wait for something to become true, and say how long it took."""
+        start = time.monotonic()
+        while not holds():
+            assert time.monotonic() - start < seconds, "it never came"
+            time.sleep(0.005)
+        return time.monotonic() - start
+
+    def rests(self):
+        return self.engine.running == 0 and self.engine.waiting == 0
+
+
+def make_shelf(slots=8, queue=64, **models):
+    given = models or {"small": make_model()}
+    served = [Served(name, model, model.engine(slots, queue)) for name, model in given.items()]
+    return Shelf([*served, Served("broken", error="could not be loaded from /secret/folder")])
+
+
+@contextmanager
+def running(shelf, bounds=None, token=TOKEN, port=0, offer=None, grace=30.0):
+    """A server in a thread, until one has seen enough; on a free port unless one is named."""
+    opened = open_socket("127.0.0.1", port, token)
+    door = make_door("127.0.0.1", opened, token)
+    made = Running(door, shelf)
+    server = make_server(shelf, door, bounds, made.log.append, offer, grace)
+    made.leave = partial(setattr, server, "should_exit", True)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
+    thread.start()
+    try:
+        made.until(lambda: server.started or not thread.is_alive())
+        yield made
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        opened.close()

@@ -1,0 +1,89 @@
+"""One real server with small models of each kind, and one real browser."""
+
+import pytest
+import torch
+
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.server.page import is_built
+from clearhead.text.tokenizer import Tokenizer
+from tests.serving import make_shelf, running
+from tests.web.visitor import Visitor
+
+SIZES = {"n_context": 48, "n_block": 2, "n_head": 2, "d_model": 12}
+MODELS = {
+    "lecture": {},
+    "gpt2": {},
+    "modern": {},
+    "shared": {"n_kv_head": 1, "tied": False},
+    "long": {"n_context": 2048, "n_block": 1},
+}
+
+
+@pytest.fixture(scope="session")
+def models(story_text):
+    """Models whose numbers are never zero by chance, and the same on every day."""
+    words = Tokenizer.train("bpe", [story_text], n_vocab=320)
+    letters = Tokenizer.train("char", [story_text])
+
+    def make(name, sizes):
+        kind = name if name in ("lecture", "gpt2") else "modern"
+        tokenizer = letters if name == "shared" else words
+        torch.manual_seed(0)
+        network = Transformer(preset(kind, n_vocab=tokenizer.n_vocab, **{**SIZES, **sizes})).eval()
+        for parameter in network.parameters():
+            parameter.data.add_(0.2 * torch.randn_like(parameter))
+        return LanguageModel(network, tokenizer)
+
+    return {name: make(name, sizes) for name, sizes in MODELS.items()}
+
+
+@pytest.fixture(scope="session")
+def shelf(models):
+    made = make_shelf(slots=1, **models)
+    yield made
+    made.close(cancel=True)
+
+
+@pytest.fixture(scope="session")
+def server(shelf):
+    with running(shelf) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def browser():
+    browser = pytest.importorskip("bench.browser", reason="there is no playwright: pip install '.[dev]'")
+    if browser.find_chromium() is None:
+        pytest.skip("there is no Chromium")
+    if not is_built():
+        pytest.skip("the page was not built: pip install . builds it, with npm")
+    with browser.browsing() as made:
+        yield made
+
+
+@pytest.fixture
+def visit(browser, server):
+    """Someone who has been here before; at the end the browser must have had nothing to complain of."""
+    made = []
+
+    def come(server=server, width=1800, height=1000, walked=True, **settings):
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, **{"locale": "en-GB", **settings}
+        )
+        if walked:
+            context.add_init_script("localStorage.setItem('walked', 'yes')")
+        made.append(Visitor(context, server))
+        return made[-1]
+
+    yield come
+    left = [complaint for visitor in made for complaint in visitor.left()]
+    for visitor in made:
+        visitor.context.close()
+    assert not left
+
+
+@pytest.fixture
+def visitor(visit):
+    return visit()

@@ -1,0 +1,85 @@
+"""The server is far away, gone, back, or another; and texts that are long."""
+
+import json
+
+from tests.serving import running
+
+TEXT = "The duck was too tired"
+LOST = "The server is gone"
+
+
+def test_a_killed_and_restarted_server(shelf, visit):
+    with running(shelf) as server:
+        visitor = visit(server=server)
+        visitor.open(model="modern", text=TEXT)
+        cells = visitor.see("block.0.head.0.query_raw")["cells"]
+        port, token = server.door.port, server.door.token
+    visitor.forgive("ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET")
+    visitor.prompt.fill("a")
+    visitor.page.get_by_role("alert").filter(has_text=LOST).wait_for()
+    with running(shelf, token=token, port=port):
+        visitor.page.get_by_role("alert").wait_for(state="detached")
+        visitor.settle()
+        visitor.expect(lambda: visitor.said, ["a"])
+        visitor.type(TEXT)
+        assert visitor.see("block.0.head.0.query_raw")["cells"] == cells
+    visitor.forgive("401")
+    with running(shelf, token="another-token-0123456789", port=port):
+        visitor.prompt.fill("b")
+        visitor.page.get_by_role("alert").filter(has_text="does not know this page any more").wait_for()
+
+
+def test_what_is_known_is_there_without_a_network(visitor):
+    visitor.open(model="modern", text=TEXT, step=6)
+    weights = visitor.see("block.0.head.0.weights")["cells"]
+    visitor.page.keyboard.press("ArrowLeft")
+    visitor.see("block.0.head.0.masked")
+    visitor.context.set_offline(True)
+    visitor.page.keyboard.press("ArrowRight")
+    assert visitor.see("block.0.head.0.weights")["cells"] == weights
+    visitor.forgive("ERR_INTERNET_DISCONNECTED")
+    visitor.page.keyboard.press("PageDown")
+    visitor.page.get_by_role("alert").filter(has_text=LOST).wait_for()
+    visitor.context.set_offline(False)
+    visitor.page.get_by_role("alert").wait_for(state="detached")
+    visitor.see("block.1.head.0.weights")
+
+
+def test_a_long_text_is_shown_in_parts(visitor, models):
+    model = models["long"]
+    ids = model.tokenizer.encode("the duck saw a red ball near the pond. " * 60)[:1100]
+    text = model.tokenizer.decode(ids)
+    length = len(model.tokenizer.encode(text))
+    assert length >= 1024
+    visitor.page.add_init_script(
+        """new PerformanceObserver((list) => (window.longest = Math.max(window.longest ?? 0,
+          ...list.getEntries().map((each) => each.duration)))).observe({type: "longtask", buffered: true})"""
+    )
+    visitor.open(model="long", text="a", step=6)
+    visitor.asked.clear()
+    visitor.type(text)
+    visitor.page.locator(".map canvas").wait_for()
+    assert f"{length} of 2048" in visitor.page.locator(".context").inner_text()
+    reads = [
+        read
+        for request in visitor.asked
+        if request.url.endswith("/api/sites") and json.loads(request.post_data)["text"] == text
+        for read in json.loads(request.post_data)["reads"]
+    ]
+    assert {read["site"] for read in reads} >= {"block.0.head.0.weights", "block.0.hidden"}
+    for read in reads:
+        assert "rows" in read, read  # never the whole of it
+        assert read["rows"][1] - read["rows"][0] <= 256
+    assert visitor.page.evaluate("window.longest ?? 0") < 3000
+    # A number of the map, and the same in the grid, is Python's.
+    trace = model.inspect(model.tokenizer.encode(text))
+    visitor.page.locator(".map canvas").hover(position={"x": 3, "y": 300})
+    told = visitor.page.locator(".map .told b")
+    told.wait_for()
+    around = trace["block.0.head.0.weights"][300 * length // 420 - 6 : 300 * length // 420 + 6, :18]
+    shown = {f"{weight:.2f}" for weight in around.flatten().tolist()}
+    visitor.expect(lambda: told.inner_text() in shown, True)
+    before = visitor.page.evaluate("document.querySelector('.map canvas').toDataURL().length")
+    visitor.button("Larger").click()
+    visitor.settle()
+    assert visitor.page.evaluate("document.querySelector('.map canvas').toDataURL().length") != before

@@ -1,0 +1,242 @@
+"""Going through the page: steps, blocks and heads, cells and what they are made of, text and the next word."""
+
+import re
+import time
+
+import pytest
+
+TEXT = "The duck was too tired"
+STEPS = ["project", "QK-norm", "rotate", "compare", "divide", "mask", "softmax", "weigh", "sum", "write"]
+
+
+def test_pointing_at_a_number_tells_how_it_was_made(visitor):
+    visitor.open(model="modern", text=TEXT, step=6)
+    site = "block.0.head.0.weights"
+    visitor.see(site)
+    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").hover()
+    seen = visitor.see(site, (site, 3, 1))
+    made = [cell for cell, _ in seen["made"]]
+    assert made == [f"block.0.head.0.masked 3 {column}" for column in range(len(made))]
+    assert visitor.page.locator(".formula math").count() == 2
+    card = visitor.page.get_by_test_id("card")
+    assert card.locator("h3").inner_text().startswith("block.0.head.0.weights")
+    # Of a number whose sources are on screen too, those light up.
+    visitor.button("mask").click()
+    visitor.page.locator("[role=gridcell][data-row='2'][data-column='1']").hover()
+    visitor.see("block.0.head.0.masked", ("block.0.head.0.masked", 2, 1))
+    visitor.open(model="lecture", text=TEXT, part="norm", step=2)
+    visitor.page.locator("[role=gridcell][data-row='1'][data-column='2']").hover()
+    visitor.see("block.0.normed", ("block.0.normed", 1, 2))
+
+
+def test_what_a_number_was_computed_from_lights_up(visitor):
+    visitor.open(model="modern", text=TEXT, step=5)
+    masked, weights = "block.0.head.0.masked", "block.0.head.0.weights"
+    visitor.see(masked)
+    flow = visitor.page.locator("[data-place=flow]")
+    left = flow.locator(".heading.attention").evaluate("(heading) => parseFloat(heading.style.left)")
+    top, row = 46, 26  # pixels; the squares of so short a text are as wide as its rows are high
+    flow.locator("canvas").hover(position={"x": left + 1.5 * row, "y": top + 3.5 * row})
+    seen = visitor.see(masked, (weights, 3, 1))
+    columns = {column for _, column, _ in seen["cells"]}
+    assert seen["lit"] == [[3, column] for column in sorted(columns)]
+
+
+def test_through_doors_down_to_a_weight_and_back(visitor):
+    visitor.open(model="modern", text=TEXT, block=1, step=6)
+    cell = ("block.1.head.0.weights", 3, 1)
+    visitor.see(cell[0])
+    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").click()
+    way = [
+        ("block.1.head.0.masked", 3, 1),
+        ("block.1.head.0.scaled", 3, 1),
+        ("block.1.head.0.scores", 3, 1),
+        ("block.1.head.0.query", 3, None),
+        ("block.1.head.0.query_normed", 3, None),
+        ("block.1.head.0.query_raw", 3, None),
+        ("block.1.head.0.W_Q", None, None),
+    ]
+    for name, *_ in way:
+        visitor.page.locator(f"[data-testid=card] .number[data-cell^='{name} ']").first.click()
+        visitor.page.wait_for_selector(f"[data-testid=card] h3[data-cell^='{name} ']")
+    card = visitor.page.get_by_test_id("card")
+    assert "A trained weight" in card.inner_text()
+    assert card.locator(".number").count() == 0
+    doors = card.locator("nav .door")
+    assert doors.all_inner_texts() == ["weights", *(name.split(".", 4)[-1] for name, *_ in way)]
+    card.get_by_role("button", name="← back").click()
+    visitor.page.wait_for_selector("[data-testid=card] h3[data-cell^='block.1.head.0.query_raw ']")
+    visitor.page.keyboard.press("Escape")
+    visitor.page.wait_for_selector("[data-testid=card] h3[data-cell^='block.1.head.0.query_normed ']")
+    doors.first.click()
+    visitor.see(cell[0], cell)
+
+
+def test_steps_by_keys_and_buttons(visitor):
+    visitor.open(model="modern", text=TEXT)
+    assert visitor.page.locator(".steps .pill").all_inner_texts() == STEPS
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.expect(lambda: visitor.step, "QK-norm")
+    visitor.button("Step on").click()
+    visitor.expect(lambda: visitor.step, "rotate")
+    visitor.button("Step back").click()
+    visitor.page.keyboard.press("ArrowLeft")
+    visitor.expect(lambda: visitor.step, "project")
+    visitor.page.keyboard.press("ArrowLeft")  # the part before
+    visitor.see("block.0.normed")
+    visitor.button("Feed-forward").click()
+    visitor.see("block.0.hidden_gate")
+
+
+def test_play_and_pause(visitor):
+    visitor.page.clock.install()
+    visitor.open(model="modern", text=TEXT)
+    visitor.button("Play").click()
+    for name in STEPS[1:3]:
+        visitor.page.clock.run_for(2300)
+        visitor.expect(lambda: visitor.step, name)
+    visitor.button("Pause").click()
+    visitor.page.clock.run_for(5000)
+    visitor.expect(lambda: visitor.step, STEPS[2])
+    visitor.page.keyboard.press("p")
+    visitor.page.clock.run_for(2300)
+    visitor.expect(lambda: visitor.step, STEPS[3])
+
+
+def test_blocks_and_heads_by_keys_and_buttons(visitor):
+    def stands():
+        found = re.match(r"Block (\d), head (\d)", visitor.page.locator(".detail h2").inner_text())
+        return found.groups()
+
+    visitor.open(model="modern", text=TEXT)
+    for key, there in [("]", "01"), ("]", "10"), ("PageDown", "00"), ("PageUp", "10"), ("[", "01")]:
+        visitor.page.keyboard.press(key)
+        visitor.expect(stands, tuple(there))
+        visitor.see(f"block.{there[0]}.head.{there[1]}.query_raw")
+    for name, there in [("Next head", "10"), ("Next block", "00"), ("Previous block", "10")]:
+        visitor.button(name).click()
+        visitor.expect(stands, tuple(there))
+    visitor.button("Previous head").click()
+    visitor.expect(stands, tuple("01"))
+
+
+def test_a_head_is_picked_from_the_small_pictures(visitor):
+    visitor.open(model="modern", text=TEXT)
+    pictures = visitor.page.locator("[data-place=heads] canvas")
+    pictures.click(position={"x": 2 * 48 + 20, "y": 20})
+    visitor.see("block.1.head.0.query_raw")
+
+
+def test_a_column_and_a_token_of_the_flow_open(visitor):
+    visitor.open(model="modern", text=TEXT)
+    flow = visitor.page.locator("[data-place=flow]")
+    flow.get_by_role("button", name="feed-forward").click()
+    visitor.see("block.0.hidden_gate")
+    flow.get_by_role("button", name="key", exact=True).click()
+    visitor.see("block.0.head.0.key_raw")
+    flow.locator("canvas").click(position={"x": 20, "y": 46 + 2.5 * 26})
+    visitor.page.wait_for_selector("[role=row][aria-rowindex='3'] .strong")
+
+
+def test_typing_and_examples(visitor, models):
+    visitor.open(model="lecture", text="a", part="embedding")
+    visitor.prompt.press("End")
+    visitor.prompt.press_sequentially(" duck saw")
+    visitor.page.wait_for_function("() => document.querySelectorAll('[role=rowheader]').length > 3")
+    tokens = [token.strip() for token in models["lecture"].inspect("a duck saw").tokens]
+    visitor.expect(lambda: visitor.said, tokens)
+    visitor.button("Examples ▾").click()
+    visitor.page.get_by_role("button", name="Once upon a time").click()
+    visitor.expect(visitor.prompt.input_value, "Once upon a time")
+    tokens = [token.strip() for token in models["lecture"].inspect("Once upon a time").tokens]
+    visitor.expect(lambda: [token.strip("␣") for token in visitor.said], tokens)
+
+
+def test_what_cannot_be_read_is_said_where_it_happens(visitor):
+    visitor.forgive("400")
+    visitor.open(model="shared", text="a cat")
+    visitor.prompt.fill("a çat")
+    visitor.page.get_by_role("alert").filter(has_text="ç").wait_for()
+    visitor.prompt.fill("a rat")
+    visitor.settle()
+    visitor.expect(visitor.page.get_by_role("alert").count, 0)
+
+
+def test_a_candidate_is_appended(visitor):
+    visitor.open(model="shared", text="a cat", part="embedding")
+    word = visitor.page.locator(".next li button").nth(2)
+    title = word.get_attribute("title")
+    word.click()
+    visitor.page.wait_for_function("() => document.querySelectorAll('[role=rowheader]').length === 6")
+    assert visitor.prompt.input_value()[:5] == "a cat"
+    assert (
+        title == f"Append “{visitor.prompt.input_value()[5:]}”" or visitor.prompt.input_value()[5:].isspace()
+    )
+    assert visitor.page.locator(".pulse").count() == 1  # only that token goes its way
+
+
+def test_the_next_word_is_drawn_and_it_writes_until_stopped(visitor):
+    visitor.open(model="shared", text="a cat")
+    visitor.page.get_by_label("temperature", exact=True).fill("0")
+    likeliest = visitor.page.locator(".next li button").first.get_attribute("title")
+    visitor.button("Next word ⏎").click()
+    visitor.page.wait_for_function("() => document.querySelector('input').value.length === 6")
+    visitor.settle()
+    assert likeliest == f"Append “{visitor.prompt.input_value()[5:]}”"
+    visitor.button("write").first.click()
+    visitor.page.wait_for_function("() => document.querySelector('input').value.length > 9")
+    visitor.button("stop").click()
+    visitor.settle()
+    time.sleep(0.2)
+    visitor.settle()
+    text = visitor.prompt.input_value()
+    time.sleep(0.5)
+    assert visitor.prompt.input_value() == text
+
+
+def test_the_window_slides_over_a_text_that_is_too_long(visitor, models):
+    text = "the duck saw a cat near the pond and the cat saw the duck"
+    model = models["shared"]
+    beyond = len(text) - 48
+    visitor.open(model="shared", text=text, part="embedding")
+    assert f"the first {beyond} are out of sight" in visitor.page.locator(".context").inner_text()
+    trace = model.inspect(model.tokenizer.encode(text)[-48:])
+    (row, column, shown) = visitor.see("embedding")["cells"][0]
+    assert shown.replace("−", "-") == f"{trace['embedding'][row, column].item():.2f}"
+    visitor.page.locator(".next li button").first.click()
+    visitor.page.get_by_text(f"the first {beyond + 1} are out of sight").wait_for()
+
+
+@pytest.mark.parametrize("model", ["gpt2", "lecture"])
+def test_another_model(visitor, model):
+    visitor.open(model="modern", text=TEXT)
+    visitor.page.locator("header select").first.select_option(model)
+    visitor.see("block.0.head.0.query_raw")
+    visitor.page.wait_for_function("() => document.querySelectorAll('.steps .pill').length === 8")
+
+
+def test_another_language(visit):
+    visitor = visit(locale="de-DE")
+    visitor.open(model="modern", text=TEXT)
+    assert visitor.page.locator("html").get_attribute("lang") == "de"
+    visitor.page.get_by_label("Sprache").select_option("en")
+    visitor.page.get_by_label("Language").wait_for()
+    assert visitor.page.locator("html").get_attribute("lang") == "en"
+    visitor.page.reload()
+    visitor.page.get_by_label("Language").wait_for()
+
+
+def test_a_first_visit_is_shown_around_once(visit):
+    visitor = visit(walked=False)
+    visitor.open(model="modern", text=TEXT)
+    walk = visitor.page.get_by_label("A short walk")
+    for _ in range(5):
+        walk.get_by_role("button", name="Next").click()
+    walk.get_by_role("button", name="Done").click()
+    visitor.expect(walk.count, 0)
+    visitor.page.reload()
+    visitor.settle()
+    visitor.expect(walk.count, 0)
+    visitor.button("How to read this page").click()
+    walk.get_by_role("button", name="Skip").click()
+    visitor.expect(walk.count, 0)

@@ -1,0 +1,175 @@
+"""Every number on the page is the model's own, to the digits shown."""
+
+import math
+
+import pytest
+import torch
+
+from clearhead.generate.sampling import Sampling, narrow
+from tests.web.visitor import fixed, percent, short, shows
+
+PROMPTS = ["The duck was too tired", "a", "Tom saw a ball. 2 + 2 = 4"]
+WEIGHED = "weighed"
+
+
+def numbers_of(model, text):
+    """What Python says stands at a place, also of a weight, and of what the page alone shows."""
+    trace, known = model.inspect(text), {}
+
+    def at(name, row, column, followed):
+        if name.endswith(f".{WEIGHED}"):
+            head = name.removesuffix(WEIGHED)
+            weight = at(f"{head}weights", followed, row, followed)
+            return weight * at(f"{head}value", row, column, followed)
+        if name not in known:
+            is_site = name in {str(site) for site in trace.sites()}
+            known[name] = (trace[name] if is_site else model.weight(name)).detach().float()
+        tensor = known[name]
+        return (tensor[row] if tensor.dim() == 1 else tensor[row, column]).item()
+
+    return trace, at
+
+
+def steps_of(model, block, head):
+    """Each step's sites, in the order in which the page goes through them."""
+    config, b, h = model.config, f"block.{block}", f"block.{block}.head.{head}"
+    mean = ["mean"] if config.norm == "layer" else []
+
+    def norm(name):
+        return [[f"{name}.{each}"] for each in (*mean, "scale")] + [[name]]
+
+    learned = config.position == "learned"
+    gated = config.feedforward == "swiglu"
+    return [
+        ["embedding"],
+        *([["position"]] if learned else []),
+        ["block.0.input"],
+        *norm(f"{b}.normed"),
+        [f"{h}.query_raw", f"{h}.key_raw", f"{h}.value"],
+        *([[f"{h}.query_normed", f"{h}.key_normed"]] if config.qk_norm else []),
+        *([[f"{h}.query", f"{h}.key"]] if not learned else []),
+        *([f"{h}.{each}"] for each in ("scores", "scaled", "masked", "weights", WEIGHED, "mixed", "output")),
+        [f"{b}.attention"],
+        [f"{b}.middle"],
+        *norm(f"{b}.normed2"),
+        [f"{b}.hidden_gate", f"{b}.hidden_up"] if gated else [f"{b}.hidden_raw"],
+        [f"{b}.hidden"],
+        [f"{b}.feedforward"],
+        [f"{b}.output"],
+        *norm("final"),
+        ["logits"],
+        ["probabilities"],
+    ]
+
+
+def check(seen, site, at, followed):
+    wrong = [
+        (site, row, column, shown, at(site, row, column, followed))
+        for row, column, shown in seen["cells"]
+        if not shows(shown, at(site, row, column, followed))
+    ]
+    assert not wrong
+    name, row, column = seen["told"].split()
+    value = at(name, int(row), int(column), followed)
+    assert shows(seen["result"], value, lambda x: fixed(x, 2)), seen["told"]
+    for cell, shown in seen["made"]:
+        name, row, column = cell.split()
+        assert shows(shown, at(name, int(row), int(column), followed)), cell
+
+
+@pytest.mark.parametrize(
+    ("name", "block", "head", "text"),
+    [
+        ("lecture", 1, 1, PROMPTS[0]),
+        ("lecture", 0, 0, PROMPTS[1]),
+        ("gpt2", 0, 1, PROMPTS[2]),
+        ("modern", 1, 0, PROMPTS[0]),
+        ("modern", 0, 1, PROMPTS[2]),
+        ("shared", 1, 1, PROMPTS[1]),
+    ],
+)
+def test_every_number_of_every_step(visitor, models, name, block, head, text):
+    model = models[name]
+    trace, at = numbers_of(model, text)
+    followed = len(trace) - 1
+    visitor.open(model=name, text=text, block=block, head=head, part="embedding")
+    for number, sites in enumerate(steps_of(model, block, head)):
+        if number > 0:
+            visitor.page.keyboard.press("ArrowRight")
+        for k, site in enumerate(sites):
+            if k > 0:
+                visitor.page.locator(".tabs button").nth(k).click()
+            seen = visitor.see(site)
+            check(seen, site, at, followed)
+            tokens = {row for row, _, _ in seen["cells"]}
+            assert tokens >= set(range(min(len(trace), 15)))
+    visitor.page.keyboard.press("ArrowRight")  # past the last step there is none
+    visitor.see("probabilities")
+
+
+def test_cells_that_are_scrolled_to(visitor, models):
+    text = " ".join(["the duck saw a red ball near the pond"] * 2)
+    trace, at = numbers_of(models["lecture"], text)
+    visitor.open(model="lecture", text=text, part="final", step=3)
+    visitor.see("logits")
+    seen = set()
+    for x, y in [(0, 0), (3000, 0), (9000, 400), (20_000, 20_000)]:
+        visitor.page.locator("[role=grid]").evaluate("(grid, [x, y]) => grid.scrollTo(x, y)", [x, y])
+        visitor.settle()
+        shown = visitor.see("logits")
+        check(shown, "logits", at, len(trace) - 1)
+        seen |= {(row, column) for row, column, _ in shown["cells"]}
+    assert max(seen) == (len(trace) - 1, models["lecture"].config.n_vocab - 1)
+
+
+def test_another_token_is_followed(visitor, models):
+    trace, at = numbers_of(models["modern"], PROMPTS[0])
+    visitor.open(model="modern", text=PROMPTS[0], block=1, head=1, row=3, step=7)
+    for _ in range(2):
+        site = visitor.site
+        check(visitor.see(site), site, at, 3)
+        visitor.page.keyboard.press("ArrowRight")
+    most = trace["block.1.head.1.weights"][3].argmax().item()
+    share = trace["block.1.head.1.weights"][3, most].item()
+    assert percent(share) in visitor.page.locator("h2 .looks").inner_text()
+
+
+RULES = [
+    {},
+    {"temperature": 0.5},
+    {"temperature": 1.7, "top_k": 5},
+    {"top_p": 0.5},
+    {"min_p": 0.3},
+    {"temperature": 1.3, "top_k": 20, "top_p": 0.8, "min_p": 0.1},
+    {"temperature": 0},
+]
+ADDRESS = {"temperature": "temperature", "top_k": "topK", "top_p": "topP", "min_p": "minP"}
+
+
+@pytest.mark.parametrize("name", ["lecture", "modern"])
+def test_chances_of_the_next_word(visitor, models, name):
+    trace = models[name].inspect(PROMPTS[0])
+    logits = trace.logits[-1].detach().float()
+    likeliest = logits.topk(9).indices.tolist()
+    visitor.open(model=name, text=PROMPTS[0])
+    for rules in RULES:
+        for rule in ADDRESS:
+            usual = {"temperature": 1, "top_k": 0, "top_p": 1, "min_p": 0}[rule]
+            slider = visitor.page.get_by_label(rule.replace("_", "-"), exact=True)
+            slider.fill(str(rules.get(rule, usual)))
+        chances = narrow(logits, Sampling(**{"temperature": 1.0, **rules})).softmax(-1)
+        shown = visitor.page.locator(".next .share").all_inner_texts()
+        assert len(shown) == 9
+        for i, text in zip(likeliest, shown, strict=True):
+            chance = chances[i].item()
+            assert text == "cut off" if chance == 0 else shows(text, chance, percent), rules
+    words = visitor.page.locator(".next .word").all_inner_texts()
+    for shown, word in zip(words, trace.words(likeliest), strict=True):
+        assert shown == (word.strip() or "␣") or not word.isprintable()
+
+
+def test_numbers_are_written_as_said():
+    assert [short(x) for x in (0.125, -0.001, -1.5, 12.34, 123.4, -math.inf)] == [
+        *("0.13", "0.00", "−1.50", "12.3", "123", "−∞")
+    ]
+    assert not shows("0.30", torch.tensor(0.2).item())

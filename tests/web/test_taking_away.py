@@ -1,0 +1,134 @@
+"""What one takes away: pictures, numbers, and the address, which brings back all there is."""
+
+import csv
+from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree
+
+import numpy
+import pytest
+from PIL import Image
+
+TEXT = "The duck was too tired"
+SITES = {
+    "block.1.head.1.masked": {"step": 5},
+    "block.1.normed.scale": {"part": "norm"},
+    "logits": {"part": "final", "step": 2},
+}
+
+
+def take(visitor, kind, folder):
+    with visitor.page.expect_download() as waiting:
+        visitor.page.locator(".detail").get_by_role("button", name=kind, exact=True).click()
+    path = folder / waiting.value.suggested_filename
+    waiting.value.save_as(path)
+    return path
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_numbers_as_csv_and_npy(visitor, models, tmp_path, site):
+    visitor.open(model="modern", text=TEXT, block=1, head=1, **SITES[site])
+    trace = models["modern"].inspect(TEXT)
+    expected = trace[site].detach().numpy()
+    path = take(visitor, ".npy", tmp_path)
+    assert path.name == f"modern-{site}.npy"
+    taken = numpy.load(path)
+    assert taken.dtype == numpy.float32
+    numpy.testing.assert_allclose(taken, expected, rtol=1e-5, atol=1e-6)
+    with take(visitor, "CSV", tmp_path).open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    numbers = numpy.array([row[1:] for row in rows], dtype=numpy.float32)
+    numpy.testing.assert_array_equal(numbers.reshape(taken.shape), taken)
+    assert [row[0] for row in rows] == [token.strip() for token in trace.tokens]
+    assert len(head) == len(rows[0])
+
+
+def test_pictures(visitor, tmp_path):
+    visitor.open(model="modern", text=TEXT, step=6)
+    svg = ElementTree.parse(take(visitor, "SVG", tmp_path)).getroot()
+    assert svg.tag.endswith("svg")
+    said = ["".join(each.itertext()) for each in svg.iter() if each.tag.endswith("text")]
+    cells = visitor.see("block.0.head.0.weights")["cells"]
+    assert [shown for _, _, shown in cells if shown not in said] == []
+    with Image.open(take(visitor, "PNG", tmp_path)) as picture:
+        picture.load()
+        assert picture.width == 2 * float(svg.get("viewBox").split()[2])
+        assert len(picture.getcolors(100_000)) > 10
+    with visitor.page.expect_download() as waiting:
+        visitor.page.locator("[data-place=flow]").get_by_role("button", name="SVG").click()
+    waiting.value.save_as(tmp_path / "flow.svg")
+    assert "too" in "".join(ElementTree.parse(tmp_path / "flow.svg").getroot().itertext())
+
+
+def test_a_name_in_a_picture_is_only_text(visitor, tmp_path):
+    text = '<b> & "x" ]]> \x0b'
+    visitor.open(model="modern", text=text, part="embedding")
+    said = "".join(ElementTree.parse(take(visitor, "SVG", tmp_path)).getroot().itertext())
+    assert all(part in said for part in ("<", "&", '"', "␋"))
+
+
+PLACE = {
+    "model": "modern",
+    "text": "Tom saw a ball. 1+1=2 & more",
+    "block": "1",
+    "head": "1",
+    "step": "6",
+    "row": "4",
+    "temperature": "0.7",
+    "topK": "7",
+}
+
+
+def seen(visitor):
+    site = "block.1.head.1.weights"
+    numbers = visitor.see(site)
+    chances = visitor.page.locator(".next .share").all_inner_texts()
+    return numbers["cells"], numbers["told"], chances, visitor.prompt.input_value()
+
+
+def test_the_copied_link_brings_all_of_it_back(visit):
+    visitor, other = visit(), visit()
+    visitor.open(**PLACE)
+    visitor.page.locator("[role=gridcell][data-row='4'][data-column='2']").click()
+    visitor.page.locator(".detail").get_by_role("button", name="Copy link").click()
+    visitor.page.get_by_text("Copied").wait_for()
+    link = visitor.page.evaluate("navigator.clipboard.readText()")
+    query = parse_qs(urlsplit(link).query)
+    assert {name: values[0] for name, values in query.items()} == {**PLACE, "column": "2"}
+    other.open()
+    other.page.goto(link)
+    other.settle()
+    assert seen(other) == seen(visitor)
+    other.page.reload()
+    other.settle()
+    assert seen(other) == seen(visitor)
+
+
+def test_back_and_forth(visitor):
+    visitor.open(**{**PLACE, "text": "a"})
+    visitor.page.keyboard.press("[")
+    visitor.see("block.1.head.0.weights")
+    visitor.prompt.press("End")
+    visitor.prompt.press_sequentially(" duck", delay=20)
+    visitor.expect(lambda: "duck" in "".join(visitor.said), True)
+    visitor.button("Feed-forward").click()
+    visitor.see("block.1.hidden_gate")
+    for site, text in [
+        ("block.1.head.0.weights", "a duck"),
+        ("block.1.head.0.weights", "a"),  # what is typed in one go is one
+        ("block.1.head.1.weights", "a"),
+    ]:
+        visitor.page.go_back()
+        visitor.see(site)
+        visitor.expect(visitor.prompt.input_value, text)
+    visitor.page.go_forward()
+    visitor.see("block.1.head.0.weights")
+    visitor.page.keyboard.press("]")
+    visitor.see("block.1.head.1.weights")
+    visitor.page.go_back()
+    visitor.see("block.1.head.0.weights")
+
+
+def test_a_wrong_address_is_as_at_the_start(visitor):
+    visitor.open(model="none", block="-3", head="99", part="toString", step="x", row="1e9", edits="{")
+    assert visitor.prompt.input_value().startswith("The chicken")
+    assert visitor.site.endswith("query_raw")

@@ -1,0 +1,147 @@
+"""Someone at the page, in a real browser: what they do, what they see, and what the browser complains of."""
+
+import re
+import time
+from decimal import ROUND_HALF_UP, Decimal
+from math import inf, isinf
+from urllib.parse import urlencode, urlsplit
+
+# The grid's site and numbers, and the card's cell and result, once all of it is there.
+SEE = """([site, cell]) => {
+  const main = document.querySelector("main");
+  const grid = document.querySelector("[role=grid]");
+  if (main?.getAttribute("aria-busy") !== "false" || grid?.dataset.site !== site) return null;
+  const told = document.querySelector("[data-testid=card] h3")?.dataset.cell;
+  if (!told?.startsWith(cell ?? site + " ")) return null;
+  const cells = [...grid.querySelectorAll("[role=gridcell]")];
+  if (cells.length === 0 || cells.some((each) => each.textContent === "")) return null;
+  const numbers = [...document.querySelectorAll("[data-testid=card] .number")];
+  return {
+    told,
+    result: document.querySelector("[data-testid=card] .result")?.textContent ?? null,
+    cells: cells.map((each) => [+each.dataset.row, +each.dataset.column, each.textContent]),
+    made: numbers.map((each) => [each.dataset.cell, each.textContent]),
+    lit: cells.filter((e) => e.classList.contains("lit")).map((e) => [+e.dataset.row, +e.dataset.column]),
+  };
+}"""
+
+
+class Visitor:
+    def __init__(self, context, server):
+        self.context, self.server = context, server
+        self.complaints, self.forgiven, self.asked = [], [], []
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page = context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.page.on("console", self._hear)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.page.on("request", self._ask)
+        self.page.on("requestfailed", self._fail)
+        self.page.on("response", self._answer)
+
+    def _hear(self, message):
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def _ask(self, request):
+        self.asked.append(request)
+        address = urlsplit(request.url)
+        if address.scheme in ("data", "blob"):
+            return
+        if f"{address.scheme}://{address.netloc}" != self.server.url:
+            self.complaints.append(f"another host: {request.url}")
+
+    def _fail(self, request):
+        if request.failure != "net::ERR_ABORTED":  # what the page itself no longer wants
+            self.complaints.append(f"failed: {request.url} {request.failure}")
+
+    def _answer(self, response):
+        if response.status >= 400:
+            self.complaints.append(f"status {response.status}: {response.url}")
+
+    def forgive(self, pattern):
+        """What the test itself brings about."""
+        self.forgiven.append(re.compile(pattern))
+
+    def left(self):
+        return [each for each in self.complaints if not any(known.search(each) for known in self.forgiven)]
+
+    def open(self, token=True, **place):
+        """Go to a place by its address."""
+        query = urlencode({**place, **({"token": self.server.door.token} if token else {})})
+        self.page.goto(f"{self.server.url}/?{query}")
+        self.settle()
+
+    def settle(self):
+        """Wait until all is drawn that belongs on screen."""
+        self.page.wait_for_function(
+            """async () => {
+              for (let i = 0; i < 3; i++) {
+                await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+                if (document.querySelector("main[aria-busy=false] canvas") === null) return false;
+                // Before its first paint a browser may drop what one does.
+                if (performance.getEntriesByName("first-contentful-paint").length === 0) return false;
+              }
+              return true;
+            }"""
+        )
+
+    def expect(self, look, wanted):
+        """Look until it is what it should be: a browser that is busy takes its time."""
+        end = time.monotonic() + 10
+        while (found := look()) != wanted:
+            assert time.monotonic() < end, f"{found!r} is not {wanted!r}"
+            time.sleep(0.02)
+
+    def see(self, site, cell=None):
+        """The numbers of a site, and what the card tells of one of its cells, or of another."""
+        told = None if cell is None else " ".join(map(str, cell))
+        return self.page.wait_for_function(SEE, arg=[site, told]).json_value()
+
+    def type(self, text):
+        self.prompt.fill(text)
+        self.settle()
+
+    @property
+    def prompt(self):
+        return self.page.get_by_label("Text that goes through the model")
+
+    @property
+    def site(self):
+        return self.page.locator("[role=grid]").get_attribute("data-site")
+
+    @property
+    def step(self):
+        return self.page.locator("[aria-current=step]").inner_text()
+
+    @property
+    def said(self):
+        """The tokens in the names of the rows."""
+        return self.page.locator("[role=rowheader]").all_inner_texts()
+
+    def button(self, name, exact=True):
+        return self.page.get_by_role("button", name=name, exact=exact)
+
+
+def short(x):
+    """A number as the page's cells show it."""
+    size = abs(x)
+    return fixed(x, 2 if size < 9.995 else 1 if size < 99.95 else 0)
+
+
+def fixed(x, digits):
+    if isinf(x):
+        return "∞" if x == inf else "−∞"
+    text = str(Decimal(abs(x)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+    return f"−{text}" if x < 0 and float(text) != 0 else text
+
+
+def percent(p):
+    x = 100 * p
+    return f"{fixed(x, 0 if x >= 9.95 or x == 0 else 1 if x >= 0.095 else 2)}%"
+
+
+def shows(shown, x, write=short):
+    """Whether a text is this number, to the digits shown: a rounding of the last bits may tip the last digit."""
+    near = 1e-6 * (1 + abs(x)) if not isinf(x) else 0.0
+    return shown in {write(x), write(x - near), write(x + near)}

@@ -1,0 +1,47 @@
+/** What heads do: their scores, their order by these, and how one is found by its name. */
+
+import type { HeadScores } from "./server";
+
+export const KINDS = ["previous", "first", "repeated", "induction", "antecedent"] as const;
+export type Kind = (typeof KINDS)[number];
+export type Order = "block" | Kind;
+
+export interface HeadName {
+  block: number;
+  head: number;
+}
+
+function scoreOf(scores: HeadScores, kind: Kind, { block, head }: HeadName): number {
+  return scores.kinds[kind]?.[block]?.[head] ?? 0;
+}
+
+const CLEARLY = 2; // times what looking everywhere alike would give
+
+/** What a head does most, and how much of its weight goes there; nothing where it does none of these clearly. */
+export function bestOf(scores: HeadScores, name: HeadName): { kind: Kind; score: number } | null {
+  return KINDS.map((kind) => ({ kind, score: scoreOf(scores, kind, name) }))
+    .filter(({ kind, score }) => score > 0 && score >= CLEARLY * (scores.chance[kind] ?? 0))
+    .reduce<{ kind: Kind; score: number } | null>(
+      (best, other) => (best === null || other.score > best.score ? other : best),
+      null,
+    );
+}
+
+/** Those that do most of it first; equal ones, and all where nothing is known, as they stand in the model. */
+export function sortHeads<T extends HeadName>(heads: T[], order: Order, scores: HeadScores | undefined): T[] {
+  if (order === "block" || scores === undefined) return heads;
+  return heads.toSorted((one, other) => scoreOf(scores, order, other) - scoreOf(scores, order, one));
+}
+
+/** Only those that do this more than anything else. */
+export function filterHeads<T extends HeadName>(heads: T[], kind: Kind, scores: HeadScores): T[] {
+  return heads.filter((each) => bestOf(scores, each)?.kind === kind);
+}
+
+/** "13.8", "13 8" or "b13 h8" is block 13, head 8; "13" is the block's first. Nothing where there is none. */
+export function parseHead(text: string, blocks: number, heads: number): HeadName | null {
+  const found = /^\D*(\d+)(?:\D+(\d+))?\D*$/.exec(text);
+  if (found === null) return null;
+  const [block, head] = [Number(found[1]), Number(found[2] ?? 0)];
+  return block < blocks && head < heads ? { block, head } : null;
+}

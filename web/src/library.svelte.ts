@@ -1,0 +1,85 @@
+/** The models that there are, and what can be pulled: what the picker shows. */
+
+import { type Model, type Pullable, type PullState, type Server, ServerError } from "./server";
+
+const OFTEN = 400; // milliseconds between two looks at what is under way
+
+export class Library {
+  models = $state.raw<Model[]>([]);
+  pullable = $state.raw<Pullable[]>([]);
+  pull = $state.raw<PullState | null>(null);
+  known = $state(false);
+  error = $state("");
+
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly server: Server) {}
+
+  readonly pulling = $derived(this.pull?.state === "downloading" || this.pull?.state === "unpacking");
+  readonly busy = $derived(this.pulling || this.models.some((each) => each.state === "loading"));
+
+  async refresh(): Promise<void> {
+    const listed = await this.server.models();
+    this.models = listed.models;
+    this.pullable = listed.can_be_pulled;
+    this.known = true;
+  }
+
+  find(name: string): Model | undefined {
+    return this.models.find((each) => each.name === name);
+  }
+
+  /** The one to begin with: one that is loaded, else the first that may be. */
+  get first(): Model | undefined {
+    const usable = this.models.filter((each) => each.config && each.state !== "failed");
+    return usable.find((each) => each.state === "loaded") ?? usable[0];
+  }
+
+  /** Have a model loaded; what is wrong with it is shown at its place in the list. */
+  async open(name: string): Promise<Model> {
+    this.models = this.models.map((each) =>
+      each.name === name && each.state !== "loaded" ? { ...each, state: "loading", error: null } : each,
+    );
+    try {
+      const opened = await this.server.open(name);
+      this.models = this.models.map((each) => (each.name === name ? opened : each));
+      return opened;
+    } catch (error) {
+      await this.refresh().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Look again and again as long as something is under way. */
+  async watch(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#try(async () => {
+      const before = this.pulling;
+      this.pull = await this.server.pulling();
+      if (!this.pulling || !before) await this.refresh();
+    });
+    if (this.busy) this.#timer = setTimeout(() => void this.watch(), OFTEN);
+  }
+
+  async start(name: string): Promise<void> {
+    await this.#try(async () => {
+      this.pull = await this.server.pull(name);
+    });
+    await this.watch();
+  }
+
+  async cancel(): Promise<void> {
+    await this.#try(async () => {
+      this.pull = await this.server.cancelPull();
+    });
+  }
+
+  async #try(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.error = "";
+    } catch (error) {
+      this.error = error instanceof ServerError ? error.message : String(error);
+    }
+  }
+}
