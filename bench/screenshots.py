@@ -39,7 +39,9 @@ def take(browser: Browser, address: str, out: Path, theme: str) -> list[Path]:
     page.add_init_script("localStorage.setItem('walked', 'yes')")
     page.goto(address)
     settle(page)
-    page.goto(f"{address.partition('?')[0]}?{urlencode({'text': TEXT, 'block': 1, 'step': 6})}")
+    page.goto(f"{address.partition('?')[0]}?{urlencode({'text': TEXT, 'block': 1})}")
+    settle(page)
+    page.locator(".steps").get_by_role("button", name="softmax").click()
     settle(page)
     made = [out / f"flow-{theme}.png", out / f"head-{theme}.png"]
     page.screenshot(path=made[0])

@@ -62,6 +62,32 @@ export function makeScale(role: Role, theme: Theme): Scale {
   };
 }
 
+/** A pixel for each number, in the colours of its scale; for pictures of a million cells. */
+export function colourCells(
+  pixels: Uint32Array,
+  values: Float32Array,
+  role: Role,
+  theme: Theme,
+  peak: number,
+): void {
+  const scale = makeScale(role, theme);
+  const pixel = (value: number) => {
+    const [r, g, b] = channels(scale(value, STRENGTHS));
+    return (255 << 24) | (b << 16) | (g << 8) | r; // little-endian
+  };
+  const colours = Uint32Array.from({ length: 2 * STRENGTHS + 1 }, (_, i) => pixel(i - STRENGTHS));
+  const unseen = pixel(-Infinity) >>> 0;
+  const factor = peak > 0 ? STRENGTHS / peak : 0;
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!;
+    if (!Number.isFinite(value)) pixels[i] = unseen;
+    else {
+      const strength = Math.min(STRENGTHS, Math.round(Math.abs(value) * factor));
+      pixels[i] = colours[value < 0 ? STRENGTHS - strength : STRENGTHS + strength]!;
+    }
+  }
+}
+
 /** Red, green and blue, 0 to 255. */
 export function channels(colour: string): [number, number, number] {
   const found = colour.startsWith("#")

@@ -88,13 +88,16 @@ export function shrink(matrix: Matrix, side: number): Matrix {
   if (side === 1) return matrix;
   const [rows, columns] = [Math.ceil(matrix.rows / side), Math.ceil(matrix.columns / side)];
   const values = new Float32Array(rows * columns).fill(-Infinity);
-  matrix.values.forEach((value, i) => {
-    const row = Math.floor(Math.floor(i / matrix.columns) / side);
-    const at = row * columns + Math.floor((i % matrix.columns) / side);
-    const before = values[at]!;
-    if (Number.isFinite(value) && (before === -Infinity || Math.abs(value) > Math.abs(before)))
-      values[at] = value;
-  });
+  for (let i = 0, at = 0; i < matrix.rows; i++) {
+    const start = Math.floor(i / side) * columns;
+    for (let j = 0; j < matrix.columns; j++, at++) {
+      const value = matrix.values[at]!;
+      const cell = start + Math.floor(j / side);
+      const before = values[cell]!;
+      if (Number.isFinite(value) && (before === -Infinity || Math.abs(value) > Math.abs(before)))
+        values[cell] = value;
+    }
+  }
   return new Matrix(values, rows, columns);
 }
 

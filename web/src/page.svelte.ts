@@ -1,7 +1,7 @@
 /** The page's one store: where one stands, what goes through the model, and what is known of it. */
 
 import { fromQuery, type Place, START, toQuery } from "./address";
-import { type Area, type Cell, isOfWords, isSquare, parse } from "./cells";
+import { type Area, type Cell, isOfWords, isSquare, isWeight, parse } from "./cells";
 import type { Theme } from "./colours";
 import { derive, deriveWeighed, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
@@ -178,6 +178,7 @@ export class Page {
     Object.assign(this.place, where);
     this.opened = [];
     this.hovered = null;
+    void this.shown?.slices.prepare(this.#needs(this.length)); // before anything is painted
   }
 
   pageBlock(by: number): void {
@@ -261,10 +262,13 @@ export class Page {
     const slices = new Slices(this.server, question, (error) => this.#fail(error));
     const before = this.shown;
     leaving.signal.addEventListener("abort", () => slices.close());
+    let prepared: Promise<void> | undefined;
     if (before?.question.model === model) {
       slices.adopt(before.slices);
-      await slices.prepare(this.#needs(trace.ids.length));
+      prepared = slices.prepare(this.#needs(trace.ids.length));
     }
+    void this.#guard(() => this.#overview(question, config, trace.ids.length, leaving.signal));
+    await prepared;
     if (leaving.signal.aborted) return;
     before?.slices.close();
     if (added) {
@@ -274,18 +278,25 @@ export class Page {
     this.shown = { question, config, trace, slices, slid };
     this.opened = [];
     this.hovered = null;
-    void this.#guard(() => this.#overview(question, config, leaving.signal));
   }
 
   /** What the views show of a text of this length: of a long one they ask for parts, once they know which. */
   #needs(length: number): Area[] {
     const last: Area = { name: "logits", rows: [length - 1, length] };
     if (length > WHOLE) return [last];
-    const names = Object.values(sitesOf(this.block, this.head));
-    const { site } = this;
-    const part = site === null ? "" : parse(site).part;
-    if (site !== null && part !== WEIGHED && !isOfWords(part) && !names.includes(site)) names.push(site);
+    const shown = this.site === null ? [] : [this.site, ...this.#sources(this.site)];
+    const names = [...Object.values(sitesOf(this.block, this.head)), ...shown].filter((name, i, all) => {
+      const { part } = parse(name);
+      return part !== WEIGHED && !isOfWords(part) && !isWeight(name) && all.indexOf(name) === i;
+    });
     return [last, ...names.map((name) => ({ name }))];
+  }
+
+  /** The sites that a number of this one is computed from. */
+  #sources(site: string): string[] {
+    if (this.shown === null || parse(site).part === WEIGHED) return [];
+    const cell = { name: site, row: 0, column: 0 };
+    return derive(this.shown.config, this.shown.trace.ids, cell).from.map(({ name }) => name);
   }
 
   /** The text through the model; of one that is too long for it, the last window, as when it writes. */
@@ -319,15 +330,18 @@ export class Page {
   }
 
   /** The small pictures of all heads, some blocks at a time, and the lengths of all streams. */
-  async #overview(question: Question, config: Config, signal: AbortSignal): Promise<void> {
-    this.streams = await this.server.streams(question, signal);
-    const together = Math.max(1, Math.floor(2 ** 23 / config.n_head / this.length ** 2));
+  async #overview(question: Question, config: Config, length: number, signal: AbortSignal): Promise<void> {
+    const streams = this.server.streams(question, signal).then((found) => (this.streams = found));
+    const together = Math.max(1, Math.floor(2 ** 23 / config.n_head / length ** 2));
     const patterns: Matrix[][] = [];
-    for (let first = 0; first < config.n_block; first += together) {
-      const last = Math.min(config.n_block, first + together);
-      patterns.push(...(await this.server.patterns(question, [first, last], CELLS, signal)));
-      this.patterns = [...patterns];
-    }
+    const read = async () => {
+      for (let first = 0; first < config.n_block; first += together) {
+        const last = Math.min(config.n_block, first + together);
+        patterns.push(...(await this.server.patterns(question, [first, last], CELLS, signal)));
+        this.patterns = [...patterns];
+      }
+    };
+    await Promise.all([streams, read()]);
   }
 
   async #guard(work: () => Promise<void>): Promise<void> {

@@ -29,9 +29,10 @@ export class Slices {
   /** The matrix, or nothing yet: then it is on its way, and who asks is told when it is there. */
   get(area: Area): Matrix | undefined {
     const key = areaKey(area);
-    const found =
-      this.#known.get(key) ?? this.#known.get(areaKey({ name: area.name }))?.cut(area.rows, area.columns);
-    if (found === undefined && !this.#asked.has(key) && !this.#leaving.signal.aborted) {
+    const whole = areaKey({ name: area.name });
+    const found = this.#known.get(key) ?? this.#known.get(whole)?.cut(area.rows, area.columns);
+    const asked = this.#asked.has(key) || this.#asked.has(whole);
+    if (found === undefined && !asked && !this.#leaving.signal.aborted) {
       this.#asked.add(key);
       if (this.#wanted.size === 0) queueMicrotask(() => void this.#send());
       this.#wanted.set(key, area);
@@ -39,10 +40,11 @@ export class Slices {
     return found;
   }
 
-  /** Fetch at once all that another text's views show, so that they change in one go. */
+  /** Ask at once, before anyone else does, for all that views are about to show. */
   async prepare(areas: Area[]): Promise<void> {
-    for (const area of areas) this.#asked.add(areaKey(area));
-    await this.#read(areas);
+    const fresh = areas.filter((area) => !this.#asked.has(areaKey(area)));
+    for (const area of fresh) this.#asked.add(areaKey(area));
+    await this.#read(fresh);
   }
 
   /** Not more than a browser likes to hold: what came first goes first, and is asked for again if need be. */

@@ -110,12 +110,15 @@ class BlockSteps:
         return [head // self.group for head in self.heads]
 
     def _project(self, linear: nn.Linear, heads: list[int]) -> Tensor:
-        """Only these heads' columns of the matrix: B H T D."""
-        D = self.config.d_head
-        weight = linear.weight.view(-1, D, linear.in_features)[heads].flatten(0, 1)
-        bias = None if linear.bias is None else linear.bias.view(-1, D)[heads].flatten()
+        """Only these heads' columns of the matrix, each once also where several share it: B H T D."""
+        D, once = self.config.d_head, sorted(set(heads))
+        weight, bias = linear.weight, linear.bias
+        if len(once) * D < linear.out_features:
+            weight = weight.view(-1, D, linear.in_features)[once].flatten(0, 1)
+            bias = None if bias is None else bias.view(-1, D)[once].flatten()
         projected = F.linear(self.normed, weight, bias)
-        return projected.view(*projected.shape[:2], len(heads), D).transpose(1, 2)
+        projected = projected.view(*projected.shape[:2], len(once), D).transpose(1, 2)
+        return projected if once == heads else projected[:, [once.index(head) for head in heads]]
 
     @cached_property
     def query_normed(self) -> Tensor:

@@ -181,6 +181,8 @@ class Trace:
             tensor = self._end(site.name)
             return tensor if rows is None else tensor[:, rows]
         if site.head is None and site.kv_head is None:
+            if rows is not None and self._stays_in_rows(site):
+                return self._steps_of_rows(site.block, rows).read(site)
             tensor = self.steps(site.block).read(site)
             return tensor if rows is None else tensor[:, rows]
         # One head alone is computed, and of its matrices only the rows asked for.
@@ -203,6 +205,17 @@ class Trace:
         middle = None if edits.made else self.stream.middles[block]
         x = self.stream.inputs[block]
         return BlockSteps(module, block, self.config, x, self.sights[block], edits, middle, heads, rows)
+
+    def _stays_in_rows(self, site: Site) -> bool:
+        """Whether a row of it is made of the same row of the stream alone: a few rows cost far less than all."""
+        crosses = site.name.startswith("attention") or (site.name == "output" and self.config.parallel)
+        return not crosses and not self.edits.of(site.block).made
+
+    def _steps_of_rows(self, block: int, rows: Tensor) -> BlockSteps:
+        module = self.network.blocks[block]
+        assert isinstance(module, Block)
+        x, middle = self.stream.inputs[block][:, rows], self.stream.middles[block][:, rows]
+        return BlockSteps(module, block, self.config, x, self.sights[block], middle=middle)
 
     def _end(self, name: str) -> Tensor:
         """A site outside the blocks: B T …."""

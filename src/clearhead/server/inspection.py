@@ -202,16 +202,18 @@ def _edit(asked: wire.EditRequest, model: LanguageModel, others: Mapping[str, Tr
 def _describe(trace: Trace, asked: wire.TraceRequest) -> wire.TraceAnswer:
     assert trace.tokenizer is not None  # it comes from a language model
     logits = trace.read("logits", rows=-1)[0].float()
-    probabilities = logits.softmax(-1)
-    likeliest = logits.topk(min(asked.count, len(logits))).indices.tolist()
-    words = trace.words(likeliest)
+    best = logits.topk(min(asked.count, len(logits)))
+    likeliest = best.indices.tolist()
+    numbers = zip(best.values.tolist(), logits.softmax(-1)[best.indices].tolist(), strict=True)
     return wire.TraceAnswer(
         ids=trace.ids[0].tolist(),
         text=trace.tokenizer.decode(trace.ids[0].tolist()),
         tokens=trace.tokens,
         next=[
-            wire.NextWord(id=i, text=word, logit=_finite(logits[i]), probability=_finite(probabilities[i]))
-            for i, word in zip(likeliest, words, strict=True)
+            wire.NextWord(id=i, text=word, logit=_finite(logit), probability=_finite(probability))
+            for i, word, (logit, probability) in zip(
+                likeliest, trace.words(likeliest), numbers, strict=True
+            )
         ],
         sites=[
             wire.SiteShape(name=str(each), shape=site_shape(str(each), trace.config, len(trace)))
@@ -287,5 +289,5 @@ def _nulls(values: Any) -> Any:
     return values if math.isfinite(values) else None
 
 
-def _finite(number: Tensor) -> float | None:
-    return number.item() if number.isfinite() else None
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

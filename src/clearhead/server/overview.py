@@ -94,4 +94,4 @@ def _find(asked: wire.Read, model: LanguageModel, trace: Trace) -> tuple[Chosen,
 
 def _patterns(trace: Trace, block: int, size: int) -> Tensor:
     weights = trace.weights(block).float().cpu().numpy()
-    return torch.stack([torch.as_tensor(pool_weights(each, size, size)) for each in weights])
+    return torch.as_tensor(pool_weights(weights, size, size))

@@ -49,13 +49,14 @@ def pool(value: Any, size: int, across: int) -> Any:
 
 
 def pool_weights(value: Any, size: int, across: int) -> Any:
-    """The weight that a row of each cell gives to its columns together, the mean over its rows."""
+    """The weight that a row of each cell gives to its columns together, the mean over its rows; … T T → … N N."""
     if size == across == 1:
         return value
-    rows = np.diff([*range(0, len(value), size), len(value)])
+    T = value.shape[-2]
+    rows = np.diff([*range(0, T, size), T])
     return _sums(value, size, across) / rows[:, None]
 
 
 def _sums(value: Any, size: int, across: int) -> Any:
-    down = np.add.reduceat(value, range(0, value.shape[0], size), axis=0)
-    return np.add.reduceat(down, range(0, value.shape[1], across), axis=1)
+    down = np.add.reduceat(value, range(0, value.shape[-2], size), axis=-2)
+    return np.add.reduceat(down, range(0, value.shape[-1], across), axis=-1)
