@@ -142,6 +142,6 @@ def percent(p):
 
 
 def shows(shown, x, write=short):
-    """Whether a text is this number, to the digits shown: a rounding of the last bits may tip the last digit."""
+    """Whether a text is this number, to the digits shown: rounding of last bits may tip the last digit."""
     near = 1e-6 * (1 + abs(x)) if not isinf(x) else 0.0
     return shown in {write(x), write(x - near), write(x + near)}

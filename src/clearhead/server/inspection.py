@@ -211,9 +211,7 @@ def _describe(trace: Trace, asked: wire.TraceRequest) -> wire.TraceAnswer:
         tokens=trace.tokens,
         next=[
             wire.NextWord(id=i, text=word, logit=_finite(logit), probability=_finite(probability))
-            for i, word, (logit, probability) in zip(
-                likeliest, trace.words(likeliest), numbers, strict=True
-            )
+            for i, word, (logit, probability) in zip(likeliest, trace.words(likeliest), numbers, strict=True)
         ],
         sites=[
             wire.SiteShape(name=str(each), shape=site_shape(str(each), trace.config, len(trace)))
