@@ -4,8 +4,8 @@ Usage: python -m bench.explorer [MODEL] [--short]; SmolLM2, pulled if need be, u
 mode takes a small random one. On the processor, with the server in a process of its own. Prints one JSON
 line, each figure the median of several: `typed_ms`, from a letter typed into a prompt of 30 tokens until all
 of the page is drawn anew, to be at most `typed_bound_ms`, 1.5 forwards + 100 ms; `head_ms`, paging to another
-head, at most 100; with 1,024 tokens `map_ms`, until the matrix of a head not seen before is drawn, at most 300,
-and `pan_fps`, frames a second while it is moved about, at least 30.
+head, at most 100; with 1,024 tokens `map_ms`, until the matrix of a head not seen before is drawn, at most
+300, and `pan_fps`, frames a second while it is moved about, at least 30.
 """
 
 from __future__ import annotations
