@@ -31,6 +31,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.serve
 	$(BIN)/python -m bench.load_test
 	$(BIN)/python -m bench.context
+	$(BIN)/python -m bench.explorer
 	$(BIN)/python -m bench.fuzz --files 100000
 	$(BIN)/python -m bench.faults --kills 200
 	$(BIN)/python -m bench.exact
