@@ -1,11 +1,11 @@
-"""How fast the explorer answers, in a real Chromium without a window, beside a plain forward of the same model.
+"""How fast the explorer answers, in a real Chromium without a window, beside a plain forward of the model.
 
-Usage: python -m bench.explorer [MODEL] [--short]; the model SmolLM2, pulled if need be, unless said; short mode
-takes a small random one. On the processor, with the server in a process of its own. Prints one JSON line, each
-figure the median of several: `typed_ms`, from a letter typed into a prompt of 30 tokens until all of the page
-is drawn anew, to be at most `typed_bound_ms`, 1.5 forwards + 100 ms; `head_ms`, paging to another head, at most 100; with 1,024 tokens `map_ms`, until the
-matrix of a head not seen before is drawn, at most 300, and `pan_fps`, frames a second while it is moved about,
-at least 30.
+Usage: python -m bench.explorer [MODEL] [--short]; SmolLM2, pulled if need be, unless a model is named; short
+mode takes a small random one. On the processor, with the server in a process of its own. Prints one JSON
+line, each figure the median of several: `typed_ms`, from a letter typed into a prompt of 30 tokens until all
+of the page is drawn anew, to be at most `typed_bound_ms`, 1.5 forwards + 100 ms; `head_ms`, paging to another
+head, at most 100; with 1,024 tokens `map_ms`, until the matrix of a head not seen before is drawn, at most
+300, and `pan_fps`, frames a second while it is moved about, at least 30.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ PATIENCE = 120  # seconds
 WATCH = """async (quiet) => {
   const main = document.querySelector("main");
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-  const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()))));
+  const now = (done) => () => done(performance.now());
+  const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(now(done))));
   let [start, last] = [0, 0];
   for (const kind of ["input", "keydown"])
     addEventListener(kind, (event) => (start = event.timeStamp), {capture: true, once: true});
@@ -76,7 +77,8 @@ def exploring(model: str) -> Iterator[str]:
                 said.append(line)
                 if line.startswith("open http"):
                     break
-            assert said and said[-1].startswith("open http"), "".join(said)
+            assert said, "it said nothing"
+            assert said[-1].startswith("open http"), "".join(said)
             yield said[-1].split()[1]
         finally:
             process.terminate()

@@ -1,4 +1,4 @@
-"""A small model that chats, on a shelf, behind a real server on this machine: for the tests of server and page."""
+"""A small model that chats, on a shelf, behind a real server of this machine: for server and page."""
 
 import asyncio
 import threading

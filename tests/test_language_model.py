@@ -79,6 +79,11 @@ def test_more_prompts_than_slots(model):
     assert set(texts[:40]) == {model.generate("The", tokens=3, seed=1)}
 
 
+def test_no_prompts_give_no_texts(model):
+    assert model.generate([]) == []
+    assert model.generate((), samples=2) == []
+
+
 def test_an_engine_gives_what_generate_gives(model):
     with model.engine(slots=2, queue=10) as engine:
         tickets = [engine.submit(model.request(prompt, tokens=20, seed=2, top_k=5)) for prompt in PROMPTS]
@@ -89,7 +94,6 @@ def test_an_engine_gives_what_generate_gives(model):
 @pytest.mark.parametrize(
     ("prompts", "settings", "message"),
     [
-        ([], {}, "the prompt is a list: expected a str"),
         (["The", ""], {}, "the prompt is empty"),
         (["The", 3], {}, "the prompt is a int: expected a str"),
         (["The"], {"inspect": True}, "inspect goes with one prompt"),
@@ -97,6 +101,10 @@ def test_an_engine_gives_what_generate_gives(model):
         (["The"], {"tokens": 0}, "tokens = 0"),
         (["The"], {"seed": -1}, "seed = -1"),
         (["The"], {"samples": 0}, "samples = 0"),
+        (["The"], {"samples": 1.5}, "samples = 1.5"),
+        (["The"], {"shift": True}, "shift goes with one prompt"),
+        (["The"], {"tmperature": 1}, "did you mean 'temperature'"),
+        ([], {"tmperature": 1}, "did you mean 'temperature'"),
         (["The"], {"temperature": -1}, "temperature = -1"),
         ([[0], [99999]], {}, "id 99999 does not exist"),
     ],
@@ -128,6 +136,9 @@ def test_it_stops_before_a_stop_string(model):
     stop = text[20:23]
     assert model.generate("The", tokens=60, seed=1, stop=stop) == text[: text.index(stop)]
     assert model.generate("The", tokens=60, seed=1, stop=["§", stop]) == text[: text.index(stop)]
+    for none in (None, (), []):
+        assert model.generate("The", tokens=60, seed=1, stop=none) == text
+        assert model.generate(["The"], tokens=60, seed=1, stop=none) == [text]
 
 
 def test_a_text_knows_how_it_came_about(model):
@@ -146,7 +157,7 @@ def test_a_text_knows_how_it_came_about(model):
 
 
 def test_pieces_add_up_to_the_whole(model):
-    for stop in ("", "e"):
+    for stop in (None, "e"):
         pieces = list(model.stream("The", tokens=40, seed=5, stop=stop, log_probabilities=1))
         whole = model.generate("The", tokens=40, seed=5, stop=stop, log_probabilities=1)
         assert "".join(pieces) == whole
@@ -246,6 +257,27 @@ def test_a_text_is_inspected(model):
         (lambda model: model.generate("a", samples=0), "samples = 0"),
         (lambda model: model.stream("a", temperature=-1), "temperature = -1"),
         (lambda model: model.generate("a", samples=1.5), "samples = 1.5"),
+        (lambda model: model.generate("a", samples=True), "samples = True"),
+        (lambda model: model.generate("a", samples=10**6), "samples = 1000000: expected 1 to 10000"),
+        (lambda model: model.request("a", samples=10**6), "samples = 1000000: expected 1 to 10000"),
+        (lambda model: model.request("a", samples=1.5), "samples = 1.5"),
+        (lambda model: model.request("a", tokens="x"), "tokens = 'x': expected a whole number"),
+        (lambda model: model.request("a", seed="x"), "seed = 'x'"),
+        (lambda model: model.request("a", seconds=math.inf), "seconds = inf: expected a finite number"),
+        (lambda model: model.request("a", tmperature=1), "unknown setting 'tmperature'; did you mean 'temp"),
+        (lambda model: model.generate("a", tmperature=1), "unknown setting 'tmperature'; did you mean 'temp"),
+        (lambda model: model.generate("a", beams=2, stopp="x"), "did you mean 'stop'"),
+        (lambda model: model.generate("a", stop=5), "stop = 5: expected a text, or several"),
+        (lambda model: model.generate("a", stop=["b", 5]), "expected a text, or several"),
+        (lambda model: model.generate("a", stop=""), "stop = '': expected a text, or several, none of them"),
+        (lambda model: model.stream("a", stop=["b", ""]), "none of them empty"),
+        (lambda model: model.request("a", stop=5), "stop = 5"),
+        (lambda model: model.generate("a", shift="x"), "shift = 'x': expected True or False"),
+        (lambda model: model.engine(slots=1.5), "slots = 1.5: expected a whole number, 1 to 1024"),
+        (lambda model: model.engine(slots=0), "slots = 0"),
+        (lambda model: model.engine(slots=10**6), "slots = 1000000"),
+        (lambda model: model.engine(queue=0), "queue = 0: expected a whole number, 1 to 100000"),
+        (lambda model: model.engine(queue=-1), "queue = -1"),
         (lambda model: model.stream("a", seconds=0), "seconds = 0"),
         (lambda model: model.stream("a", logit_bias={10**6: 1.0}), "logit_bias of 1000000"),
         (lambda model: model.stream("a", regex="("), "the regex cannot be used: unclosed group"),

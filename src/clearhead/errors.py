@@ -1,5 +1,8 @@
 """The one kind of error that is the user's to mend."""
 
+import difflib
+from collections.abc import Iterable
+
 LONGEST = 1000  # characters; what a file holds may be quoted, and a file may be hostile
 
 
@@ -12,6 +15,12 @@ class UserError(ValueError):
 
 class OwnError(UserError):
     """Of several processes that work together this one alone knows of it, and so must tell."""
+
+
+def guess(name: str, known: Iterable[str]) -> str:
+    """The known name that may have been meant, as the end of a message; nothing where none is near."""
+    close = difflib.get_close_matches(name[:100], list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _one_line(message: str) -> str:

@@ -105,15 +105,22 @@ def read_all(file: IO[bytes], n: int) -> bytes:
 def read_text(path: Path, at_most: int = LARGEST_JSON) -> str:
     """The text of a small file that a model's folder should hold."""
     try:
+        return _read_text(path, at_most)
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}; is {path.parent} a model's folder?") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text; copy it again from where it came") from None
+
+
+def _read_text(path: Path, at_most: int) -> str:
+    try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > at_most:
                 raise UserError(f"{path} has {size} bytes, expected at most {at_most}; is it the right file?")
             return read_all(file, size).decode("utf-8")
     except FileNotFoundError:
-        raise UserError(f"no such file: {path}; is {path.parent} a model's folder?") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8 text; copy it again from where it came") from None
+        raise
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
 
@@ -128,6 +135,33 @@ def read_json(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is not JSON; copy it again from where it came") from None
     if not isinstance(document, dict):
         raise UserError(f"{path} holds a JSON {type(document).__name__}, expected an object; copy it again")
+    return document
+
+
+def read_own_text(path: Path, expected: str, at_most: int = LARGEST_JSON) -> str:
+    """The text of a file that the user wrote, which is of the kind expected."""
+    try:
+        return _read_text(path, at_most)
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}; expected {expected}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text; expected {expected}") from None
+
+
+def read_own_json(path: Path, expected: str) -> dict[str, Any]:
+    """The JSON object in a file that the user wrote: where it is wrong is said, so that it can be mended."""
+    text = read_own_text(path, expected)
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise UserError(f"{path} is not JSON: {place}: {error.msg}") from None
+    except RecursionError:
+        raise UserError(f"{path} is not JSON that can be read: it is nested too deeply") from None
+    except ValueError:
+        raise UserError(f"{path} is not JSON that can be read: a number has too many digits") from None
+    if not isinstance(document, dict):
+        raise UserError(f"{path} holds a JSON {type(document).__name__}, expected an object")
     return document
 
 

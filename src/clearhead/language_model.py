@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,14 +20,15 @@ from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
 from clearhead.generate.beams import Search
+from clearhead.generate.capacity import QUEUE, SLOTS
 from clearhead.generate.continuation import Reader, Reads, continuations
 from clearhead.generate.drawing import make_drawers
-from clearhead.generate.engine import QUEUE, Engine
+from clearhead.generate.engine import Engine
 from clearhead.generate.request import Request, Ticket
-from clearhead.generate.sampling import Sampling
-from clearhead.generate.service import SLOTS, Service
+from clearhead.generate.sampling import Sampling, refuse_unknown
+from clearhead.generate.service import Service
 from clearhead.generate.shifting import ShiftingReader
-from clearhead.generate.writing import Generated, Writer, check_limits, with_text, write
+from clearhead.generate.writing import Generated, Writer, check_limits, read_stops, with_text, write
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.reading import EditedReader, TracedReader
 from clearhead.inspect.trace import Trace
@@ -43,6 +45,7 @@ from clearhead.text.tokens import tokenize
 from clearhead.training.objective import count_targets, evaluate
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+OF_GENERATE = ("samples", "inspect", "beams", "length_penalty")  # settings that `stream` has not
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,8 @@ class LanguageModel:
         With `beams`, so many texts are followed side by side and the one is given whose log-probability over
         its length (to the `length_penalty`, 1 unless told) is best. Nothing is drawn: it is always the same.
         """
-        many = isinstance(prompt, list | tuple) and bool(prompt) and type(prompt[0]) is not int
+        refuse_unknown(settings, [*signature(self.stream).parameters, *OF_GENERATE])
+        many = isinstance(prompt, list | tuple) and (not prompt or type(prompt[0]) is not int)
         one = cast("str | Sequence[int] | None", prompt)
         if beams is not None:
             if many:
@@ -171,8 +175,6 @@ class LanguageModel:
             )
         if length_penalty is not None:
             raise UserError("length_penalty goes with beams: give both, or leave it out")
-        if samples is not None and (not isinstance(samples, int) or samples < 1):
-            raise UserError(f"samples = {samples}: expected at least 1")
         if inspect and samples is not None:
             raise UserError("inspect goes with one text: leave samples out")
         if many:
@@ -181,7 +183,7 @@ class LanguageModel:
             return self._generate_many(cast("Sequence[Any]", prompt), tokens, samples, **settings)
         if inspect:
             return self._generate_traced(one, tokens, **settings)
-        pieces = list(self._write(one, tokens, samples or 1, **settings))
+        pieces = list(self._write(one, tokens, 1 if samples is None else samples, **settings))
         texts = [Generated.joined(column) for column in zip(*pieces, strict=True)]
         return texts[0] if samples is None else texts
 
@@ -192,14 +194,13 @@ class LanguageModel:
         *,
         samples: int = 1,
         seed: int = 0,
-        stop: str | Sequence[str] = (),
+        stop: str | Sequence[str] | None = None,
         seconds: float | None = None,
         **sampling: Any,
     ) -> Request:
         """What `generate` is asked, to be handed to an engine. It is ended after so many seconds, if said."""
-        stops = (stop,) if isinstance(stop, str) else tuple(stop)
-        ids = tuple(self._start(prompt))
-        return Request(ids, tokens, Sampling(**sampling), seed, stops, samples, seconds)
+        ids, stops = tuple(self._start(prompt)), read_stops(stop)
+        return Request(ids, tokens, Sampling.of(sampling), seed, stops, samples, seconds)
 
     def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
         """Serves many requests at once, from any thread: `engine.submit(model.request("Once"))`.
@@ -216,11 +217,15 @@ class LanguageModel:
         samples: int | None,
         *,
         edit: object = None,
+        shift: bool = False,
         **settings: Any,
     ) -> list[Any]:
-        if edit:
-            raise UserError("edit goes with one prompt: give them one by one")
-        count = samples or 1
+        for name, value in (("edit", edit), ("shift", shift)):
+            if value:
+                raise UserError(f"{name} goes with one prompt: give them one by one")
+        if not prompts:
+            return []
+        count = 1 if samples is None else samples
         tickets = [Ticket(self.request(each, tokens, samples=count, **settings)) for each in prompts]
         service = Service(self.network, self.tokenizer, min(SLOTS, count * len(tickets)))
         for ticket in tickets:
@@ -235,7 +240,7 @@ class LanguageModel:
     ) -> Generated:
         seconds = settings.pop("seconds", None)
         if others := [name for name, value in settings.items() if value is not None]:
-            raise UserError(f"beams draws nothing and takes no {others[0]}: leave one of them out")
+            raise UserError(f"beam search takes no {' or '.join(others)}: leave that out, or beams")
         check_limits(tokens, seconds)
         self._check_causal()
         ids = self._start(prompt)
@@ -286,7 +291,7 @@ class LanguageModel:
         json_schema: Mapping[str, Any] | None = None,
         log_probabilities: int | None = None,
         seed: int = 0,
-        stop: str | Sequence[str] = (),
+        stop: str | Sequence[str] | None = None,
         seconds: float | None = None,
         shift: bool = False,
         edit: Mapping[str, Value | Edit] | None = None,
@@ -314,14 +319,16 @@ class LanguageModel:
         reader: Reads | None = None,
         *,
         seed: int = 0,
-        stop: str | Sequence[str] = (),
+        stop: str | Sequence[str] | None = None,
         seconds: float | None = None,
         shift: bool = False,
         edit: Mapping[str, Value | Edit] | None = None,
         **settings: Any,
     ) -> Iterator[list[Generated]]:
-        check_limits(tokens, seconds)
+        check_limits(tokens, seconds, samples)
         self._check_causal()
+        if not isinstance(shift, bool):
+            raise UserError(f"shift = {shift!r}: expected True or False")
         if shift and (reader is not None or edit):
             raise UserError("inspect and edit read the whole window for each word: leave shift out")
         ids, sampling = self._start(prompt), Sampling(**settings)
@@ -331,7 +338,7 @@ class LanguageModel:
         elif reader is None:
             kind = ShiftingReader if shift else Reader
             reader = kind(self.network, samples, longest=len(ids) + tokens)
-        stops = [stop] if isinstance(stop, str) else stop
+        stops = read_stops(stop)
         writers = [Writer(self.tokenizer, stops, ids, exact=sampling.constrained) for _ in drawers]
         return write(continuations(reader, ids, drawers), writers, tokens, seconds)
 

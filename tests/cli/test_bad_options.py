@@ -70,7 +70,7 @@ def test_a_report_without_its_package(package, refused, story_file, monkeypatch)
 GENERATE = [
     (["--temperature", "-1"], ["temperature = -1"]),
     (["--temperature", "nan"], ["temperature = nan"]),
-    (["--temperature", "inf"], ["temperature = inf"]),
+    (["--temperature", "inf"], ["temperature = inf", "a finite number"]),
     (["--temperature", "hot"], ["--temperature", "number"]),
     (["--top-k", "0"], ["top_k = 0", "at least 1"]),
     (["--top-p", "2"], ["top_p = 2"]),
@@ -79,7 +79,7 @@ GENERATE = [
     (["--min-p", "-1"], ["min_p = -1"]),
     (["--min-p", "nan"], ["min_p = nan"]),
     (["--repetition-penalty", "0"], ["repetition_penalty = 0"]),
-    (["--repetition-penalty", "nan"], ["repetition_penalty = nan"]),
+    (["--repetition-penalty", "inf"], ["repetition_penalty = inf", "a finite number"]),
     (["--presence-penalty", "3"], ["presence_penalty = 3", "-2 to 2"]),
     (["--frequency-penalty", "nan"], ["frequency_penalty = nan"]),
     (["--logit-bias", "e"], ["--logit-bias 'e'", "a token and a number"]),
@@ -89,20 +89,26 @@ GENERATE = [
     (["--logit-bias", "the=1"], ["'the' is 3 tokens"]),
     (["--logit-bias", "#9999=1"], ["logit_bias of 9999", "an id 0 to"]),
     (["--regex", "(ab"], ["the regex cannot be used: unclosed group"]),
-    (["--regex", "a", "--json-schema", "schema.json"], ["no such file: schema.json"]),
+    (
+        ["--regex", "a", "--json-schema", "schema.json"],
+        ["no such file: schema.json; expected a JSON schema\n"],
+    ),
     (["--json-schema", "."], ["folder"]),
     (["--seconds", "0"], ["seconds = 0", "more than 0"]),
     (["--seconds", "nan"], ["seconds = nan"]),
+    (["--seconds", "inf"], ["seconds = inf", "a finite number"]),
     (["--log-probabilities", "3"], ["add --json"]),
     (["--log-probabilities", "21", "--json"], ["log_probabilities = 21", "0 to 20"]),
     (["--beams", "0"], ["beams = 0", "1 to"]),
-    (["--beams", "2", "--temperature", "0.8"], ["takes no temperature"]),
+    (["--beams", "2", "--temperature", "0.8"], ["takes no temperature: leave that out, or beams"]),
+    (["--beams", "2", "--temperature", "1", "--seed", "1"], ["takes no temperature or seed"]),
     (["--beams", "2", "--samples", "2"], ["takes no samples"]),
     (["--beams", "2", "--regex", "a"], ["takes no regex"]),
     (["--beams", "2", "--stop", "a"], ["takes no stop"]),
     (["--beams", "2", "--length-penalty", "nan"], ["length_penalty = nan"]),
     (["--length-penalty", "1"], ["length_penalty goes with beams"]),
-    (["--samples", "0"], ["samples = 0", "at least 1"]),
+    (["--stop", ""], ["stop = ['']", "none of them empty"]),
+    (["--samples", "0"], ["samples = 0", "1 to 10000"]),
     (["--samples", "0", "--json"], ["samples = 0"]),
     (["--tokens", "0"], ["tokens = 0", "at least 1"]),
     (["--tokens", "-5", "--samples", "2"], ["tokens = -5"]),
@@ -124,13 +130,22 @@ def test_a_context_of_learned_positions_is_not_shifted(refused, gpt2_folder):
     refused("generate", gpt2_folder, "The", "--shift", "--json", words=words)
 
 
-def test_a_schema_that_is_no_json(refused, model_folder, tmp_path):
-    (tmp_path / "schema.json").write_text("{")
-    refused(
-        "generate", model_folder, "The", "--json-schema", "schema.json", words=["schema.json is not JSON"]
-    )
-    (tmp_path / "schema.json").write_text("[1]")
-    refused("generate", model_folder, "The", "--json-schema", "schema.json", words=["expected an object"])
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (b"{", ["schema.json is not JSON: line 1, column 2"]),
+        (b'{\n  "type": "object"\n  "x": 1}', ["line 3, column 3: Expecting ',' delimiter"]),
+        (b"[1]", ["holds a JSON list, expected an object"]),
+        (b"\xff\xfe", ["schema.json is not UTF-8 text"]),
+        (b"[" * 100_000, ["schema.json is not JSON", "nested too deeply"]),
+        (b'{"maxLength": ' + b"1" * 5000 + b"}", ["schema.json is not JSON", "digits"]),
+    ],
+    ids=["cut off", "no comma", "a list", "bytes", "deep", "a huge number"],
+)
+def test_a_schema_that_is_no_json(written, words, refused, model_folder, tmp_path):
+    (tmp_path / "schema.json").write_bytes(written)
+    said = refused("generate", model_folder, "The", "--json-schema", "schema.json", words=words)
+    assert "again" not in said  # it is the user's own
 
 
 @pytest.mark.parametrize("temperature", [1e-6, 1e-30, 1e-45, 1e-300])

@@ -8,10 +8,8 @@ import pytest
 
 from clearhead.language_model import load
 
-TEMPLATE = (
-    "{% for m in messages %}{{ m.role }} says {{ m.content }} {% endfor %}"
-    "{% if add_generation_prompt %}assistant says {% endif %}"
-)
+# So short that a few turns fit into the context of the small model.
+TEMPLATE = "{% for m in messages %}{{ m.content }} {% endfor %}{% if add_generation_prompt %}A {% endif %}"
 
 
 @pytest.fixture
@@ -42,8 +40,126 @@ def test_a_conversation_is_answered_and_saved(talker, typing, clearhead, tmp_pat
     assert result.out == f"{reply}\n" * 2
 
 
+def read(path):
+    return [json.loads(line)["messages"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def chat(talker, typing, clearhead):
+    """Type these lines into a chat, and give what it said."""
+
+    def call(*lines):
+        typing(*lines)
+        result = clearhead("chat", talker, "--tokens", 3, "--device", "cpu")
+        assert result.code == 0, result.err
+        return result.err
+
+    return call
+
+
+def test_a_conversation_that_goes_on_keeps_its_line(chat, tmp_path):
+    said = chat("The cat", "/save talk.jsonl", "The dog", "/save talk.jsonl", "/save ./talk.jsonl")
+    (talk,) = read(tmp_path / "talk.jsonl")
+    assert [message["content"] for message in talk[::2]] == ["The cat", "The dog"]
+    assert "2 messages saved to talk.jsonl, as line 1" in said
+    assert "4 messages saved to talk.jsonl, as line 1" in said
+
+
+def test_another_conversation_has_a_line_of_its_own(chat, tmp_path):
+    chat("The cat", "/save talk.jsonl", "/reset", "The dog", "/save talk.jsonl", "A", "/save talk.jsonl")
+    chat("The cat", "/save talk.jsonl", "B", "/save talk.jsonl")
+    talks = read(tmp_path / "talk.jsonl")
+    assert [[message["content"] for message in talk[::2]] for talk in talks] == [
+        ["The cat"],
+        ["The dog", "A"],
+        ["The cat", "B"],  # of another session, though it began with the same words
+    ]
+
+
+def test_a_line_of_someone_else_stays(chat, tmp_path):
+    path, other = tmp_path / "talk.jsonl", '{"messages": [{"role": "user", "content": "Else"}]}'
+    path.write_text(other)  # without an end of line
+    chat("The cat", "/save talk.jsonl", "The dog", "/save talk.jsonl")
+    assert path.read_text().splitlines()[0] == other
+    assert len(read(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        (b"Dear diary\n", "line 1: this is not JSON"),
+        (
+            b'{"messages": [{"role": "user", "content": "Hi"}]}\n{"text": 1}\n',
+            "line 2: there are no messages",
+        ),
+        (b"\xff\xfe\x00", "is not UTF-8 text"),
+    ],
+    ids=["text", "other JSON", "bytes"],
+)
+def test_a_file_that_is_something_else_is_left_alone(chat, tmp_path, there, why):
+    path = tmp_path / "diary.jsonl"
+    path.write_bytes(there)
+    said = chat("The cat", "/save diary.jsonl")
+    assert path.read_bytes() == there
+    (line,) = [line for line in said.splitlines() if "diary.jsonl" in line]
+    assert why in line
+    assert "choose another name" in line
+
+
+@pytest.mark.parametrize("lines", [(), ("The cat", "/reset")], ids=["at first", "after /reset"])
+def test_where_nothing_was_said_nothing_is_saved(chat, tmp_path, lines):
+    assert "nothing was said yet" in chat(*lines, "/save talk.jsonl")
+    assert not (tmp_path / "talk.jsonl").exists()
+
+
+def test_a_name_is_read_as_a_shell_would(chat, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    (tmp_path / "me").mkdir()
+    said = chat("The cat", "/save ~/a.jsonl", '/save "my talk.jsonl"', "/save 'b.jsonl'", "/save notes.txt")
+    assert [len(read(tmp_path / name)) for name in ("me/a.jsonl", "my talk.jsonl", "b.jsonl")] == [1, 1, 1]
+    assert not (tmp_path / "notes.txt").exists()
+    assert len(read(tmp_path / "notes.txt.jsonl")) == 1
+    assert "saved to notes.txt.jsonl, as line 1 (.jsonl was added" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [(".", "is a folder"), ("~nobody-here/a", "home"), ("a\0b", "null"), ("n" * 300, "too long")],
+)
+def test_a_name_that_cannot_be_is_said(chat, name, why, tmp_path):
+    said = chat("The cat", f"/save {name}")
+    assert why in said
+    assert "choose another name" in said
+    assert {path.name for path in tmp_path.iterdir()} == {"model"}
+
+
+def test_a_link_stays_a_link(chat, tmp_path):
+    (tmp_path / "talk.jsonl").symlink_to("real.jsonl")
+    chat("The cat", "/save talk.jsonl")
+    assert (tmp_path / "talk.jsonl").is_symlink()
+    assert len(read(tmp_path / "real.jsonl")) == 1
+
+
+def test_a_full_disk_leaves_what_was_saved(chat, disk):
+    path = disk("16k") / "talk.jsonl"
+    before = json.dumps({"messages": [{"role": "user", "content": "x" * 9000}]}) + "\n"
+    path.write_text(before)
+    assert "No space left" in chat("The cat", f"/save {path}")
+    assert path.read_text() == before
+    assert [each.name for each in path.parent.iterdir()] == ["talk.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--temperature", "nan"), ("--top-p", "2"), ("--repetition-penalty", "0"), ("--seed", "-1")],
+)
+def test_settings_that_cannot_be_are_refused_at_the_start(talker, refused, typing, option, value):
+    typing("The cat")
+    refused("chat", talker, option, value, words=[f"{option[2:].replace('-', '_')} = {value}", "expected"])
+
+
 def test_what_cannot_be_done_is_said_and_the_conversation_goes_on(talker, typing, clearhead):
-    typing("/save nowhere/talk.jsonl", "/what", "The dog " * 40, "The cat")
+    typing("The cat", "/save nowhere/talk.jsonl", "/what", "The dog " * 40, "The cat")
     result = clearhead("chat", talker, "--tokens", 3, "--device", "cpu")
     assert result.code == 0, result.err
     assert "nowhere/talk.jsonl cannot be written" in result.err

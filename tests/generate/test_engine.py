@@ -215,6 +215,11 @@ def test_bad_ids_are_refused_where_they_are_handed_in(engine):
         engine.submit(Request((9999,)))
 
 
+def test_what_is_no_request_is_refused_where_it_is_handed_in(engine):
+    with pytest.raises(UserError, match=r"a request is a str: expected what model\.request"):
+        engine.submit("x")
+
+
 def test_many_threads_hand_in_and_wait(engine):
     found = {}
 

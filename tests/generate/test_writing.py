@@ -213,11 +213,11 @@ def test_what_is_written_is_a_str():
 
 @pytest.mark.parametrize("tokens", [0, -1, 1.5, True, None, "9"])
 def test_a_length_that_cannot_be(tokens):
-    with pytest.raises(UserError, match=r"tokens = .*expected at least 1"):
+    with pytest.raises(UserError, match=r"tokens = .*expected a whole number, at least 1"):
         check_limits(tokens, None)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "9"])
 def test_a_time_that_cannot_be(seconds):
-    with pytest.raises(UserError, match=r"seconds = .*expected more than 0"):
+    with pytest.raises(UserError, match=r"seconds = .*expected a finite number, more than 0"):
         check_limits(5, seconds)

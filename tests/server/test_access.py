@@ -272,6 +272,12 @@ def test_a_port_in_use_is_told(server):
         open_socket("127.0.0.1", server.door.port, "token")
 
 
+@pytest.mark.parametrize("host", ["fe80::1%nosuch", "a..b", "192.0.2.1"])
+def test_a_host_that_is_not_here_is_told(host):
+    with pytest.raises(UserError, match="choose another --host"):
+        open_socket(host, 0, "token")
+
+
 def test_loopback_needs_no_token(start):
     with start(token=None) as open_server, httpx.Client(trust_env=False) as anyone:
         assert anyone.get(f"{open_server.url}/v1/models").status_code == 200

@@ -169,8 +169,9 @@ def test_from_start_to_end(model_folder, tmp_path):
             end(started, client, without_end(model_folder, "secretprompt", seconds=2), signal.SIGTERM)
         log = started.said.partition(started.address)[2]
         assert not started.left_behind()
-    assert len(re.findall(r"^(?:GET|POST|-) \S+ \d+ \d+ ms", log, re.MULTILINE)) == 13, log
-    assert re.search(r"POST /v1/completions 200 \d+ ms \d+ read \d+ written", log)
+    moment = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d "
+    assert len(re.findall(moment + r"(?:GET|POST|-) \S+ \d+ \d+ ms", log, re.MULTILINE)) == 13, log
+    assert re.search(r"POST /v1/completions 200 \d+ ms \S+ \d+ read \d+ written", log)
     assert started.token not in log
     assert "secret" not in started.said.lower()
 

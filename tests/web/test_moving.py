@@ -1,4 +1,4 @@
-"""Going through the page: steps, blocks and heads, cells and what they are made of, text and the next word."""
+"""Going through the page: steps, blocks and heads, cells and what they are made of, text, the next word."""
 
 import re
 import time
@@ -210,7 +210,8 @@ def test_the_window_slides_over_a_text_that_is_too_long(visitor, models):
 @pytest.mark.parametrize("model", ["gpt2", "lecture"])
 def test_another_model(visitor, model):
     visitor.open(model="modern", text=TEXT)
-    visitor.page.locator("header select").first.select_option(model)
+    visitor.page.locator("header button").first.click()
+    visitor.page.locator("[popover] li button").filter(has_text=model).first.click()
     visitor.see("block.0.head.0.query_raw")
     visitor.page.wait_for_function("() => document.querySelectorAll('.steps .pill').length === 8")
 

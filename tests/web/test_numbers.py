@@ -102,7 +102,7 @@ def test_every_number_of_every_step(visitor, models, name, block, head, text):
             seen = visitor.see(site)
             check(seen, site, at, followed)
             tokens = {row for row, _, _ in seen["cells"]}
-            assert tokens >= set(range(min(len(trace), 15)))
+            assert len(tokens) >= min(len(trace), 15)
     visitor.page.keyboard.press("ArrowRight")  # past the last step there is none
     visitor.see("probabilities")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from clearhead.cli.console import err, print_text
 if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel
 
-HELP = "/reset forgets what was said, /save FILE keeps it, /quit ends"
+HELP = "/reset forgets what was said, /save FILE keeps it (as a line of a .jsonl), /quit ends"
 
 
 def chat(
@@ -35,17 +35,20 @@ def chat(
     clearhead chat smollm2
     """
     from clearhead.errors import UserError
+    from clearhead.generate.drawing import check_seed
+    from clearhead.generate.sampling import Sampling
     from clearhead.language_model import load
 
-    loaded = load(model, device)
-    loaded.chat_text([{"role": "user", "content": "Hello"}])  # says at once if it cannot
-    settings = {
-        "tokens": tokens,
+    drawing: dict[str, Any] = {
         "temperature": temperature,
         "top_p": top_p,
         "repetition_penalty": repetition_penalty,
-        "seed": seed,
     }
+    Sampling(**drawing)  # says at once what cannot be
+    check_seed(seed)
+    loaded = load(model, device)
+    loaded.chat_text([{"role": "user", "content": "Hello"}])  # says at once if it cannot
+    settings = {**drawing, "tokens": tokens, "seed": seed}
     conversation = Conversation(loaded, system, settings)
     err.print(f"{model}: {HELP}", style="dim")
     while (line := _ask()) is not None:
@@ -72,6 +75,7 @@ class Conversation:
         self.model, self.settings = model, settings
         self.opening = [{"role": "system", "content": system}] if system else []
         self.messages = list(self.opening)
+        self.saved: dict[Path, str] = {}  # its line in each file that it was saved to
 
     def reply(self, message: str) -> None:
         """Print the reply as it comes. What was begun is kept, also where it is broken off."""
@@ -95,23 +99,45 @@ class Conversation:
 
     def obey(self, command: str) -> str:
         """Do what a command says, and say what was done."""
-        from clearhead.errors import UserError
-        from clearhead.files import write_text
-
         name, _, rest = command.partition(" ")
         if name == "/reset":
-            self.messages = list(self.opening)
+            self.messages, self.saved = list(self.opening), {}
             return "forgotten"
-        if name == "/save" and rest.strip():
-            path, line = Path(rest.strip()), json.dumps({"messages": self.messages}, ensure_ascii=False)
-            try:
-                before = path.read_text(encoding="utf-8") if path.exists() else ""
-                write_text(path, f"{before}{line}\n")
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is no text"
-                raise UserError(f"{path} cannot be written: {reason}; choose another name") from None
-            return f"{len(self.messages)} messages saved to {path}; train --from a model can learn from it"
+        if name == "/save" and _unquote(rest):
+            return self.save(_unquote(rest))
         return HELP
+
+    def save(self, name: str) -> str:
+        """Keep what was said as a line of a file: the same line when it is saved there again."""
+        from clearhead.errors import UserError
+        from clearhead.text.conversations import SUFFIX, save_conversation
+
+        if self.messages == self.opening:
+            return "nothing was said yet, so nothing is saved: say something first"
+        try:
+            path = Path(name).expanduser()
+            if path.is_dir():
+                raise UserError(f"{path} is a folder")
+            named = path.suffix.lower() == SUFFIX
+            path = path if named else path.with_name(f"{path.name}{SUFFIX}")
+            real = Path(os.path.realpath(path))  # a link stays one
+            self.saved[real], number = save_conversation(real, self.messages, self.saved.get(real))
+        except UserError as error:
+            raise UserError(f"nothing was saved: {error}; choose another name") from None
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UserError(f"{name} cannot be written: {reason}; choose another name") from None
+        told = f"{len(self.messages)} messages saved to {path}, as line {number}"
+        if not named:
+            return f"{told} ({SUFFIX} was added: train takes only such files for conversations)"
+        return f"{told}; train --from a model can learn from it"
+
+
+def _unquote(name: str) -> str:
+    """A name without the quotes that a shell would take off."""
+    name = name.strip()
+    quoted = len(name) > 1 and name[0] == name[-1] and name[0] in "\"'"
+    return name[1:-1] if quoted else name
 
 
 def _ask() -> str | None:

@@ -61,7 +61,7 @@ def generate(
 ) -> None:
     """Write on from a prompt, as it comes."""
     from clearhead.errors import UserError
-    from clearhead.files import read_json
+    from clearhead.files import read_own_json
     from clearhead.language_model import load
 
     if prompt == "":
@@ -80,7 +80,7 @@ def generate(
         "frequency_penalty": frequency_penalty,
         "logit_bias": _read_bias(logit_bias) if logit_bias else None,
         "regex": regex,
-        "json_schema": None if json_schema is None else read_json(json_schema),
+        "json_schema": None if json_schema is None else read_own_json(json_schema, "a JSON schema"),
         "shift": shift,
         "seed": seed,
         "stop": stop or (),

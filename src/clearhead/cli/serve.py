@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from clearhead.cli.console import err
+from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE
 
 
 def serve(
@@ -23,9 +24,9 @@ def serve(
     allow_host: list[str] = typer.Option(
         None, help="A name that this server goes by, such as behind a proxy (may be repeated)."
     ),
-    slots: int = typer.Option(16, min=1, max=1024, help="Texts of a model that are written at once."),
+    slots: int = typer.Option(16, min=1, max=MOST_SLOTS, help="Texts of a model that are written at once."),
     queue: int = typer.Option(
-        256, min=1, max=100_000, help="Requests that may wait; more are told to come back."
+        QUEUE, min=1, max=MOST_QUEUE, help="Requests that may wait; more are told to come back."
     ),
     grace: float = typer.Option(
         30.0, min=0, max=3600, help="Seconds that what is being written at the end may still take."
@@ -70,7 +71,7 @@ def run(
     no_token: bool = False,
     allowed: Sequence[str] = (),
     slots: int = 16,
-    queue: int = 256,
+    queue: int = QUEUE,
     grace: float = 30.0,
     show: Callable[[str], object] = lambda _: None,
     places: Sequence[Path] | None = None,

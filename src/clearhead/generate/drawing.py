@@ -53,8 +53,7 @@ class Drawer:
         sample: int = 0,
         grammar: Grammar | None = None,
     ) -> None:
-        if not is_whole(seed) or not 0 <= seed < 2**32:
-            raise UserError(f"seed = {seed}: expected 0 to {2**32 - 1}")
+        check_seed(seed)
         self.sampling, self.end_ids = sampling, tokenizer.end_ids
         self.over = False
         self._generator = torch.Generator().manual_seed(_seed(seed, sample))
@@ -134,6 +133,11 @@ def make_grammar(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Gram
     if not sampling.constrained:
         return None
     return Grammar(tokenizer, n_vocab, sampling.regex, sampling.json_schema)
+
+
+def check_seed(seed: int) -> None:
+    if not is_whole(seed) or not 0 <= seed < 2**32:
+        raise UserError(f"seed = {seed!r}: expected 0 to {2**32 - 1}")
 
 
 def _counts(sampling: Sampling) -> bool:

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from clearhead.errors import UserError
+from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE, SLOTS
 from clearhead.generate.request import Event, Request, Ticket
-from clearhead.generate.service import SLOTS, Service
+from clearhead.generate.sampling import is_whole
+from clearhead.generate.service import Service
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
-
-QUEUE = 256
 
 
 class Busy(Exception):  # noqa: N818 (it is a state of things, nobody's mistake)
@@ -33,6 +34,9 @@ class Engine:
         queue: int = QUEUE,
         **settings: Any,
     ) -> None:
+        for name, value, most in (("slots", slots, MOST_SLOTS), ("queue", queue, MOST_QUEUE)):
+            if not is_whole(value) or not 1 <= value <= most:
+                raise UserError(f"{name} = {value!r}: expected a whole number, 1 to {most}")
         self.queue = queue
         self._service = Service(network, tokenizer, slots, **settings)
         self._arrived: list[Ticket] = []
@@ -61,6 +65,8 @@ class Engine:
 
     def submit(self, request: Request, listen: Callable[[Event], object] | None = None) -> Ticket:
         """Hand in a request. Raises Busy when too many are waiting, or when the engine is closed."""
+        if not isinstance(request, Request):
+            raise UserError(f"a request is a {type(request).__name__}: expected what model.request(…) gives")
         ticket = Ticket(request, listen)
         self._service.check(ticket)
         with self._news:

@@ -10,13 +10,12 @@ from typing import Literal
 
 from clearhead.errors import UserError
 from clearhead.generate.constraint import Grammar
-from clearhead.generate.drawing import Drawn
+from clearhead.generate.drawing import Drawn, check_seed
 from clearhead.generate.sampling import Sampling
-from clearhead.generate.writing import Generated
+from clearhead.generate.writing import Generated, check_limits
 
 # The end token or a stop string came; `tokens` were drawn; it was cancelled; its time was up; it failed.
 Finish = Literal["stop", "length", "cancelled", "time", "error"]
-MOST_SAMPLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,8 @@ class Request:
     def __post_init__(self) -> None:
         if not self.ids:
             raise UserError("the prompt is empty: expected at least one id")
-        if self.tokens < 1:
-            raise UserError(f"tokens = {self.tokens}: expected at least 1")
-        if not 0 <= self.seed < 2**32:
-            raise UserError(f"seed = {self.seed}: expected 0 to {2**32 - 1}")
-        if not 1 <= self.samples <= MOST_SAMPLES:
-            raise UserError(f"samples = {self.samples}: expected 1 to {MOST_SAMPLES}")
-        if self.seconds is not None and not self.seconds > 0:
-            raise UserError(f"seconds = {self.seconds}: expected more than 0")
+        check_limits(self.tokens, self.seconds, self.samples)
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ of these.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor, full_like, where
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 
 MOST_BIAS = 100.0  # of logits, either way; a word with as much less is never drawn
 MOST_PENALTY = 2.0
@@ -49,11 +49,13 @@ class Sampling:
     log_probabilities: int | None = None  # of each word drawn, with so many of the likeliest
 
     def __post_init__(self) -> None:
-        self._check("temperature", "0 or more", lambda x: 0 <= x < math.inf)
+        self._check("temperature", "a finite number, 0 or more", lambda x: 0 <= x < math.inf)
         self._check("top_k", "a whole number, at least 1", lambda x: is_whole(x) and x >= 1)
         self._check("top_p", "more than 0 and at most 1", lambda x: 0 < x <= 1)
         self._check("min_p", "between 0 and 1", lambda x: 0 <= x <= 1)
-        self._check("repetition_penalty", "more than 0 (1 is none)", lambda x: 0 < x < math.inf)
+        self._check(
+            "repetition_penalty", "a finite number, more than 0 (1 is none)", lambda x: 0 < x < math.inf
+        )
         for name in ("presence_penalty", "frequency_penalty"):
             self._check(
                 name, f"-{MOST_PENALTY:g} to {MOST_PENALTY:g} (0 is none)", lambda x: abs(x) <= MOST_PENALTY
@@ -73,6 +75,12 @@ class Sampling:
         if self.regex is not None and self.json_schema is not None:
             raise UserError("regex and json_schema were both given: expected one of them")
 
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """From settings by name, of which none may be unknown."""
+        refuse_unknown(settings, [field.name for field in fields(cls)])
+        return cls(**settings)
+
     @property
     def constrained(self) -> bool:
         return self.regex is not None or self.json_schema is not None
@@ -83,6 +91,12 @@ class Sampling:
         if (value is None and optional) or (is_number(value) and fits(value)):
             return
         raise UserError(f"{name} = {value!r}: expected {expected}")
+
+
+def refuse_unknown(given: Iterable[str], known: Collection[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise UserError(f"unknown setting {name!r}{guess(name, known)}")
 
 
 def narrow(logits: Tensor, sampling: Sampling) -> Tensor:

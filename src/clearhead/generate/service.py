@@ -9,14 +9,13 @@ from typing import cast
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.generate.capacity import SLOTS
 from clearhead.generate.decoder import Decoder, Reading
 from clearhead.generate.drawing import Drawer, Drawn, make_grammar
 from clearhead.generate.request import Event, Finish, Request, Ticket
 from clearhead.generate.writing import Writer
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
-
-SLOTS = 32
 
 Draw = Callable[[Tensor], Drawn]  # a row of logits to the next word
 

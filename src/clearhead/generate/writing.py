@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 from clearhead.errors import UserError
 from clearhead.generate.drawing import Drawn
 from clearhead.generate.sampling import is_number, is_whole
 from clearhead.text.tokenizer import TextStream, Tokenizer
+
+MOST_SAMPLES = 10_000
 
 
 class Generated(str):
@@ -141,11 +143,23 @@ def with_text(pieces: Iterator[Generated]) -> Iterator[Generated]:
             held = []
 
 
-def check_limits(tokens: int, seconds: float | None) -> None:
+def check_limits(tokens: int, seconds: float | None, samples: int = 1) -> None:
     if not is_whole(tokens) or tokens < 1:
-        raise UserError(f"tokens = {tokens}: expected at least 1")
+        raise UserError(f"tokens = {tokens!r}: expected a whole number, at least 1")
     if seconds is not None and not (is_number(seconds) and 0 < seconds < math.inf):
-        raise UserError(f"seconds = {seconds}: expected more than 0")
+        raise UserError(f"seconds = {seconds!r}: expected a finite number, more than 0")
+    if not is_whole(samples) or not 1 <= samples <= MOST_SAMPLES:
+        raise UserError(f"samples = {samples!r}: expected 1 to {MOST_SAMPLES}")
+
+
+def read_stops(stop: str | Iterable[str] | None) -> tuple[str, ...]:
+    """What may be one stop string, several, or none, as several."""
+    if stop is None:
+        return ()
+    stops = tuple(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else (stop,)
+    if not all(isinstance(each, str) and each for each in stops):
+        raise UserError(f"stop = {stop!r}: expected a text, or several, none of them empty")
+    return stops
 
 
 def _overlap(text: str, stop: str) -> int:

@@ -112,7 +112,8 @@ class BlockSteps:
     def _project(self, linear: nn.Linear, heads: list[int]) -> Tensor:
         """Only these heads' columns of the matrix, each once also where several share it: B H T D."""
         D, once = self.config.d_head, sorted(set(heads))
-        weight, bias = linear.weight, linear.bias
+        weight: Tensor = linear.weight
+        bias: Tensor | None = linear.bias
         if len(once) * D < linear.out_features:
             weight = weight.view(-1, D, linear.in_features)[once].flatten(0, 1)
             bias = None if bias is None else bias.view(-1, D)[once].flatten()

@@ -207,7 +207,7 @@ class Trace:
         return BlockSteps(module, block, self.config, x, self.sights[block], edits, middle, heads, rows)
 
     def _stays_in_rows(self, site: Site) -> bool:
-        """Whether a row of it is made of the same row of the stream alone: a few rows cost far less than all."""
+        """Whether a row of it is made of the same row of the stream alone: a few rows cost less than all."""
         crosses = site.name.startswith("attention") or (site.name == "output" and self.config.parallel)
         return not crosses and not self.edits.of(site.block).made
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 
 NormKind = Literal["layer", "rms"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
@@ -163,7 +162,7 @@ class Config:
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name in settings:
             if name not in fields:
-                raise UserError(f"unknown setting {name!r}{_guess(name, list(fields))}")
+                raise UserError(f"unknown setting {name!r}{guess(name, fields)}")
         for name, field in fields.items():
             if field.default is dataclasses.MISSING and name not in settings:
                 raise UserError(f"setting {name!r} is missing")
@@ -216,11 +215,6 @@ def _check_number(name: str, value: object, above: float, below: float) -> None:
 def _check_kind(name: str, value: object, kinds: tuple[str, ...]) -> None:
     if value not in kinds:
         raise UserError(f"{name} = {value!r}: expected one of {', '.join(kinds)}")
-
-
-def _guess(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name[:100], known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _round_up(value: float, multiple: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import secrets
 import signal
@@ -71,7 +72,11 @@ def open_socket(host: str, port: int, token: str | None) -> socket.socket:
             raise
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"nothing can be served at {host}:{port}: {reason}; choose another --port") from None
+        elsewhere = getattr(error, "errno", None) == errno.EADDRNOTAVAIL
+        wrong = "host" if elsewhere or isinstance(error, socket.gaierror | UnicodeError) else "port"
+        raise UserError(
+            f"nothing can be served at {host}:{port}: {reason}; choose another --{wrong}"
+        ) from None
     return opened
 
 

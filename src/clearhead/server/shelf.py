@@ -14,6 +14,7 @@ from typing import Literal
 from clearhead.errors import UserError
 from clearhead.formats.listing import Listed, describe
 from clearhead.formats.opening import find_model
+from clearhead.generate.capacity import QUEUE
 from clearhead.generate.engine import Engine
 from clearhead.language_model import LanguageModel, load
 from clearhead.server.faults import Refused
@@ -114,7 +115,7 @@ class Loader:
 
     device: str | None = None
     slots: int = 16
-    queue: int = 256
+    queue: int = QUEUE
 
     def load(self, name: str, source: str | Path) -> Served:
         """From its folder, file or pulled name."""

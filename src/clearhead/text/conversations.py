@@ -1,11 +1,13 @@
 """Conversations: lines of messages as ids, of which only the assistant's replies are learned, or judged."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from clearhead.errors import UserError
+from clearhead.files import read_own_text, write_text
 from clearhead.text.chat import check_messages, render_replies
 from clearhead.text.corpus import Document
 from clearhead.text.sources import PACKED_SUFFIXES, show
@@ -13,6 +15,7 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import IGNORED, Tokens
 
 SUFFIX = ".jsonl"
+LARGEST_FILE = 2**28  # bytes that another conversation is added to: the file is read and written whole
 
 
 def are_conversations(documents: Sequence[Document]) -> bool:
@@ -56,6 +59,32 @@ def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) 
     return Tokens.of(np.concatenate(all_ids), Tokens.of(np.concatenate(all_targets)))
 
 
+def save_conversation(
+    path: Path, messages: Sequence[Mapping[str, str]], earlier: str | None = None
+) -> tuple[str, int]:
+    """As a line of a file: the last one, or in the place of an earlier line of its own. It and its number.
+
+    What is there already stays, and has to be conversations.
+    """
+    there = read_own_text(path, "conversations", LARGEST_FILE) if path.exists() else ""
+    lines = there.removesuffix("\n").split("\n") if there else []
+    for number, each in enumerate(lines, 1):
+        try:
+            if each.strip():
+                _read_messages(each)
+        except UserError as error:
+            raise UserError(f"{path}, line {number}: {error}") from None
+    line = json.dumps({"messages": list(messages)}, ensure_ascii=False)
+    if earlier in lines:
+        place = len(lines) - 1 - lines[::-1].index(earlier)
+        lines[place] = line
+    else:
+        place = len(lines)
+        lines.append(line)
+    write_text(path, "".join(f"{each}\n" for each in lines))
+    return line, place + 1
+
+
 def _is_named_so(name: str) -> bool:
     for packed in PACKED_SUFFIXES:
         name = name.removesuffix(packed)
@@ -77,7 +106,7 @@ def _read(document: Document, specials: Sequence[str]) -> Iterator[tuple[str, li
         raise UserError(f"{show(document.name)} has no conversations; give some, one a line")
 
 
-def _parse(line: str, specials: Sequence[str]) -> list[dict[str, str]]:
+def _read_messages(line: str) -> list[dict[str, str]]:
     expected = 'expected {"messages": [{"role": …, "content": …}, …]}'
     try:
         found = json.loads(line)
@@ -85,7 +114,12 @@ def _parse(line: str, specials: Sequence[str]) -> list[dict[str, str]]:
         raise UserError(f"this is not JSON; {expected}") from None
     if not isinstance(found, dict) or "messages" not in found:
         raise UserError(f"there are no messages; {expected}")
-    messages = check_messages(found["messages"])
+    return check_messages(found["messages"])
+
+
+def _parse(line: str, specials: Sequence[str]) -> list[dict[str, str]]:
+    """The messages of a line from which there is something to learn."""
+    messages = _read_messages(line)
     if all(message["role"] != "assistant" for message in messages):
         raise UserError("the assistant says nothing, so there is nothing to learn; leave it out")
     if messages[0]["role"] == "assistant":

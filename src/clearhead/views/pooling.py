@@ -49,7 +49,7 @@ def pool(value: Any, size: int, across: int) -> Any:
 
 
 def pool_weights(value: Any, size: int, across: int) -> Any:
-    """The weight that a row of each cell gives to its columns together, the mean over its rows; … T T → … N N."""
+    """The weight that a row of each cell gives to its columns, the mean over its rows: … T T → … N N."""
     if size == across == 1:
         return value
     T = value.shape[-2]
