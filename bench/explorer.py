@@ -5,7 +5,9 @@ mode takes a small random one. On the processor, with the server in a process of
 line, each figure the median of several: `typed_ms`, from a letter typed into a prompt of 30 tokens until all
 of the page is drawn anew, to be at most `typed_bound_ms`, 1.5 forwards + 100 ms; `head_ms`, paging to another
 head, at most 100; with 1,024 tokens `map_ms`, until the matrix of a head not seen before is drawn, at most
-300, and `pan_fps`, frames a second while it is moved about, at least 30.
+300, and `pan_fps`, frames a second while it is moved about, at least 30. `load` is the machine's before the
+run: on a crowded one a forward slows down far more than the page does, and the bound with it, so that figures
+count only where it is well under 1.
 """
 
 from __future__ import annotations
@@ -195,6 +197,7 @@ def save_small(folder: Path) -> None:
 
 
 def main(name: str | None, short: bool) -> dict[str, Any]:
+    crowd = round(os.getloadavg()[0], 1)
     with tempfile.TemporaryDirectory() as folder:
         if short:
             save_small(Path(folder) / "small")
@@ -203,7 +206,7 @@ def main(name: str | None, short: bool) -> dict[str, Any]:
         with exploring(given) as address, browsing() as browser:
             page = browser.new_page(viewport={"width": 1400, "height": 1000})
             figures = measure(page, address, model, 2 if short else 7)
-    return {"bench": "explorer", "model": Path(given).name, "cores": os.cpu_count(), **figures}
+    return {"bench": "explorer", "model": Path(given).name, "cores": os.cpu_count(), "load": crowd, **figures}
 
 
 if __name__ == "__main__":
