@@ -102,7 +102,7 @@ def wait_until(condition) -> None:
 
 def test_a_queue_that_is_full_says_so_and_takes_more_when_it_is_not(engine):
     running = [engine.submit(endless()) for _ in range(2)]
-    wait_until(lambda: engine.running == 2)
+    wait_until(lambda: engine.running == 2 and engine.waiting == 0)
     waiting = [engine.submit(endless()) for _ in range(3)]
     with pytest.raises(Busy, match="3 requests are waiting already"):
         engine.submit(endless())
