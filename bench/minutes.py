@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ def train_one(
         "tokens": len(run.tokens),
         "epochs": round(run.plan.epochs(len(run.tokens)), 2),
         "steps": run.trainer.step,
-        "steps_planned": list(dict.fromkeys(steps)),
+        "steps_planned": [planned for planned, _ in groupby(steps)],
         "validated": len(run.validation),
         "loss": round(run.losses[-1], 4),
         "bfloat16": run.plan.recipe.bfloat16,

@@ -1,10 +1,14 @@
 import json
+import threading
 import time
 
 import httpx
 import jsonschema
 import openai
 import pytest
+
+from clearhead.generate import service
+from clearhead.generate.drawing import make_grammar
 
 LONG = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}, "seed": 1}
 SEEDED = {"seed": 7, "temperature": 0.9, "max_tokens": 30}
@@ -231,20 +235,31 @@ def test_who_leaves_before_the_answer_frees_its_slots(server, path, caplog):
     assert not [record for record in caplog.records if record.levelname == "ERROR"]  # it is no mistake
 
 
-def test_who_leaves_while_a_rule_is_made_takes_no_slot(server):
-    schema = {"type": "object", "properties": {f"k{i}": {"type": "integer"} for i in range(1500)}}
+def test_who_leaves_while_a_rule_is_made_takes_no_slot(server, monkeypatch):
+    begun, go_on, made = threading.Event(), threading.Event(), threading.Event()
+
+    def make_slowly(*given):
+        begun.set()
+        assert go_on.wait(30)
+        made.set()
+        return make_grammar(*given)
+
+    monkeypatch.setattr(service, "make_grammar", make_slowly)
     body = {
         "model": "small",
         "messages": user("a"),
         "max_tokens": 4096,
-        "response_format": {"type": "json_schema", "json_schema": {"schema": schema}},
-        "logit_bias": {str(ord("}")): -100},  # which it would never end without
+        "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "string"}}},
+        "logit_bias": {str(ord('"')): -100},  # which it would not end without
     }
     server.log.clear()
     with server.client() as leaving, pytest.raises(httpx.ReadTimeout):
         leaving.post("/v1/chat/completions", json=body, timeout=0.6)
+    assert begun.is_set()
+    go_on.set()
     server.until(lambda: any("POST /v1/chat/completions 499" in line for line in server.log))
-    server.until(server.rests)  # where the rule was made in time after all, until the engine's next turn
+    assert made.is_set()
+    assert server.until(server.rests) < 1  # it may be taken on until the engine's next turn
     for _ in range(30):
         time.sleep(0.05)
         assert server.rests()

@@ -4,6 +4,7 @@ import glob
 import gzip
 import lzma
 import os
+import secrets
 import stat
 import tempfile
 import weakref
@@ -148,10 +149,10 @@ class _Spooled(Source):
 
 
 def _spool(name: str, stream: BinaryIO) -> Source:
-    handle, path = tempfile.mkstemp(prefix="clearhead-")
-    spooled = _Spooled(name, Path(path))
+    path = Path(tempfile.gettempdir(), f"clearhead-{secrets.token_hex(8)}")
+    spooled = _Spooled(name, path)  # before there is a file: whatever comes, it is deleted
     try:
-        with os.fdopen(handle, "wb") as copy:
+        with open(path, "xb", opener=_for_the_user_alone) as copy:
             packed = None
             while block := stream.read(BLOCK):
                 if packed is None:
@@ -164,3 +165,7 @@ def _spool(name: str, stream: BinaryIO) -> Source:
             f"{show(name)} cannot be kept in {path}: {error.strerror}; free some space there"
         ) from None
     return spooled
+
+
+def _for_the_user_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
