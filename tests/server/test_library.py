@@ -246,3 +246,14 @@ def test_only_the_first_that_loads(model_folder, tmp_path):
             load_models([tmp_path / "no"], Loader("cpu"))
     finally:
         shelf.close(cancel=True)
+
+
+def test_what_was_given_and_is_damaged_is_listed_once(runs, running_server, tmp_path):
+    (runs / "second" / "model.safetensors").write_bytes(b"nothing")
+    shelf = load_models([runs / "first", runs / "second"], Loader("cpu", slots=1))
+    try:
+        offer = Offer([runs], tmp_path / "home", Loader("cpu", slots=1))
+        with running_server(shelf, offer=offer) as server, server.client() as client:
+            assert states(client) == {"first": "loaded", "second": "failed", "third": "not loaded"}
+    finally:
+        shelf.close(cancel=True)

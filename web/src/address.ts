@@ -1,5 +1,6 @@
 /** The page's whole state as an address: what is shared, linked, reloaded and gone back to. */
 
+import { type Order, ORDERS } from "./kinds";
 import { PLAIN, type Sampling } from "./sampling";
 import type { Edit } from "./server";
 import { PARTS, type PartName } from "./steps";
@@ -16,6 +17,8 @@ export interface Place {
   column: number; // -1 where none is chosen
   sampling: Sampling;
   edits: Edit[];
+  order: Order; // of the heads' small pictures
+  only: boolean; // those that do what they are ordered by
 }
 
 export const START: Place = {
@@ -30,6 +33,8 @@ export const START: Place = {
   column: -1,
   sampling: PLAIN,
   edits: [],
+  order: "block",
+  only: false,
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column"] as const;
@@ -44,6 +49,8 @@ export function toQuery(place: Place): string {
   put("model", place.model, START.model);
   put("text", place.text, START.text);
   put("part", place.part, START.part);
+  put("order", place.order, START.order);
+  if (place.only) query.set("only", "yes");
   for (const name of NUMBERS) put(name, place[name], START[name]);
   for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
   if (place.edits.length > 0) query.set("edits", JSON.stringify(place.edits));
@@ -64,6 +71,7 @@ export function fromQuery(text: string): Place {
     return Number.isInteger(value) ? value : START[name];
   };
   const part = query.get("part") as PartName;
+  const order = query.get("order") as Order;
   const sampling = { ...PLAIN };
   for (const [name, [least, most]] of Object.entries(RULES) as [keyof Sampling, [number, number]][]) {
     sampling[name] = number(name, least, most, PLAIN[name]);
@@ -81,6 +89,8 @@ export function fromQuery(text: string): Place {
     column: whole("column"),
     sampling,
     edits: readEdits(query.get("edits")),
+    order: ORDERS.includes(order) ? order : START.order,
+    only: query.get("only") === "yes",
   };
 }
 

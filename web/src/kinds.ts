@@ -4,7 +4,8 @@ import type { HeadScores } from "./server";
 
 export const KINDS = ["previous", "first", "repeated", "induction", "antecedent"] as const;
 export type Kind = (typeof KINDS)[number];
-export type Order = "block" | Kind;
+export const ORDERS = ["block", ...KINDS] as const;
+export type Order = (typeof ORDERS)[number];
 
 export interface HeadName {
   block: number;

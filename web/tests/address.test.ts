@@ -13,6 +13,8 @@ const PLACE: Place = {
   column: 2,
   sampling: { temperature: 0.7, topK: 40, topP: 0.9, minP: 0.05 },
   edits: [{ site: "block.0.head.1.output", value: 0 }],
+  order: "induction",
+  only: true,
 };
 
 test("a place comes back from its address", () => {
@@ -24,5 +26,5 @@ test("a place comes back from its address", () => {
 test.each([
   "?block=-3&head=x&step=1.5&row=1e99&temperature=-1&topP=0&part=__proto__&edits={",
   "?block=&head=NaN&edits=[1]&topK=Infinity",
-  "?edits=null&part=toString",
+  "?edits=null&part=toString&order=constructor&only=1",
 ])("what is wrong in %s is as at the start", (query) => expect(fromQuery(query)).toEqual(START));

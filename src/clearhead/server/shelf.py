@@ -148,11 +148,19 @@ def load_models(
             tell(f"{name}: {served.model.config.n_parameter:,} parameters")
         except UserError as error:
             if not only_first:
-                shelf.put(Served(name, error="could not be loaded"))
+                shelf.put(Served(name, error="could not be loaded", listed=_look_at(source)))
             tell(f"{name} could not be loaded: {error}")
     if not only_first and not any(each.model for each in shelf):
         raise UserError("none of the models could be loaded")
     return shelf
+
+
+def _look_at(source: str | Path) -> Listed | None:
+    """What it is like, as far as that can be read."""
+    try:
+        return describe(find_model(source))
+    except UserError:
+        return None
 
 
 def free_name(source: str | Path, taken: Container[str]) -> str:

@@ -27,7 +27,8 @@ export const de: Messages = {
     empty: "Hier ist noch kein Modell. Hole eines, oder trainiere eines: clearhead demo",
     more: "Zum Holen",
     shape: (blocks, heads) => `${blocks} × ${heads}`,
-    blocks: (blocks, heads) => `${blocks} Blöcke × ${heads} Köpfe`,
+    blocks: (blocks, heads) =>
+      `${blocks} ${blocks === 1 ? "Block" : "Blöcke"} × ${heads} ${heads === 1 ? "Kopf" : "Köpfe"}`,
     parameters: (n) => `${n} Parameter`,
     origins: { run: "hier trainiert", pulled: "geholt", file: "aus einer Datei" },
     states: {

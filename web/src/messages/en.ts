@@ -25,7 +25,8 @@ export const en = {
     empty: "There is no model here yet. Pull one, or train one: clearhead demo",
     more: "Can be pulled",
     shape: (blocks: number, heads: number) => `${blocks} × ${heads}`,
-    blocks: (blocks: number, heads: number) => `${blocks} blocks × ${heads} heads`,
+    blocks: (blocks: number, heads: number) =>
+      `${blocks} ${blocks === 1 ? "block" : "blocks"} × ${heads} ${heads === 1 ? "head" : "heads"}`,
     parameters: (n: string) => `${n} parameters`,
     origins: { run: "trained here", pulled: "pulled", file: "from a file" },
     states: { loaded: "in memory", loading: "loading …", "not loaded": "", failed: "could not be loaded" },

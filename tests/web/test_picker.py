@@ -1,0 +1,87 @@
+"""Choosing a model: those on this disk, one that is damaged, and one that is pulled."""
+
+import shutil
+
+import pytest
+
+from clearhead.server.library import Offer
+from clearhead.server.shelf import Loader, load_models
+from tests.serving import make_pullable, running
+
+
+@pytest.fixture
+def home_server(model_folder, home, tmp_path, monkeypatch):
+    """A server that has opened one of three models, the last of them damaged, and knows one to pull."""
+    make_pullable(tmp_path, monkeypatch)
+    runs, loader = tmp_path / "runs", Loader("cpu", slots=1)
+    for name in ("first", "second", "damaged"):
+        shutil.copytree(model_folder, runs / name)
+    (runs / "damaged" / "model.safetensors").write_bytes(b"nothing")
+    shelf = load_models([runs / "first"], loader)
+    try:
+        with running(shelf, offer=Offer([runs, home / "models"], home, loader)) as made:
+            yield made
+    finally:
+        shelf.close(cancel=True)
+
+
+@pytest.fixture
+def chooser(visit, home_server):
+    made = visit(home_server)
+    made.open(text="Once upon a time")
+    return made
+
+
+def panel(visitor):
+    return visitor.page.get_by_role("dialog", name="model")
+
+
+def chosen(visitor):
+    return visitor.page.locator("[data-place=model] b").inner_text()
+
+
+def focused(visitor):
+    return visitor.page.evaluate("document.activeElement.querySelector('b')?.innerText")
+
+
+def test_another_model_by_keys_alone(chooser):
+    assert chosen(chooser) == "first"
+    chooser.page.locator("[data-place=model]").focus()
+    chooser.page.keyboard.press("Enter")
+    names = panel(chooser).locator(".model b")
+    names.nth(2).wait_for()
+    assert sorted(names.all_inner_texts()) == ["damaged", "first", "second"]
+    chooser.expect(lambda: focused(chooser), "first")  # the one that is shown
+    for _ in range(5):  # three here and two to pull: round and back to it
+        if focused(chooser) == "second":
+            break
+        chooser.page.keyboard.press("ArrowDown")
+    chooser.page.keyboard.press("Enter")
+    chooser.expect(lambda: chosen(chooser), "second")
+    chooser.settle()
+    panel(chooser).wait_for(state="hidden")
+    assert "model=second" in chooser.page.url
+    assert chooser.prompt.input_value() == "Once upon a time"
+
+
+def test_a_damaged_model_says_so_where_it_stands(chooser):
+    chooser.forgive("status 503|503")
+    chooser.page.locator("[data-place=model]").click()
+    damaged = panel(chooser).locator(".model", has_text="damaged")
+    damaged.click()
+    damaged.locator(".error").wait_for()
+    assert "model.safetensors" in damaged.locator(".error").inner_text()
+    assert "could not be loaded" in damaged.locator(".state").inner_text()
+    assert chosen(chooser) == "first"
+
+
+def test_pulled_with_its_progress_and_chosen(chooser):
+    chooser.page.locator("[data-place=model]").click()
+    chooser.button("Pull Tiny").click()
+    pulled = panel(chooser).locator(".model", has_text="tiny")
+    pulled.wait_for(timeout=60_000)
+    assert "pulled" in pulled.inner_text()
+    pulled.click()
+    chooser.expect(lambda: chosen(chooser), "tiny")
+    chooser.settle()
+    assert "model=tiny" in chooser.page.url
