@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
+from clearhead.inspect.reading import trace_after
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import PRESETS, preset
 from clearhead.model.transformer import Transformer
@@ -72,3 +73,18 @@ def test_what_does_not_go_together_is_said(model):
         model.generate("ab", inspect=True, samples=2)
     with pytest.raises(UserError, match="blocks 0 to 1"):
         model.generate("ab", edit={"block.7.input": 0})
+
+
+@pytest.mark.parametrize("same", [1, 2, 6])
+def test_a_text_that_begins_as_another_is_as_if_read_alone(inspect, network, same):
+    if not network.config.causal:
+        pytest.skip("what comes later changes what is before it")
+    tokenizer = Tokenizer.train("byte", [])
+    before, ids = inspect(tokenizer=tokenizer), [*[3, 1, 4, 1, 5, 9][:same], 7, 7, 0]
+    trace, alone = trace_after(before, ids, same), inspect(ids)
+    assert (len(trace), trace.ids.tolist()) == (len(ids), [ids])
+    assert trace.verify() <= 1e-5
+    for name in alone.sites():
+        torch.testing.assert_close(trace[name], alone[name], rtol=1e-4, atol=1e-5)
+    # What they share was not computed again.
+    assert torch.equal(trace.stream.last[:, :same], before.stream.last[:, :same])

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from clearhead.inspect.edits import Edit
+from clearhead.inspect.reading import TracedReader
 from clearhead.inspect.weights import weight_names
 
 TEXT = "Once upon"
@@ -253,6 +254,24 @@ def test_a_text_that_is_patched_from_is_read_once(client, server):
     with watched(server) as runs:
         post(client, "/api/trace", {"model": "small", "text": TEXT, "edits": edits})
     assert runs.begun <= 3  # the text, the other one, and the edits
+
+
+def test_of_a_text_that_begins_alike_only_the_rest_is_read(client, server, monkeypatch):
+    read = []
+    go_through = TracedReader.go_through
+    monkeypatch.setattr(
+        TracedReader, "go_through", lambda self, ids: read.append(ids.shape[1]) or go_through(self, ids)
+    )
+    texts = ["Zoe, letter by letter", "Zoe, letter by letters", "Zoe, letter by", "Zoe, lines"]
+    for text in texts:
+        found = matrix(post(client, "/api/site", {"model": "small", "text": text, "site": "final"}))
+        torch.testing.assert_close(found, server.model.inspect(text)["final"], rtol=1e-4, atol=1e-5)
+    assert read == [1, 1, 4]
+    # An edited text is not what another one is like.
+    edit = {"site": "block.0.head.0.output", "value": 0}
+    post(client, "/api/site", {"model": "small", "text": "Edited", "site": "logits", "edits": [edit]})
+    plain = matrix(post(client, "/api/site", {"model": "small", "text": "Edited?", "site": "final"}))
+    torch.testing.assert_close(plain, server.model.inspect("Edited?")["final"], rtol=1e-4, atol=1e-5)
 
 
 def patched(name):

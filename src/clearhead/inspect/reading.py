@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.inspect.block_steps import BlockSteps
 from clearhead.inspect.edits import Edits
 from clearhead.inspect.trace import Stream, Trace
 from clearhead.model.block import Block
@@ -45,21 +46,46 @@ class EditedReader:
 class TracedReader:
     """Reads with the cache on and keeps the stream as it goes by, so that a trace costs nothing more."""
 
-    def __init__(self, network: Transformer) -> None:
+    def __init__(self, network: Transformer, room: int | None = None) -> None:
+        """With room for so many tokens; for the whole context, unless said."""
         parameter = network.embedding.weight
         self.network = network
         self.ids = torch.empty(1, 0, dtype=torch.long, device=parameter.device)
-        self.cache = Cache(network.config, device=parameter.device, dtype=parameter.dtype)
+        self.cache = Cache(network.config, 1, room, parameter.device, parameter.dtype)
         # For each block its inputs, then its middles, then what leaves the last one.
         self.kept: list[list[Tensor]] = [[] for _ in range(2 * network.config.n_block + 1)]
         self.logits: list[Tensor] = []
 
+    @classmethod
+    def after(cls, trace: Trace, count: int, room: int) -> TracedReader:
+        """As if it had read the first tokens of a trace, so many of them."""
+        network, config = trace.network, trace.config
+        reader = cls(network, room)
+        reader.ids = trace.ids[:, :count]
+        stream = trace.stream.map(lambda x: x[:, :count])
+        halves = (x for pair in zip(stream.inputs, stream.middles, strict=True) for x in pair)
+        reader.kept = [[x] for x in (*halves, stream.last)]
+        sights = network.sights(network.positions(reader.ids))
+        heads = range(0, config.n_head, config.n_head // config.n_kv_head)  # one for each shared key
+        for i, (block, kept) in enumerate(zip(network.blocks, reader.cache.blocks, strict=True)):
+            assert isinstance(block, Block)
+            steps = BlockSteps(block, i, config, stream.inputs[i], sights[i], heads=heads)
+            kept.append(steps.key, steps.value)
+        reader.cache.length = count
+        return reader
+
     @torch.no_grad()
     def read(self, ids: Tensor) -> Tensor:
         ids = ids.to(self.ids.device)
-        self.ids = torch.cat((self.ids, ids), dim=1)
-        if self.ids.shape[1] > self.network.config.n_context:
+        if self.ids.shape[1] + ids.shape[1] > self.network.config.n_context:
+            self.ids = torch.cat((self.ids, ids), dim=1)
             return self.network(self.ids[:, -self.network.config.n_context :])[:, -1]
+        self.logits.append(self.network.unembedding(self.network.final_norm(self.go_through(ids))))
+        return self.logits[-1][:, -1]
+
+    def go_through(self, ids: Tensor) -> Tensor:
+        """All blocks, as far as the context goes: the stream after the last one, B T C."""
+        self.ids = torch.cat((self.ids, ids), dim=1)
         positions = self.network.positions(ids, cache=self.cache)
         sights = self.network.sights(positions, cache=self.cache)
         caches = self.cache.blocks
@@ -72,8 +98,7 @@ class TracedReader:
             x = block.second_half(middle, x)
         self.kept[-1].append(x)
         self.cache.length += ids.shape[1]
-        self.logits.append(self.network.unembedding(self.network.final_norm(x)))
-        return self.logits[-1][:, -1]
+        return x
 
     @torch.no_grad()
     def trace(self, tokenizer: Tokenizer) -> Trace:
@@ -85,7 +110,8 @@ class TracedReader:
         whole = [torch.cat(parts, dim=1) for parts in self.kept]
         stream = Stream(whole[:-1:2], whole[1:-1:2], whole[-1])
         pieces = [tokenizer.pieces(self.ids[0].tolist())]
-        logits = torch.cat(self.logits, dim=1)
+        known = sum(each.shape[1] for each in self.logits) == self.ids.shape[1]
+        logits = torch.cat(self.logits, dim=1) if known else None
         return Trace(
             self.network,
             self.ids,
@@ -95,3 +121,17 @@ class TracedReader:
             first=self.network.config.n_block,
             logits=logits,
         )
+
+
+@torch.no_grad()
+def trace_after(before: Trace, ids: list[int], same: int) -> Trace:
+    """The trace of a text whose first tokens, so many, are those of another: they are not read again.
+
+    What comes later changes nothing before it: this is for causal models alone, and for traces without edits.
+    """
+    assert before.config.causal
+    assert before.tokenizer is not None
+    assert not before.edits.made
+    reader = TracedReader.after(before, same, len(ids))
+    reader.go_through(torch.tensor([ids[same:]], device=before.ids.device))
+    return reader.trace(before.tokenizer)

@@ -13,6 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import torch
@@ -23,6 +24,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.inspect.edits import Edit, Edits
+from clearhead.inspect.reading import trace_after
 from clearhead.inspect.sites import all_sites, site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
@@ -88,7 +90,8 @@ class Desk:
 
         def run(ids: list[int]) -> Trace:
             stop_if(left)
-            return model.inspect(ids)
+            before, same = self._most_alike(asked.model, ids)
+            return model.inspect(ids) if before is None else trace_after(before, ids, same)
 
         with torch.no_grad():
             others = {text: run(its) for text, its in _others(asked, model).items()}
@@ -102,6 +105,20 @@ class Desk:
         if len(self.traces) > HELD:
             self.traces.popitem(last=False)
         return trace
+
+    def _most_alike(self, name: str, ids: list[int]) -> tuple[Trace | None, int]:
+        """Of the texts read last, the one that begins most like this one, and how many tokens are the same.
+
+        Who types, or lets the model write, changes a text at its end.
+        """
+        best: tuple[Trace | None, int] = (None, 0)
+        for (model, known, edits), trace in self.traces.items():
+            if model == name and edits == "[]" and trace.config.causal:
+                pairs = zip(known, ids[:-1], strict=False)  # one is left to be read
+                same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+                if same > best[1]:
+                    best = (trace, same)
+        return best
 
 
 def make_routes(desk: Desk) -> APIRouter:
