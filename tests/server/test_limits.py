@@ -11,7 +11,7 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
 from clearhead.server.limits import Bounds
-from clearhead.views import wire
+from clearhead.views.wire import base, looking, openai
 
 MB = 2**20
 
@@ -292,15 +292,15 @@ def test_a_full_queue_tells_to_come_back(start, shelf_of):
 
 
 GOOD = {
-    "/v1/completions": (wire.CompletionRequest, {"model": "small", "prompt": "a", "max_tokens": 1}),
+    "/v1/completions": (openai.CompletionRequest, {"model": "small", "prompt": "a", "max_tokens": 1}),
     "/v1/chat/completions": (
-        wire.ChatRequest,
+        openai.ChatRequest,
         {"model": "small", "messages": [{"role": "user", "content": "a"}], "max_tokens": 1},
     ),
-    "/api/trace": (wire.TraceRequest, {"model": "small", "text": "ab"}),
-    "/api/site": (wire.SiteRequest, {"model": "small", "text": "ab", "site": "logits"}),
-    "/api/weight": (wire.WeightRequest, {"model": "small", "name": "unembedding.W"}),
-    "/api/tokens": (wire.TokensRequest, {"model": "small", "text": "a"}),
+    "/api/trace": (looking.TraceRequest, {"model": "small", "text": "ab"}),
+    "/api/site": (looking.SiteRequest, {"model": "small", "text": "ab", "site": "logits"}),
+    "/api/weight": (looking.WeightRequest, {"model": "small", "name": "unembedding.W"}),
+    "/api/tokens": (looking.TokensRequest, {"model": "small", "text": "a"}),
 }
 
 
@@ -528,7 +528,7 @@ def test_too_much_at_once_is_refused(client):
     for more in (
         {"prompt": ["a"] * 17},
         {"prompt": ["a"] * 4, "n": 5},
-        {"prompt": "a" * (wire.MOST_CHARACTERS + 1)},
+        {"prompt": "a" * (base.MOST_CHARACTERS + 1)},
         {"prompt": "a" * 129},
         {"prompt": [300]},
         {"prompt": [257]},

@@ -25,7 +25,7 @@ from clearhead.server.leaving import EventStream, in_thread, unless_left
 from clearhead.server.record import Record
 from clearhead.server.shelf import Shelf
 from clearhead.server.writing import FINISH, Text, Writing, check_one, make_requests
-from clearhead.views import wire
+from clearhead.views.wire import base, openai
 
 
 def make_routes(shelf: Shelf, record: Record) -> APIRouter:
@@ -38,18 +38,18 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
     )
 
     @routes.get("/models")
-    async def list_models() -> wire.ModelList:
+    async def list_models() -> openai.ModelList:
         """The models that can be asked."""
-        return wire.ModelList(data=[wire.Model(id=each.name) for each in shelf if each.model is not None])
+        return openai.ModelList(data=[openai.Model(id=each.name) for each in shelf if each.model is not None])
 
     @routes.get("/models/{model}", responses=OF_A_MODEL)
-    async def show_model(model: wire.Served) -> wire.Model:
+    async def show_model(model: base.Served) -> openai.Model:
         """One of them."""
         shelf.model(model)
-        return wire.Model(id=model)
+        return openai.Model(id=model)
 
-    @routes.post("/completions", responses=events_of(wire.Completion))
-    async def complete(request: Request, asked: wire.CompletionRequest) -> wire.Completion:
+    @routes.post("/completions", responses=events_of(openai.Completion))
+    async def complete(request: Request, asked: openai.CompletionRequest) -> openai.Completion:
         """What the model writes after a text."""
         model = shelf.model(asked.model)
         if asked.echo:
@@ -71,8 +71,8 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
         await unless_left(request, writing.begin(engine))
         return await _answer(request, asked, writing, CompletionAnswer(model, asked), record)
 
-    @routes.post("/chat/completions", responses=events_of(wire.ChatChunk))
-    async def chat(request: Request, asked: wire.ChatRequest) -> wire.ChatCompletion:
+    @routes.post("/chat/completions", responses=events_of(openai.ChatChunk))
+    async def chat(request: Request, asked: openai.ChatRequest) -> openai.ChatCompletion:
         """What the model replies, by its own chat template."""
         model, engine = shelf.model(asked.model), shelf.engine(asked.model)
         if asked.top_logprobs is not None and not asked.logprobs:
@@ -80,9 +80,9 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
         schema = _schema(asked.response_format)
         check_one({"regex": asked.regex, "response_format": schema})
         messages = [{"role": each.role, "content": _content(each)} for each in asked.messages]
-        if sum(len(message["content"]) for message in messages) > wire.MOST_CHARACTERS:
+        if sum(len(message["content"]) for message in messages) > base.MOST_CHARACTERS:
             raise Refused(
-                400, "too_large", f"the messages have over {wire.MOST_CHARACTERS:,} characters", "messages"
+                400, "too_large", f"the messages have over {base.MOST_CHARACTERS:,} characters", "messages"
             )
         engine.check_room()
 
@@ -112,12 +112,12 @@ def _prompt_ids(model: LanguageModel, prompt: str | list[int]) -> list[int]:
     return (tokenizer.start_ids + tokenizer.encode(prompt)) or tokenizer.start_ids or [tokenizer.end_id]
 
 
-def _content(message: wire.Message) -> str:
+def _content(message: openai.Message) -> str:
     parts = message.content or ""
     return parts if isinstance(parts, str) else "".join(part.text for part in parts)
 
 
-def _schema(asked: wire.ResponseFormat | None) -> Any:
+def _schema(asked: openai.ResponseFormat | None) -> Any:
     if asked is None or asked.type == "text":
         return None
     if asked.type == "json_object":
@@ -128,7 +128,7 @@ def _schema(asked: wire.ResponseFormat | None) -> Any:
 
 
 async def _answer(
-    request: Request, asked: wire.Streaming, writing: Writing, answer: Answer, record: Record
+    request: Request, asked: openai.Streaming, writing: Writing, answer: Answer, record: Record
 ) -> Any:
     def note() -> None:
         usage = writing.usage()
@@ -158,8 +158,8 @@ async def _answer(
                 yield _event(answer.usage(writing.usage()))
             yield "data: [DONE]\n\n"
         except UserError as error:
-            fault = wire.Fault(message=str(error), type="invalid_request_error", code="invalid_request")
-            yield _event(wire.Refusal(error=fault))
+            fault = base.Fault(message=str(error), type="invalid_request_error", code="invalid_request")
+            yield _event(base.Refusal(error=fault))
         finally:
             note()
 
@@ -190,7 +190,7 @@ class Answer(ABC):
         return self.model.tokenizer.pieces([i])[0]
 
     @abstractmethod
-    def whole(self, choices: list[Text], usage: wire.Usage) -> BaseModel:
+    def whole(self, choices: list[Text], usage: openai.Usage) -> BaseModel:
         """All choices, written to their ends."""
 
     @abstractmethod
@@ -198,44 +198,44 @@ class Answer(ABC):
         """One more word of one of them; none where there is nothing to tell yet."""
 
     @abstractmethod
-    def usage(self, usage: wire.Usage) -> BaseModel:
+    def usage(self, usage: openai.Usage) -> BaseModel:
         """The last of a stream, for who asks for it."""
 
 
 class CompletionAnswer(Answer):
     kind = "cmpl"
 
-    def __init__(self, model: LanguageModel, asked: wire.CompletionRequest) -> None:
+    def __init__(self, model: LanguageModel, asked: openai.CompletionRequest) -> None:
         super().__init__(model, asked)
         self.lengths: dict[int, int] = {}  # of each choice's tokens so far
 
-    def whole(self, choices: list[Text], usage: wire.Usage) -> BaseModel:
+    def whole(self, choices: list[Text], usage: openai.Usage) -> BaseModel:
         listed = [
-            wire.CompletionChoice(
+            openai.CompletionChoice(
                 index=i, text=each.text, logprobs=self._told(i, each.events), finish_reason=each.finish
             )
             for i, each in enumerate(choices)
         ]
-        return wire.Completion(**self.head, choices=listed, usage=usage)
+        return openai.Completion(**self.head, choices=listed, usage=usage)
 
     def chunk(self, number: int, event: Event) -> BaseModel | None:
         if not event.text and event.finish is None and self.asked.logprobs is None:
             return None
-        choice = wire.CompletionChoice(
+        choice = openai.CompletionChoice(
             index=number,
             text=event.text,
             logprobs=self._told(number, [event]),
             finish_reason=FINISH.get(event.finish or ""),
         )
-        return wire.Completion(**self.head, choices=[choice])
+        return openai.Completion(**self.head, choices=[choice])
 
-    def usage(self, usage: wire.Usage) -> BaseModel:
-        return wire.Completion(**self.head, choices=[], usage=usage)
+    def usage(self, usage: openai.Usage) -> BaseModel:
+        return openai.Completion(**self.head, choices=[], usage=usage)
 
-    def _told(self, number: int, events: list[Event]) -> wire.CompletionLogprobs | None:
+    def _told(self, number: int, events: list[Event]) -> openai.CompletionLogprobs | None:
         if self.asked.logprobs is None:
             return None
-        told = wire.CompletionLogprobs(tokens=[], token_logprobs=[], top_logprobs=[], text_offset=[])
+        told = openai.CompletionLogprobs(tokens=[], token_logprobs=[], top_logprobs=[], text_offset=[])
         for event in events:
             if event.drawn is None:
                 continue
@@ -252,46 +252,46 @@ class ChatAnswer(Answer):
     kind = "chatcmpl"
 
     def begin(self, count: int) -> list[BaseModel]:
-        delta = wire.Delta(role="assistant", content="")
+        delta = openai.Delta(role="assistant", content="")
         return [
-            wire.ChatChunk(**self.head, choices=[wire.ChatChunkChoice(index=i, delta=delta)])
+            openai.ChatChunk(**self.head, choices=[openai.ChatChunkChoice(index=i, delta=delta)])
             for i in range(count)
         ]
 
-    def whole(self, choices: list[Text], usage: wire.Usage) -> BaseModel:
+    def whole(self, choices: list[Text], usage: openai.Usage) -> BaseModel:
         listed = [
-            wire.ChatChoice(
+            openai.ChatChoice(
                 index=i,
-                message=wire.Reply(content=each.text),
+                message=openai.Reply(content=each.text),
                 logprobs=self._told(each.events),
                 finish_reason=each.finish,
             )
             for i, each in enumerate(choices)
         ]
-        return wire.ChatCompletion(**self.head, choices=listed, usage=usage)
+        return openai.ChatCompletion(**self.head, choices=listed, usage=usage)
 
     def chunk(self, number: int, event: Event) -> BaseModel | None:
         if not event.text and event.finish is None and not self.asked.logprobs:
             return None
-        choice = wire.ChatChunkChoice(
+        choice = openai.ChatChunkChoice(
             index=number,
-            delta=wire.Delta(content=event.text) if event.text else wire.Delta(),
+            delta=openai.Delta(content=event.text) if event.text else openai.Delta(),
             logprobs=self._told([event]),
             finish_reason=FINISH.get(event.finish or ""),
         )
-        return wire.ChatChunk(**self.head, choices=[choice])
+        return openai.ChatChunk(**self.head, choices=[choice])
 
-    def usage(self, usage: wire.Usage) -> BaseModel:
-        return wire.ChatChunk(**self.head, choices=[], usage=usage)
+    def usage(self, usage: openai.Usage) -> BaseModel:
+        return openai.ChatChunk(**self.head, choices=[], usage=usage)
 
-    def _told(self, events: list[Event]) -> wire.ChatLogprobs | None:
+    def _told(self, events: list[Event]) -> openai.ChatLogprobs | None:
         if not self.asked.logprobs:
             return None
-        return wire.ChatLogprobs(
+        return openai.ChatLogprobs(
             content=[
-                wire.TokenLogprob(
+                openai.TokenLogprob(
                     **self._one(event.drawn.id, event.drawn.log_probability),
-                    top_logprobs=[wire.Alternative(**self._one(i, p)) for i, p in event.drawn.alternatives],
+                    top_logprobs=[openai.Alternative(**self._one(i, p)) for i, p in event.drawn.alternatives],
                 )
                 for event in events
                 if event.drawn is not None

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from clearhead.views import wire
+from clearhead.views.wire import base, looking, openai
 
 Responses = dict[int | str, dict[str, Any]]
 SCHEMAS = "#/components/schemas/"
@@ -22,7 +22,7 @@ other addresses a 404, in the same shape as every refusal."""
 
 
 def _refusals(said: Mapping[int, str]) -> Responses:
-    return {status: {"model": wire.Refusal, "description": what} for status, what in said.items()}
+    return {status: {"model": base.Refusal, "description": what} for status, what in said.items()}
 
 
 ALWAYS = _refusals(
@@ -43,10 +43,10 @@ RAW = {"application/octet-stream": {"schema": {"type": "string", "format": "bina
 MATRIX: Responses = {
     **OF_A_MODEL,
     200: {
-        "model": wire.Matrix,
+        "model": looking.Matrix,
         "description": (
-            f"Little-endian float32, row after row, at most {wire.MOST_VALUES:,} numbers; or, for who "
-            f"accepts application/json, JSON of at most {wire.MOST_JSON:,}."
+            f"Little-endian float32, row after row, at most {looking.MOST_VALUES:,} numbers; or, for who "
+            f"accepts application/json, JSON of at most {looking.MOST_JSON:,}."
         ),
         "content": RAW,
         "headers": {
@@ -89,7 +89,7 @@ def events_of(chunk: type[BaseModel]) -> Responses:
         f"With `stream`, server-sent events: each `data: ` and a {chunk.__name__} as JSON, or a Refusal "
         "where something went wrong in the midst; then `data: [DONE]`."
     )
-    either = [{"$ref": SCHEMAS + each.__name__} for each in (chunk, wire.Refusal)]
+    either = [{"$ref": SCHEMAS + each.__name__} for each in (chunk, base.Refusal)]
     data = [
         {"const": "[DONE]"},
         {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": either}},
@@ -128,7 +128,7 @@ def _mend_components(components: dict[str, Any]) -> None:
     schemas = components["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    chunk = wire.ChatChunk.model_json_schema(ref_template=SCHEMAS + "{model}", mode="serialization")
+    chunk = openai.ChatChunk.model_json_schema(ref_template=SCHEMAS + "{model}", mode="serialization")
     schemas.update(chunk.pop("$defs"))
     schemas["ChatChunk"] = chunk
     components["headers"] = {"RetryAfter": RETRY_AFTER}

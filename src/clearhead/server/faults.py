@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.server.leaving import Left
-from clearhead.views.wire import Fault, Refusal
+from clearhead.views.wire.base import Fault, Refusal
 
 COME_BACK = 1  # seconds
 

@@ -14,7 +14,7 @@ from clearhead.language_model import LanguageModel
 from clearhead.server.description import OF_A_MODEL
 from clearhead.server.leaving import in_thread, stop_if, unless_left
 from clearhead.server.shelf import Shelf
-from clearhead.views import wire
+from clearhead.views.wire import models
 
 # Of a large model fewer texts are read: each takes as long as a forward and a half. With a third of the
 # stories SmolLM2's heads come in nearly the same order; none of its scores moves by more than 0.07.
@@ -52,11 +52,11 @@ def make_routes(shelf: Shelf) -> APIRouter:
     routes, scores = APIRouter(prefix="/api", tags=["clearhead"]), Scores()
 
     @routes.post("/heads", responses=OF_A_MODEL)
-    async def score(request: Request, asked: wire.HeadsRequest) -> wire.HeadsAnswer:
+    async def score(request: Request, asked: models.HeadsRequest) -> models.HeadsAnswer:
         """How much each head looks at the token before, at the first, at its like, … Takes a while, once."""
         with shelf.reading(asked.model):
             found = await unless_left(request, scores.of(shelf.model(asked.model)))
-        return wire.HeadsAnswer(
+        return models.HeadsAnswer(
             kinds={kind: _finite(table.tolist()) for kind, table in found.kinds.items()},
             chance=dict(found.chance),
         )

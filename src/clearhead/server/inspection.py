@@ -32,7 +32,7 @@ from clearhead.server.description import MATRIX, OF_A_MODEL
 from clearhead.server.faults import Refused
 from clearhead.server.leaving import in_thread, stop_if, unless_left
 from clearhead.server.shelf import Shelf
-from clearhead.views import wire
+from clearhead.views.wire import looking
 
 HELD = 4  # traces
 WAITING = 32  # requests at a time for what only one can do
@@ -78,7 +78,7 @@ class Desk:
             for key in [key for key in self.traces if key[0] == name]:
                 del self.traces[key]
 
-    def trace(self, asked: wire.TextRequest, left: threading.Event) -> Trace:
+    def trace(self, asked: looking.TextRequest, left: threading.Event) -> Trace:
         """The model runs once for the text, once for each that it is patched from, and once for all edits."""
         model = self.shelf.model(asked.model)
         ids = _ids(model, asked.text)
@@ -125,18 +125,18 @@ def make_routes(desk: Desk) -> APIRouter:
     routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), desk.shelf
 
     @routes.post("/tokens", responses=OF_A_MODEL)
-    async def tokenize(request: Request, asked: wire.TokensRequest) -> wire.TokensAnswer:
+    async def tokenize(request: Request, asked: looking.TokensRequest) -> looking.TokensAnswer:
         """A text as the model reads it."""
         tokenizer = shelf.model(asked.model).tokenizer
 
-        def read(_: threading.Event) -> wire.TokensAnswer:
+        def read(_: threading.Event) -> looking.TokensAnswer:
             ids = tokenizer.encode(asked.text)
-            return wire.TokensAnswer(ids=ids, tokens=tokenizer.pieces(ids))
+            return looking.TokensAnswer(ids=ids, tokens=tokenizer.pieces(ids))
 
         return await desk.do(request, asked.model, read)
 
     @routes.post("/trace", responses=OF_A_MODEL)
-    async def trace(request: Request, asked: wire.TraceRequest) -> wire.TraceAnswer:
+    async def trace(request: Request, asked: looking.TraceRequest) -> looking.TraceAnswer:
         """What comes next, and the sites that can be asked for."""
         return await desk.do(
             request,
@@ -145,7 +145,7 @@ def make_routes(desk: Desk) -> APIRouter:
         )
 
     @routes.post("/site", responses=MATRIX)
-    async def site(request: Request, asked: wire.SiteRequest) -> Response:
+    async def site(request: Request, asked: looking.SiteRequest) -> Response:
         """What stands at a site, or a slice of it: raw float32, or JSON for who accepts that."""
 
         def read(left: threading.Event) -> Response:
@@ -156,7 +156,7 @@ def make_routes(desk: Desk) -> APIRouter:
         return await desk.do(request, asked.model, read)
 
     @routes.post("/weight", responses=MATRIX)
-    async def weight(request: Request, asked: wire.WeightRequest) -> Response:
+    async def weight(request: Request, asked: looking.WeightRequest) -> Response:
         """A weight, or a slice of it: raw float32, or JSON for who accepts that."""
 
         def read(_: threading.Event) -> Response:
@@ -182,13 +182,13 @@ def _ids(model: LanguageModel, text: str | list[int]) -> list[int]:
     return ids
 
 
-def _others(asked: wire.TextRequest, model: LanguageModel) -> dict[str, list[int]]:
+def _others(asked: looking.TextRequest, model: LanguageModel) -> dict[str, list[int]]:
     """The texts that are patched from, each once, as the model reads them."""
     texts = {edit.text: _ids(model, edit.text) for edit in asked.edits if edit.text is not None}
     count, length = len(texts), sum(map(len, texts.values()))
-    if count > wire.MOST_TEXTS:
+    if count > looking.MOST_TEXTS:
         raise Refused(
-            400, "too_many", f"edits patch from {count} texts; at most {wire.MOST_TEXTS} go", "edits"
+            400, "too_many", f"edits patch from {count} texts; at most {looking.MOST_TEXTS} go", "edits"
         )
     if length > LONGEST:
         raise Refused(
@@ -197,7 +197,7 @@ def _others(asked: wire.TextRequest, model: LanguageModel) -> dict[str, list[int
     return texts
 
 
-def _edit(asked: wire.EditRequest, model: LanguageModel, others: Mapping[str, Trace]) -> Edit:
+def _edit(asked: looking.EditRequest, model: LanguageModel, others: Mapping[str, Trace]) -> Edit:
     given = [name for name in ("value", "scale", "text") if getattr(asked, name) is not None]
     if len(given) != 1:
         raise UserError(f"an edit of {asked.site}: give one of value, scale and text")
@@ -216,22 +216,22 @@ def _edit(asked: wire.EditRequest, model: LanguageModel, others: Mapping[str, Tr
         raise UserError(f"an edit of {asked.site}: its rows are not equally long") from None
 
 
-def _describe(trace: Trace, asked: wire.TraceRequest) -> wire.TraceAnswer:
+def _describe(trace: Trace, asked: looking.TraceRequest) -> looking.TraceAnswer:
     assert trace.tokenizer is not None  # it comes from a language model
     logits = trace.read("logits", rows=-1)[0].float()
     best = logits.topk(min(asked.count, len(logits)))
     likeliest = best.indices.tolist()
     numbers = zip(best.values.tolist(), logits.softmax(-1)[best.indices].tolist(), strict=True)
-    return wire.TraceAnswer(
+    return looking.TraceAnswer(
         ids=trace.ids[0].tolist(),
         text=trace.tokenizer.decode(trace.ids[0].tolist()),
         tokens=trace.tokens,
         next=[
-            wire.NextWord(id=i, text=word, logit=_finite(logit), probability=_finite(probability))
+            looking.NextWord(id=i, text=word, logit=_finite(logit), probability=_finite(probability))
             for i, word, (logit, probability) in zip(likeliest, trace.words(likeliest), numbers, strict=True)
         ],
         sites=[
-            wire.SiteShape(name=str(each), shape=site_shape(str(each), trace.config, len(trace)))
+            looking.SiteShape(name=str(each), shape=site_shape(str(each), trace.config, len(trace)))
             for each in (all_sites(trace.config) if asked.sites else [])
         ],
     )
@@ -250,7 +250,7 @@ class Chosen:
         return tensor if self.columns is None else tensor[..., self.columns]
 
 
-def choose_slice(asked: wire.Slice, shape: list[int]) -> Chosen:
+def choose_slice(asked: looking.Slice, shape: list[int]) -> Chosen:
     """The rows and columns that are asked for, checked before anything is computed."""
     rows = _range(asked.rows, shape[0], "rows")
     if len(shape) == 1 and asked.columns is not None:
@@ -282,7 +282,7 @@ def _range(given: tuple[int, int] | None, count: int, what: str) -> list[int] | 
 def _matrix(request: Request, chosen: Chosen, read: Callable[[], Tensor]) -> Response:
     """As JSON for who asks for it."""
     in_json = "application/json" in request.headers.get("accept", "")
-    check_size([chosen.shape], wire.MOST_JSON if in_json else wire.MOST_VALUES)
+    check_size([chosen.shape], looking.MOST_JSON if in_json else looking.MOST_VALUES)
     if in_json:
         return JSONResponse({"shape": chosen.shape, "values": _nulls(read().detach().float().tolist())})
     return send_matrices([read()])

@@ -9,37 +9,39 @@ from clearhead.server.leaving import unless_left
 from clearhead.server.library import Library
 from clearhead.server.pulling import Puller
 from clearhead.server.shelf import Served
-from clearhead.views import wire
+from clearhead.views.wire import models
 
 
 def make_routes(library: Library, puller: Puller) -> APIRouter:
     routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), library.shelf
 
     @routes.get("/models")
-    async def list_models() -> wire.ModelDetailsList:
+    async def list_models() -> models.ModelDetailsList:
         """Every model that there is, also those that could not be loaded, and what can be pulled."""
         await library.look()
-        return wire.ModelDetailsList(models=[_details(each) for each in shelf], can_be_pulled=puller.pullable)
+        return models.ModelDetailsList(
+            models=[_details(each) for each in shelf], can_be_pulled=puller.pullable
+        )
 
     @routes.post("/open", responses=OF_A_MODEL)
-    async def open_model(request: Request, asked: wire.OpenRequest) -> wire.ModelDetails:
+    async def open_model(request: Request, asked: models.OpenRequest) -> models.ModelDetails:
         """Load a model of the list, and answer when it is there; what was not used for long may be closed."""
         await unless_left(request, library.open(asked.model))
         return _details(shelf.served[asked.model])
 
     @routes.post("/pull", responses=OF_A_PULL)
-    async def pull(asked: wire.PullRequest) -> wire.PullState:
+    async def pull(asked: models.PullRequest) -> models.PullState:
         """Begin to pull a model of the list, one at a time."""
         puller.start(asked.name)
         return puller.state
 
     @routes.get("/pulling")
-    async def pulling() -> wire.PullState:
+    async def pulling() -> models.PullState:
         """How far it is."""
         return puller.state
 
     @routes.post("/pull/cancel")
-    async def cancel() -> wire.PullState:
+    async def cancel() -> models.PullState:
         """Give up what is being pulled."""
         puller.cancel()
         return puller.state
@@ -47,11 +49,11 @@ def make_routes(library: Library, puller: Puller) -> APIRouter:
     return routes
 
 
-def _details(served: Served) -> wire.ModelDetails:
+def _details(served: Served) -> models.ModelDetails:
     model, listed = served.model, served.listed
     config = model.config if model is not None else listed.config if listed is not None else None
     trained = model is not None and model.training is not None
-    return wire.ModelDetails(
+    return models.ModelDetails(
         name=served.name,
         state=served.state,
         origin=listed.origin if listed is not None else "run" if trained else "file",

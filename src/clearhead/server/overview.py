@@ -18,15 +18,15 @@ from clearhead.language_model import LanguageModel
 from clearhead.server.description import MATRICES
 from clearhead.server.inspection import Chosen, Desk, Raw, check_size, choose_slice, send_matrices
 from clearhead.server.leaving import stop_if
-from clearhead.views import wire
 from clearhead.views.pooling import pool_weights
+from clearhead.views.wire import looking
 
 
 def make_routes(desk: Desk) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["clearhead"])
 
     @routes.post("/sites", response_class=Raw, responses=MATRICES)
-    async def sites(request: Request, asked: wire.SitesRequest) -> Response:
+    async def sites(request: Request, asked: looking.SitesRequest) -> Response:
         """Several slices of sites and weights, one after the other; their shapes with a ; between."""
 
         def read(left: threading.Event) -> Response:
@@ -34,7 +34,7 @@ def make_routes(desk: Desk) -> APIRouter:
             trace = desk.trace(asked, left)
             # All is checked before anything is computed.
             found = [_find(each, model, trace) for each in asked.reads]
-            check_size([chosen.shape for chosen, _ in found], wire.MOST_VALUES)
+            check_size([chosen.shape for chosen, _ in found], looking.MOST_VALUES)
             made = []
             for _, read_one in found:
                 stop_if(left)
@@ -44,7 +44,7 @@ def make_routes(desk: Desk) -> APIRouter:
         return await desk.do(request, asked.model, read)
 
     @routes.post("/patterns", response_class=Raw, responses=MATRICES)
-    async def patterns(request: Request, asked: wire.PatternsRequest) -> Response:
+    async def patterns(request: Request, asked: looking.PatternsRequest) -> Response:
         """blocks × heads × cells × cells; each row of cells sums to one."""
 
         def read(left: threading.Event) -> Response:
@@ -62,7 +62,7 @@ def make_routes(desk: Desk) -> APIRouter:
         return await desk.do(request, asked.model, read)
 
     @routes.post("/streams", response_class=Raw, responses=MATRICES)
-    async def streams(request: Request, asked: wire.TextRequest) -> Response:
+    async def streams(request: Request, asked: looking.TextRequest) -> Response:
         """blocks × 3 × tokens: the length of the stream entering, and of what the two halves add to it."""
 
         def read(left: threading.Event) -> Response:
@@ -79,7 +79,7 @@ def make_routes(desk: Desk) -> APIRouter:
     return routes
 
 
-def _find(asked: wire.Read, model: LanguageModel, trace: Trace) -> tuple[Chosen, Callable[[], Tensor]]:
+def _find(asked: looking.Read, model: LanguageModel, trace: Trace) -> tuple[Chosen, Callable[[], Tensor]]:
     """What the slice is, and how it is read."""
     if asked.weight is not None and asked.site is None:
         tensor = model.weight(asked.weight)

@@ -13,7 +13,7 @@ from clearhead.formats import pulled
 from clearhead.server.faults import Refused
 from clearhead.server.leaving import in_thread, stop_if
 from clearhead.server.library import without_folders
-from clearhead.views import wire
+from clearhead.views.wire import models
 
 
 class Puller:
@@ -21,16 +21,16 @@ class Puller:
 
     def __init__(self, home: Path | None, tell: Callable[[str], object] = lambda _: None) -> None:
         self.home, self.tell = home, tell
-        self.state = wire.PullState()
+        self.state = models.PullState()
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def pullable(self) -> list[wire.PullableModel]:
+    def pullable(self) -> list[models.PullableModel]:
         """What is not here yet."""
         if self.home is None:
             return []
         return [
-            wire.PullableModel(
+            models.PullableModel(
                 name=each.name, title=each.title, licence=each.licence, bytes=each.package_size
             )
             for each in pulled.CATALOGUE.values()
@@ -45,20 +45,22 @@ class Puller:
             raise Refused(404, "cannot_be_pulled", f"{name!r} cannot be pulled; there is {known}", "name")
         if self._task is not None and not self._task.done():
             raise Refused(409, "already_pulling", f"{self.state.name} is being pulled already: one at a time")
-        self.state = wire.PullState(name=name, state="downloading", total=pulled.CATALOGUE[name].package_size)
+        self.state = models.PullState(
+            name=name, state="downloading", total=pulled.CATALOGUE[name].package_size
+        )
         self._task = asyncio.create_task(self._pull(name, self.home))
 
     def cancel(self) -> None:
         """Nothing half-made is left. Where nothing is being pulled, this does nothing."""
         if self._task is not None and self.state.state in ("downloading", "unpacking"):
-            self.state = wire.PullState(name=self.state.name, state="cancelled")
+            self.state = models.PullState(name=self.state.name, state="cancelled")
             self._task.cancel()
 
     async def _pull(self, name: str, home: Path) -> None:
         def work(left: threading.Event) -> None:
             def report(doing: str, done: int, total: int) -> None:
                 stop_if(left)
-                self.state = wire.PullState(
+                self.state = models.PullState(
                     name=name,
                     state="unpacking" if doing == "unpacking" else "downloading",
                     done=done,
@@ -70,15 +72,15 @@ class Puller:
         try:
             await in_thread(work)
         except asyncio.CancelledError:
-            self.state = wire.PullState(name=name, state="cancelled")
+            self.state = models.PullState(name=name, state="cancelled")
         except UserError as error:
             self.tell(f"{name} was not pulled: {error}")
             said = without_folders(str(error), home, Path(tempfile.gettempdir()))
-            self.state = wire.PullState(name=name, state="failed", error=said)
+            self.state = models.PullState(name=name, state="failed", error=said)
         except Exception as error:  # our own mistake; nobody waits for this task
             self.tell(f"{name} was not pulled: {error!r}")
             said = "a mistake of ours; the server's own output says more"
-            self.state = wire.PullState(name=name, state="failed", error=said)
+            self.state = models.PullState(name=name, state="failed", error=said)
         else:
             size = pulled.CATALOGUE[name].size
-            self.state = wire.PullState(name=name, state="done", done=size, total=size)
+            self.state = models.PullState(name=name, state="done", done=size, total=size)

@@ -16,7 +16,7 @@ from clearhead.generate.sampling import Sampling
 from clearhead.language_model import LanguageModel
 from clearhead.server.faults import Refused
 from clearhead.server.leaving import in_thread
-from clearhead.views.wire import MOST_SAMPLES, MOST_TOKENS, Drawing, Usage
+from clearhead.views.wire.openai import MOST_SAMPLES, MOST_TOKENS, Drawing, Usage
 
 LONGEST = 600.0  # seconds that one request may be written on
 FINISH: dict[str, Any] = {"stop": "stop", "length": "length", "time": "length", "cancelled": "length"}
