@@ -1,7 +1,7 @@
 """What all requests and answers share.
 
-Every number that a client may say is bounded. In JSON, numbers that are not finite are null. A list is left at
-the first thing in it that is wrong: to tell of each of a million would take seconds.
+Every number that a client may say is bounded. In JSON, numbers that are not finite are null. A list is left
+at the first thing in it that is wrong: to tell of each of a million would take seconds.
 """
 
 from __future__ import annotations
