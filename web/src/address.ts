@@ -5,7 +5,12 @@ import { PLAIN, type Sampling } from "./sampling";
 import type { Edit } from "./server";
 import { PARTS, type PartName } from "./steps";
 
+/** What is shown below the flow. */
+export const VIEWS = ["steps"] as const;
+export type ViewName = (typeof VIEWS)[number];
+
 export interface Place {
+  view: ViewName;
   model: string; // "" takes the first there is
   text: string;
   block: number;
@@ -22,6 +27,7 @@ export interface Place {
 }
 
 export const START: Place = {
+  view: "steps",
   model: "",
   text: "",
   block: 0,
@@ -48,6 +54,7 @@ export function toQuery(place: Place): string {
   };
   put("model", place.model, START.model);
   put("text", place.text, START.text);
+  put("view", place.view, START.view);
   put("part", place.part, START.part);
   put("order", place.order, START.order);
   if (place.only) query.set("only", "yes");
@@ -71,6 +78,7 @@ export function fromQuery(text: string): Place {
     return Number.isInteger(value) ? value : START[name];
   };
   const part = query.get("part") as PartName;
+  const view = query.get("view") as ViewName;
   const order = query.get("order") as Order;
   const sampling = { ...PLAIN };
   for (const [name, [least, most]] of Object.entries(RULES) as [keyof Sampling, [number, number]][]) {
@@ -78,6 +86,7 @@ export function fromQuery(text: string): Place {
   }
   sampling.topK = Math.round(sampling.topK);
   return {
+    view: VIEWS.includes(view) ? view : START.view,
     model: query.get("model") ?? START.model,
     text: query.get("text") ?? START.text,
     part: PARTS.includes(part) ? part : START.part,

@@ -34,7 +34,12 @@ export class ServerError extends Error {
   }
 }
 
+/** How a question travels: over the network unless something stands in between, as in a notebook. */
+export type Ask = (path: string, init: RequestInit) => Promise<Response>;
+
 export class Server {
+  constructor(readonly ask: Ask = (path, init) => fetch(path, init)) {}
+
   async models(): Promise<Schemas["ModelDetailsList"]> {
     return (await this.#ask("GET", "/api/models")).json();
   }
@@ -119,7 +124,7 @@ export class Server {
   async #ask(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
     let answer: Response;
     try {
-      answer = await fetch(path, {
+      answer = await this.ask(path, {
         method,
         signal: signal ?? null,
         ...(body !== undefined && {

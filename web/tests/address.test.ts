@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { fromQuery, type Place, START, toQuery } from "../src/address";
 
 const PLACE: Place = {
+  view: "steps",
   model: "smollm2",
   text: "Was ist „das“? 1+1=2 & more\n",
   block: 13,

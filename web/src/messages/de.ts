@@ -46,6 +46,11 @@ export const de: Messages = {
     cancelled: "Abgebrochen. Nichts wurde behalten.",
     failed: (error) => `Es wurde nicht geholt: ${error}`,
   },
+  views: {
+    title: "Ansichten",
+    names: { steps: "Schritt für Schritt" },
+    says: { steps: "Jede Zahl des geöffneten Teils, und wie sie entstand" },
+  },
   flow: {
     title: "Der Satz auf seinem Weg durch das Modell",
     tokens: "Tokens",

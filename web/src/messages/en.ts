@@ -39,6 +39,11 @@ export const en = {
     cancelled: "Stopped. Nothing was kept.",
     failed: (error: string) => `It was not pulled: ${error}`,
   },
+  views: {
+    title: "Views",
+    names: { steps: "Step by step" },
+    says: { steps: "Every number of the part that is open, and how it was made" },
+  },
   flow: {
     title: "The sentence on its way through the model",
     tokens: "tokens",
