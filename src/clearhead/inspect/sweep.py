@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,9 +19,13 @@ MOST_TOKENS = 4096  # in one batch of variants
 
 
 def sweep(
-    trace: Trace, over: str, measure: Callable[[Trace], float], patch_from: Trace | None = None
+    trace: Trace,
+    over: str,
+    measure: Callable[[Trace], float],
+    patch_from: Trace | None = None,
+    blocks: Iterable[int] | None = None,
 ) -> Tensor:
-    """A row for each block, a column for each of its heads or for each position."""
+    """A row for each block, or each of some blocks, a column for each of its heads or for each position."""
     config, T = trace.config, trace.ids.shape[1]
     kind = over.replace("×", "x").replace(" ", "")
     if kind not in ("head", "blockxposition"):
@@ -34,15 +38,16 @@ def sweep(
         raise UserError(f"the trace to patch from has {patch_from.ids.shape[1]} positions, this one {T}")
     count = config.n_head if kind == "head" else T
     at_once = max(1, MOST_TOKENS // T)
-    table = torch.zeros(config.n_block, count)
-    for block in range(config.n_block):
+    chosen = list(range(config.n_block) if blocks is None else blocks)
+    table = torch.zeros(len(chosen), count)
+    for line, block in enumerate(chosen):
         for start in range(0, count, at_once):
             numbers = range(start, min(count, start + at_once))
             variants = trace.repeat(len(numbers)).edit_more(
                 Edits(tuple(_variant(kind, block, n, row, patch_from) for row, n in enumerate(numbers)))
             )
             for row, number in enumerate(numbers):
-                table[block, number] = _number(measure(variants.row(row)))
+                table[line, number] = _number(measure(variants.row(row)))
     return table
 
 

@@ -22,6 +22,7 @@ from clearhead.inspect.choice import Choice, as_index, check_index, choose, in_c
 from clearhead.inspect.comparison import Comparison, align
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.lens import Lens
+from clearhead.inspect.paths import read_back
 from clearhead.inspect.sites import MATRICES, Site, SiteError, all_sites, end_names, parse_site
 from clearhead.inspect.sweep import sweep
 from clearhead.inspect.verification import verify
@@ -330,14 +331,21 @@ class Trace:
         self.check_single()
         return Lens(self)
 
-    def attribute(self, token: str | int, position: int = -1) -> Attribution:
+    def attribute(
+        self, token: str | int, position: int = -1, through: Sequence[tuple[int, int, int]] = ()
+    ) -> Attribution:
         """How much every head, feed-forward, embedding and bias adds to a token's logit after a position.
 
-        With the scale of the last norm held; the parts sum to the logit.
+        With the scale of the last norm held; the parts sum to the logit. `through` goes further back: each
+        (block, head, position) takes what that head brings from a position it looks at, and splits it over
+        what was written there before, with the weights of attention held.
         """
         self.check_single()
+        token, position = self.token_id(token), self.check_position(position)
         with torch.set_grad_enabled(self.grad):
-            return attribute(self, self._token_id(token), self.check_position(position))
+            if not through:
+                return attribute(self, token, position)
+            return read_back(self, token, position, through).split()
 
     def compare(self, other: Trace) -> Comparison:
         """This trace and another of the same shape of model, tokens aligned, every site's difference."""
@@ -356,7 +364,7 @@ class Trace:
         """The text of these tokens."""
         return self.tokenizer.pieces(ids) if self.tokenizer is not None else [str(i) for i in ids]
 
-    def _token_id(self, token: str | int) -> int:
+    def token_id(self, token: str | int) -> int:
         if not isinstance(token, str):
             number = check_index(token, self.config.n_vocab, "token")
             if number != int(token):

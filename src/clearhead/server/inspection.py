@@ -227,7 +227,7 @@ def _describe(trace: Trace, asked: looking.TraceRequest) -> looking.TraceAnswer:
         text=trace.tokenizer.decode(trace.ids[0].tolist()),
         tokens=trace.tokens,
         next=[
-            looking.NextWord(id=i, text=word, logit=_finite(logit), probability=_finite(probability))
+            looking.NextWord(id=i, text=word, logit=finite(logit), probability=finite(probability))
             for i, word, (logit, probability) in zip(likeliest, trace.words(likeliest), numbers, strict=True)
         ],
         sites=[
@@ -260,6 +260,14 @@ def choose_slice(asked: looking.Slice, shape: list[int]) -> Chosen:
     if columns is not None:
         sizes[-1] = len(columns)
     return Chosen(rows, columns, sizes)
+
+
+def choose_blocks(asked: tuple[int, int] | None, trace: Trace) -> range:
+    """From a first to, and without, a last; all where none are named."""
+    first, last = asked or (0, trace.config.n_block)
+    if not 0 <= first < last <= trace.config.n_block:
+        raise UserError(f"blocks {first} to {last}: expected some within 0 to {trace.config.n_block}")
+    return range(first, last)
 
 
 def check_size(shapes: Sequence[Sequence[int]], most: int) -> None:
@@ -304,5 +312,6 @@ def _nulls(values: Any) -> Any:
     return values if math.isfinite(values) else None
 
 
-def _finite(number: float) -> float | None:
+def finite(number: float) -> float | None:
+    """As JSON has it."""
     return number if math.isfinite(number) else None
