@@ -6,10 +6,11 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from fastapi import APIRouter, Request
+from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.paths import Reading, read_back
-from clearhead.inspect.sweep import sweep
+from clearhead.inspect.sweep import variants
 from clearhead.inspect.trace import Trace
 from clearhead.server.description import OF_A_MODEL
 from clearhead.server.faults import Refused
@@ -53,15 +54,14 @@ def make_routes(desk: Desk) -> APIRouter:
             if asked.source is not None:
                 source = desk.trace(looking.TextRequest(model=asked.model, text=asked.source, edits=[]), left)
 
-            def measure(variant: Trace) -> float:
-                stop_if(left)
-                return variant.read("logits", rows=position)[0].float().log_softmax(-1)[word].item()
-
             over = "head" if asked.over == "head" else "block × position"
-            table = sweep(trace, over, measure, source, choose_blocks(asked.blocks, trace))
-            return asking.EffectsAnswer(
-                before=finite(measure(trace)), after=[_all_finite(row) for row in table.tolist()]
-            )
+            chosen = choose_blocks(asked.blocks, trace)
+            after: dict[int, list[float | None]] = {block: [] for block in chosen}
+            for block, batch in variants(trace, over, source, chosen):
+                stop_if(left)
+                after[block] += _all_finite(_likely(batch.read("logits", rows=[position])[:, 0], word))
+            (before,) = _likely(trace.read("logits", rows=[position]), word)
+            return asking.EffectsAnswer(before=finite(before), after=list(after.values()))
 
         return await desk.do(request, asked.model, read)
 
@@ -131,6 +131,12 @@ def make_routes(desk: Desk) -> APIRouter:
         return await desk.do(request, asked.model, read)
 
     return routes
+
+
+def _likely(logits: Tensor, word: int) -> list[float]:
+    """The logarithm of a word's probability for each row: N V → N."""
+    found: list[float] = logits.float().log_softmax(-1)[:, word].tolist()
+    return found
 
 
 def _said(trace: Trace, block: int, rows: list[int], word: int | None) -> list[asking.LensWord]:
