@@ -1122,6 +1122,11 @@ export interface components {
              * @description The positions to change, counted from 0 or back from -1; all unless said.
              */
             at?: number[] | null;
+            /**
+             * Columns
+             * @description The columns to change: neurons, features, what is looked at; all unless said.
+             */
+            columns?: number[] | null;
         };
         /**
          * EffectsAnswer

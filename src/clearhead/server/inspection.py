@@ -202,16 +202,16 @@ def _edit(asked: looking.EditRequest, model: LanguageModel, others: Mapping[str,
     if len(given) != 1:
         raise UserError(f"an edit of {asked.site}: give one of value, scale and text")
     if asked.text is not None:
-        return Edit(others[asked.text], at=asked.at)
+        return Edit(others[asked.text], at=asked.at, columns=asked.columns)
     if asked.scale is not None:
         factor = asked.scale
-        return Edit(lambda tensor: tensor * factor, at=asked.at)
+        return Edit(lambda tensor: tensor * factor, at=asked.at, columns=asked.columns)
     value = asked.value
     if not isinstance(value, list):
         assert value is not None
-        return Edit(value, at=asked.at)
+        return Edit(value, at=asked.at, columns=asked.columns)
     try:
-        return Edit(torch.tensor(value, device=model.device), at=asked.at)
+        return Edit(torch.tensor(value, device=model.device), at=asked.at, columns=asked.columns)
     except ValueError:
         raise UserError(f"an edit of {asked.site}: its rows are not equally long") from None
 
