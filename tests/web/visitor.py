@@ -146,3 +146,12 @@ def shows(shown, x, write=short):
     """Whether a text is this number, to the digits shown: rounding of last bits may tip the last digit."""
     near = 1e-6 * (1 + abs(x)) if not isinf(x) else 0.0
     return shown in {write(x), write(x - near), write(x + near)}
+
+
+def visible(token):
+    """A token as the page writes it: what cannot be seen is drawn."""
+    drawn = token.replace("\n", "⏎").replace("\t", "⇥")
+    drawn = re.sub(r"[\x00-\x1f]", lambda found: chr(0x2400 + ord(found[0])), drawn)
+    trimmed = drawn.removeprefix(" ")
+    hidden = trimmed == "" or trimmed.startswith(" ") or trimmed.endswith(" ")
+    return drawn.replace(" ", "␣") if hidden else trimmed

@@ -2,11 +2,12 @@
 
 import { type Order, ORDERS } from "./kinds";
 import { PLAIN, type Sampling } from "./sampling";
-import type { Edit } from "./server";
+import { readPath, writePath } from "./following";
+import type { Edit, Hop } from "./server";
 import { PARTS, type PartName } from "./steps";
 
 /** What is shown below the flow. */
-export const VIEWS = ["steps"] as const;
+export const VIEWS = ["steps", "compare", "change", "why", "lens"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Place {
@@ -22,6 +23,10 @@ export interface Place {
   column: number; // -1 where none is chosen
   sampling: Sampling;
   edits: Edit[];
+  other: string; // another text, held beside it
+  otherModel: string; // that it goes through; the same unless said
+  path: Hop[]; // the way back from that word, through heads
+  word: number; // the next word that is asked about, by its id; -1 is the likeliest
   order: Order; // of the heads' small pictures
   only: boolean; // those that do what they are ordered by
 }
@@ -39,11 +44,15 @@ export const START: Place = {
   column: -1,
   sampling: PLAIN,
   edits: [],
+  other: "",
+  otherModel: "",
+  path: [],
+  word: -1,
   order: "block",
   only: false,
 };
 
-const NUMBERS = ["block", "head", "step", "site", "row", "column"] as const;
+const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
 const RULES = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
 /** Only what is not as it is at the start. */
@@ -55,11 +64,14 @@ export function toQuery(place: Place): string {
   put("model", place.model, START.model);
   put("text", place.text, START.text);
   put("view", place.view, START.view);
+  put("other", place.other, START.other);
+  put("otherModel", place.otherModel, START.otherModel);
   put("part", place.part, START.part);
   put("order", place.order, START.order);
   if (place.only) query.set("only", "yes");
   for (const name of NUMBERS) put(name, place[name], START[name]);
   for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
+  put("path", writePath(place.path), "");
   if (place.edits.length > 0) query.set("edits", JSON.stringify(place.edits));
   const text = query.toString();
   return text === "" ? "" : `?${text}`;
@@ -96,6 +108,10 @@ export function fromQuery(text: string): Place {
     site: Math.max(0, whole("site")),
     row: whole("row"),
     column: whole("column"),
+    word: whole("word"),
+    path: readPath(query.get("path")),
+    other: query.get("other") ?? START.other,
+    otherModel: query.get("otherModel") ?? START.otherModel,
     sampling,
     edits: readEdits(query.get("edits")),
     order: ORDERS.includes(order) ? order : START.order,

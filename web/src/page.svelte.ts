@@ -7,7 +7,7 @@ import { derive, deriveWeighed, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
 import type { Matrix } from "./matrix";
 import { Library } from "./library.svelte";
-import { type Config, type Question, Server, ServerError, type TraceAnswer } from "./server";
+import { type Config, type Edit, type Question, Server, ServerError, type TraceAnswer } from "./server";
 import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
@@ -172,6 +172,15 @@ export class Page {
     this.opened = [];
     if (place.model !== before.model || place.text !== before.text) await this.#guard(() => this.#open());
   }
+
+  /** Change what the model computes; everything is read anew with these changes in force. */
+  async change(edits: Edit[]): Promise<void> {
+    this.place.edits = edits;
+    await this.#guard(() => this.#open());
+  }
+
+  /** The next word that is asked about. */
+  readonly word = $derived(this.place.word >= 0 ? this.place.word : (this.shown?.trace.next[0]?.id ?? 0));
 
   goTo(where: Partial<Omit<Place, "sampling" | "edits">>): void {
     const part = where.part ?? this.place.part;
