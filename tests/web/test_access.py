@@ -77,3 +77,64 @@ def test_the_theme_is_kept(visit, theme):
     visitor.page.reload()
     visitor.settle()
     assert visitor.page.locator("html").get_attribute("data-theme") == other
+
+
+LOOK = """() => {
+  const boxOf = (each) => {
+    const { left, right, top, bottom } = each.getBoundingClientRect();
+    return { name: each.textContent.trim(), left, right, top, bottom };
+  };
+  const headings = [...document.querySelectorAll(".heading")];
+  return {
+    boxes: headings.map(boxOf),
+    clipped: headings.filter((each) => each.scrollWidth > each.clientWidth).map(boxOf),
+    flow: boxOf(document.querySelector(".flow")),
+    prompt: document.querySelector("[data-place=prompt]").getBoundingClientRect().width,
+    width: document.documentElement.scrollWidth,
+  };
+}"""
+
+
+def overlaps(one, other):
+    apart = one["right"] <= other["left"] or other["right"] <= one["left"]
+    return not apart and one["top"] < other["bottom"] - 1 and other["top"] < one["bottom"] - 1
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
+@pytest.mark.parametrize("width", [360, 640, 700, 768, 800, 1024, 1100, 1241, 1440, 2000])
+def test_no_heading_is_over_another(visit, width, locale):
+    visitor = visit(width=width, height=900, locale=locale)
+    visitor.open(model="modern", text=TEXT)
+    on = visitor.page.locator(".pages button:last-child")
+    names = set()
+    while True:
+        seen = visitor.page.evaluate(LOOK)
+        boxes, flow = seen["boxes"], seen["flow"]
+        names |= {box["name"] for box in boxes}
+        pairs = [(a, b) for i, a in enumerate(boxes) for b in boxes[i + 1 :]]
+        assert [(a["name"], b["name"]) for a, b in pairs if overlaps(a, b)] == []
+        assert [box for box in boxes if box["left"] < flow["left"] - 1 or box["right"] > flow["right"]] == []
+        assert seen["clipped"] == []
+        assert seen["prompt"] >= 200
+        assert seen["width"] == width
+        if not on.count() or on.is_disabled():
+            break
+        on.click()
+    assert len(names) == 10  # of twelve headings three are called alike
+
+
+def test_on_a_phone_the_columns_become_steps(visit):
+    phone = {"is_mobile": True, "has_touch": True, "device_scale_factor": 3}
+    visitor = visit(width=360, height=740, **phone)
+    visitor.open(model="modern", text=TEXT)
+    headings = visitor.page.locator(".heading")
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") == 360
+    assert "query" in headings.all_inner_texts()
+    visitor.button("softmax").tap()  # what is opened is shown
+    visitor.expect(lambda: any("attention" in text for text in headings.all_inner_texts()), True)
+    visitor.button("Next columns").tap()
+    visitor.expect(lambda: "feed-forward" in headings.all_inner_texts(), True)
+    headings.get_by_text("feed-forward").tap()
+    visitor.see("block.0.hidden_gate")
+    visitor.button("Next columns").tap()
+    visitor.expect(lambda: "blocks 0 to 1" in headings.all_inner_texts(), True)

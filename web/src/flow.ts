@@ -1,156 +1,12 @@
-/** The flow as a picture: where everything stands, and how it is painted. A token is a row, all the way. */
+/** The flow as a picture: what each column shows, and how it is painted. */
 
 import type { Area } from "./cells";
 import { type Role, makeScale, PALETTES, type Theme } from "./colours";
+import { attentionCell, type Column, type ColumnName, type Layout, rowY } from "./layout";
 import { findStrength, type Matrix, pool } from "./matrix";
 import { visible } from "./numbers";
 import type { Pen } from "./pen";
 import type { PartName } from "./steps";
-
-export type ColumnName =
-  | "tokens"
-  | "embedding"
-  | "norm"
-  | "query"
-  | "key"
-  | "value"
-  | "lane"
-  | "attention"
-  | "add"
-  | "norm2"
-  | "feedforward"
-  | "add2"
-  | "blocks"
-  | "final";
-
-export interface Column {
-  name: ColumnName;
-  x: number;
-  width: number;
-}
-
-export interface Layout {
-  width: number;
-  height: number;
-  top: number; // where the rows begin
-  rowHeight: number;
-  first: number; // the first row on screen
-  count: number; // rows on screen
-  length: number; // of all tokens
-  columns: Record<ColumnName, Column>;
-}
-
-// Shares of the width, and gaps after each.
-const SHARES: [ColumnName, number, number][] = [
-  ["tokens", 1.55, 0.14],
-  ["embedding", 1.05, 0.42],
-  ["norm", 0.42, 0.3],
-  ["query", 0.58, 0.1],
-  ["key", 0.58, 0.1],
-  ["value", 0.58, 0.04],
-  ["lane", 0.75, 0.06],
-  ["attention", 3.0, 0.16],
-  ["add", 0.26, 0.18],
-  ["norm2", 0.42, 0.2],
-  ["feedforward", 1.25, 0.16],
-  ["add2", 0.26, 0.4],
-  ["blocks", 1.9, 0.3],
-  ["final", 0.42, 0.1],
-];
-
-// On a phone the rest is a step away, below.
-const NARROW: [ColumnName, number, number][] = [
-  ["tokens", 2.2, 0.2],
-  ["embedding", 0, 0.1],
-  ["lane", 0.7, 0.1],
-  ["attention", 4.2, 0.3],
-  ["blocks", 1.6, 0.1],
-  ["final", 0, 0],
-];
-const NARROWEST = 640; // pixels that the whole flow takes
-
-export const TOP = 46;
-const TALLEST = 26;
-const SHORTEST = 11;
-
-/** How many rows are on screen at once. */
-export function rowsThatFit(height: number, length: number): number {
-  return Math.min(length, Math.max(1, Math.floor((height - TOP) / SHORTEST)));
-}
-
-export function layOut(width: number, most: number, length: number, first: number): Layout {
-  const count = rowsThatFit(most, length);
-  const rowHeight = Math.min(TALLEST, (most - TOP) / Math.max(1, count));
-  const shares = width < NARROWEST ? NARROW : SHARES;
-  const total = shares.reduce((sum, [, share, gap]) => sum + share + gap, 0);
-  const columns = {} as Record<ColumnName, Column>;
-  for (const [name] of SHARES) columns[name] = { name, x: 0, width: 0 };
-  let x = 0;
-  for (const [name, share, gap] of shares) {
-    columns[name] = { name, x, width: (share / total) * width };
-    x += ((share + gap) / total) * width;
-  }
-  const start = Math.max(0, Math.min(first, length - count));
-  return {
-    width,
-    height: TOP + count * rowHeight + 10,
-    top: TOP,
-    rowHeight,
-    first: start,
-    count,
-    length,
-    columns,
-  };
-}
-
-export function rowY(layout: Layout, row: number): number {
-  return layout.top + (row - layout.first + 0.5) * layout.rowHeight;
-}
-
-/** A square cell of the attention matrix. */
-export function attentionCell(layout: Layout): { width: number; height: number } {
-  const width = Math.min(layout.columns.attention.width / layout.length, layout.rowHeight);
-  return { width, height: layout.rowHeight };
-}
-
-/** What stands at a place: the part to open, the token, and of attention the one looked at. */
-export interface Hit {
-  column: ColumnName;
-  row: number;
-  looked: number | null;
-  block: number | null;
-  across: number; // how far along the column, from 0 to 1
-}
-
-export function hit(layout: Layout, blocks: number, x: number, y: number): Hit | null {
-  const row = layout.first + Math.floor((y - layout.top) / layout.rowHeight);
-  if (y < layout.top || row < layout.first || row >= layout.first + layout.count) return null;
-  const column = Object.values(layout.columns).find((each) => x >= each.x && x < each.x + each.width);
-  if (column === undefined) return null;
-  let looked: number | null = null;
-  let block: number | null = null;
-  if (column.name === "attention") {
-    looked = Math.floor((x - column.x) / attentionCell(layout).width);
-    if (looked >= layout.length) return null;
-  }
-  if (column.name === "blocks") block = Math.floor(((x - column.x) / column.width) * blocks);
-  return { column: column.name, row, looked, block, across: (x - column.x) / column.width };
-}
-
-export const OPENS: Partial<Record<ColumnName, PartName>> = {
-  embedding: "embedding",
-  norm: "norm",
-  query: "head",
-  key: "head",
-  value: "head",
-  lane: "head",
-  attention: "head",
-  add: "add",
-  norm2: "norm2",
-  feedforward: "feedforward",
-  add2: "add2",
-  final: "final",
-};
 
 export const WHOLE = 64; // tokens: of a longer text only the rows around those on screen are asked for
 
@@ -209,13 +65,12 @@ export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme
   const line = theme === "light" ? "#dedcd5" : "#3a3f48";
   const { columns, rowHeight, first, count } = layout;
   const rows = Array.from({ length: count }, (_, i) => first + i);
-  const end = columns.final.x + columns.final.width + 4;
   pen.rect(0, 0, layout.width, layout.height, PALETTES[theme].paper);
   for (const row of rows) {
     const followed = row === data.row;
     const y = rowY(layout, row);
-    const start = columns.embedding.x - 6;
-    pen.line(start, y, end, y, followed ? quiet : line, followed ? 4 : Math.min(3, rowHeight / 5));
+    const start = columns.tokens.x + columns.tokens.width + 3;
+    pen.line(start, y, layout.end, y, followed ? quiet : line, followed ? 4 : Math.min(3, rowHeight / 5));
     paintToken(pen, layout, row, data, ink, quiet);
   }
   for (const [name, role, cells, from] of STRIPES) {
@@ -223,7 +78,7 @@ export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme
     if (matrix && columns[name].width > 0)
       paintStripes(pen, layout, columns[name], matrix, rows, cells, role, theme);
   }
-  if (data.weights) {
+  if (data.weights && columns.attention.width > 0) {
     paintLane(pen, layout, data, theme);
     paintAttention(pen, layout, data, rows, theme);
   }
@@ -350,7 +205,7 @@ function paintLit(pen: Pen, layout: Layout, data: FlowData, area: Area, ink: str
 function paintBlocks(pen: Pen, layout: Layout, data: FlowData, rows: number[], theme: Theme): void {
   const { blocks } = layout.columns;
   const count = data.streams.length;
-  if (count === 0) return;
+  if (count === 0 || blocks.width === 0) return;
   const width = blocks.width / count;
   const scale = makeScale("residual", theme);
   const height = Math.min(layout.rowHeight - 3, 12, Math.max(5, 1.6 * width));
