@@ -17,7 +17,7 @@ export const PALETTES: Record<Theme, Palette> = {
   light: {
     paper: "#fbfaf7",
     empty: "#f3f2ee",
-    masked: "#efeee9",
+    masked: "#e2e4ea",
     roles: {
       query: { positive: "#2f6fdf", negative: "#a8752b" },
       key: { positive: "#d6453d", negative: "#3b7f99" },
@@ -30,7 +30,7 @@ export const PALETTES: Record<Theme, Palette> = {
   dark: {
     paper: "#15171b",
     empty: "#22252b",
-    masked: "#1b1d22",
+    masked: "#0e1013",
     roles: {
       query: { positive: "#6fa2ff", negative: "#c99a54" },
       key: { positive: "#ff7d74", negative: "#63aac6" },

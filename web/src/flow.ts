@@ -2,12 +2,14 @@
 
 import type { Area } from "./cells";
 import { type Role, makeScale, PALETTES, type Theme } from "./colours";
+import { type Ends, endsOf } from "./legend";
 import { attentionCell, type Column, type ColumnName, type Layout, rowY } from "./layout";
 import { findStrength, type Matrix, pool } from "./matrix";
 import { visible } from "./numbers";
 import type { Pen } from "./pen";
 import type { PartName } from "./steps";
 
+export const FEW = 32; // tokens: of a longer text no weight is near 1
 export const WHOLE = 64; // tokens: of a longer text only the rows around those on screen are asked for
 
 /** What each column shows. */
@@ -158,27 +160,56 @@ function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[]
   const { attention } = layout.columns;
   const { width, height } = attentionCell(layout);
   const scale = makeScale("attention", theme);
+  const drawn = drawnWeights(layout, data, rows);
+  const { peak } = endsOfDrawn(drawn, layout.length);
   const gap = width > 8 ? 1.5 : width > 4 ? 0.75 : 0;
-  const together = Math.max(1, Math.ceil(3 / width)); // so that none is too narrow to be seen
+  const together = drawnTogether(layout);
   const radius = width > 8 ? 2.5 : 0;
   const tall = Math.min(height, Math.max(width, 6)) - Math.min(gap, 1);
-  for (const row of rows) {
+  rows.forEach((row, i) => {
     const y = rowY(layout, row) - tall / 2;
     pen.rect(attention.x, y - 1, width * layout.length, tall + 2, PALETTES[theme].paper);
-    for (let looked = 0; looked < layout.length; looked += together) {
-      let weight = -1; // of those drawn together, the one that is looked at most
-      for (let k = looked; k < Math.min(layout.length, looked + together); k++) {
-        if (data.sees(row, k)) weight = Math.max(weight, data.weights!.at(row, k));
-      }
-      const fill = weight < 0 ? PALETTES[theme].masked : scale(weight, 1);
-      pen.rect(attention.x + looked * width, y, together * width - gap, tall, fill, radius);
-    }
-  }
+    drawn[i]!.forEach((weight, k) => {
+      const x = attention.x + k * together * width;
+      pen.rect(x, y, together * width - gap, tall, scale(weight, peak), radius);
+    });
+  });
   if (data.looked !== null && data.row >= layout.first && data.row < layout.first + layout.count) {
     const y = rowY(layout, data.row) - tall / 2;
     const ink = theme === "light" ? "#1d2026" : "#eceae4";
     pen.frame(attention.x + data.looked * width - 1, y - 1, width - gap + 2, tall + 2, ink, 3, 1.75);
   }
+}
+
+/** So many that none is too narrow to be seen. */
+function drawnTogether(layout: Layout): number {
+  return Math.max(1, Math.ceil(3 / attentionCell(layout).width));
+}
+
+/** Of the tokens drawn together the one that is looked at most; −∞ where none may be seen. */
+function drawnWeights(layout: Layout, data: FlowData, rows: number[]): number[][] {
+  const together = drawnTogether(layout);
+  return rows.map((row) =>
+    Array.from({ length: Math.ceil(layout.length / together) }, (_, i) => {
+      let most = -Infinity;
+      for (let k = i * together; k < Math.min(layout.length, (i + 1) * together); k++) {
+        if (data.sees(row, k)) most = Math.max(most, data.weights!.at(row, k));
+      }
+      return most;
+    }),
+  );
+}
+
+function endsOfDrawn(drawn: number[][], length: number): Ends {
+  const all = drawn.flat();
+  return endsOf(all, length <= FEW ? 1 : findStrength(all));
+}
+
+/** What the colours of attention stand for. */
+export function attentionEnds(layout: Layout, data: FlowData): Ends | undefined {
+  if (!data.weights || layout.columns.attention.width === 0) return undefined;
+  const rows = Array.from({ length: layout.count }, (_, i) => layout.first + i);
+  return endsOfDrawn(drawnWeights(layout, data, rows), layout.length);
 }
 
 /** Frames around the rows of a column that a number was computed from. */

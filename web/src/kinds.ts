@@ -39,6 +39,18 @@ export function filterHeads<T extends HeadName>(heads: T[], kind: Kind, scores: 
   return heads.filter((each) => bestOf(scores, each)?.kind === kind);
 }
 
+const TOLD = 3; // letters of a name are enough
+
+/** The one order whose name, here or in the reader's language, begins like this. */
+export function parseOrder(text: string, names: Record<Order, string>): Order | null {
+  const sought = text.trim().toLowerCase();
+  if (sought.length < TOLD) return null;
+  const found = ORDERS.filter((each) =>
+    [each, names[each]].some((name) => name.toLowerCase().startsWith(sought)),
+  );
+  return found.length === 1 ? found[0]! : null;
+}
+
 /** "13.8", "13 8" or "b13 h8" is block 13, head 8; "13" is the block's first. Nothing where there is none. */
 export function parseHead(text: string, blocks: number, heads: number): HeadName | null {
   const found = /^\D*(\d+)(?:\D+(\d+))?\D*$/.exec(text);

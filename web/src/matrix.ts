@@ -83,6 +83,17 @@ export function readMatrices(body: ArrayBuffer, shapes: string): { values: Float
   return parts;
 }
 
+/** The same, with what may not be seen at −∞. */
+export function hide(matrix: Matrix, unseen: (row: number, column: number) => boolean): Matrix {
+  const values = matrix.values.slice();
+  for (let i = 0, at = 0; i < matrix.rows; i++) {
+    for (let j = 0; j < matrix.columns; j++, at++) {
+      if (unseen(matrix.firstRow + i, matrix.firstColumn + j)) values[at] = -Infinity;
+    }
+  }
+  return new Matrix(values, matrix.rows, matrix.columns, matrix.firstRow, matrix.firstColumn);
+}
+
 /** A smaller matrix: of each square of cells the number that is largest in size, so that none is lost. */
 export function shrink(matrix: Matrix, side: number): Matrix {
   if (side === 1) return matrix;

@@ -37,3 +37,9 @@ export function visible(token: string): string {
     ? drawn.replaceAll(" ", "␣")
     : trimmed;
 }
+
+/** The same, with a space before it drawn too: " b" and "b" are two words. */
+export function exact(token: string): string {
+  const text = visible(token);
+  return token.startsWith(" ") && !text.startsWith("␣") ? `␣${text}` : text;
+}

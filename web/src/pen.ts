@@ -23,6 +23,8 @@ export interface Pen {
   curve(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number, opacity: number): void;
   circle(x: number, y: number, radius: number, stroke: string, fill: string): void;
   text(x: number, y: number, text: string, style: TextStyle): void;
+  /** Its pixels stay squares. */
+  image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void;
 }
 
 const FAMILY = "Inter Variable, system-ui, sans-serif";
@@ -99,6 +101,11 @@ export class CanvasPen implements Pen {
     this.on.textBaseline = "middle";
     this.on.fillText(text, x, y);
   }
+
+  image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void {
+    this.on.imageSmoothingEnabled = false;
+    this.on.drawImage(image, x, y, width, height);
+  }
 }
 
 export class SvgPen implements Pen {
@@ -142,6 +149,12 @@ export class SvgPen implements Pen {
   ): void {
     const place = { x, y, fill, "font-size": size, "font-weight": weight, "text-anchor": anchor };
     this.#put("text", { ...place, "dominant-baseline": "central" }, escape(text));
+  }
+
+  image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void {
+    const href = image.toDataURL("image/png");
+    const place = { x, y, width, height, preserveAspectRatio: "none" };
+    this.#put("image", { ...place, "image-rendering": "pixelated", href });
   }
 
   finish(width: number, height: number): string {

@@ -1,8 +1,6 @@
 /** What one can take away: numbers as CSV or .npy, pictures as SVG or PNG. */
 
-import { inkOn, makeScale, PALETTES, type Role, type Theme } from "./colours";
 import type { Matrix } from "./matrix";
-import { short } from "./numbers";
 import { CanvasPen, type Pen, SvgPen } from "./pen";
 
 /** A line for each row, its name first. What is not finite is written as Python writes it. */
@@ -46,56 +44,6 @@ export interface Picture {
   width: number;
   height: number;
   paint: (pen: Pen) => void;
-}
-
-/** A matrix with the names of its rows and columns, and its numbers where there is room. */
-export function matrixPicture(
-  matrix: Matrix,
-  names: { row: (row: number) => string; column: (column: number) => string; title: string },
-  role: Role,
-  theme: Theme,
-  peak = matrix.strength,
-): Picture {
-  const large = matrix.rows <= 64 && matrix.columns <= 64;
-  const [cell, tall] = large ? [46, 24] : [Math.max(1, 900 / matrix.columns), Math.max(1, 900 / matrix.rows)];
-  const [side, head] = large ? [110, 60] : [10, 34];
-  const ink = theme === "light" ? "#1d2026" : "#eceae4";
-  return {
-    width: side + cell * matrix.columns + 12,
-    height: head + tall * matrix.rows + 12,
-    paint(pen) {
-      const scale = makeScale(role, theme);
-      pen.rect(0, 0, this.width, this.height, PALETTES[theme].paper);
-      pen.text(12, 18, names.title, { size: 14, fill: ink, weight: 650 });
-      for (let i = 0; i < matrix.rows; i++) {
-        const row = matrix.firstRow + i;
-        const y = head + i * tall;
-        if (large) pen.text(side - 8, y + tall / 2, names.row(row), { size: 12, fill: ink, anchor: "end" });
-        for (let j = 0; j < matrix.columns; j++) {
-          const column = matrix.firstColumn + j;
-          const x = side + j * cell;
-          if (large && i === 0) {
-            pen.text(x + cell / 2, head - 12, names.column(column), {
-              size: 11,
-              fill: ink,
-              anchor: "middle",
-            });
-          }
-          const value = matrix.at(row, column);
-          const colour = scale(value, peak);
-          pen.rect(x, y, large ? cell - 2 : cell + 0.3, large ? tall - 2 : tall + 0.3, colour, large ? 3 : 0);
-          if (!large) continue;
-          const letters = inkOn(colour) === "light" ? "#ffffff" : "#000000";
-          const style = {
-            size: 11,
-            fill: Number.isFinite(value) ? letters : "#8b909a",
-            anchor: "middle",
-          } as const;
-          pen.text(x + cell / 2 - 1, y + tall / 2 - 1, short(value), style);
-        }
-      }
-    },
-  };
 }
 
 export function toSvg(picture: Picture): string {

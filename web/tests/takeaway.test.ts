@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Matrix } from "../src/matrix";
-import { matrixPicture, toCsv, toNpy, toSvg } from "../src/takeaway";
+import { matrixPicture } from "../src/pictures";
+import { toCsv, toNpy, toSvg } from "../src/takeaway";
 
 const MATRIX = new Matrix(Float32Array.of(0.1, -2, -Infinity, 3), 2, 2);
 const names = { row: (i: number) => ["a", 'b "&"'][i]!, column: (j: number) => `c,${j}`, title: "<weights>" };
@@ -25,5 +26,5 @@ test("a picture as SVG is well formed, whatever the names", () => {
   expect(svg).toContain("&lt;weights&gt;");
   expect(svg).toContain("b &quot;&amp;&quot;");
   expect(svg).toContain("−∞");
-  expect(svg.match(/<rect/g)!.length).toBe(5);
+  expect(svg.match(/<rect/g)!.length).toBe(5 + 9); // the legend has nine
 });

@@ -206,6 +206,8 @@ export const de: Messages = {
     failed: (error) => `Die Köpfe konnten nicht bewertet werden: ${error}`,
     find: "Einen Kopf suchen",
     findHint: "etwa 13.8",
+    missed: (block, head) =>
+      `Diesen Kopf gibt es nicht: Die Blöcke gehen von 0 bis ${block}, die Köpfe von 0 bis ${head}. Der Name einer Art sortiert danach, etwa Induktion.`,
   },
   next: {
     logit: "Logit",
@@ -330,7 +332,15 @@ export const de: Messages = {
     formula: "Wie sie berechnet wurde",
     more: (n) => `… ${n} weitere`,
   },
-  legend: { negative: "negativ", positive: "positiv", masked: "nicht gesehen" },
+  legend: {
+    negative: "negativ",
+    positive: "positiv",
+    masked: "nicht gesehen",
+    exceeded: "Wenige Zahlen sind größer: Sie teilen sich die stärkste Farbe",
+    weights: "Gewichte",
+    others: "andere Spalten",
+    own: "Jede Spalte nach ihren eigenen größten Zahlen",
+  },
   walk: {
     title: "Ein kurzer Rundgang",
     next: "Weiter",

@@ -196,6 +196,8 @@ export const en = {
     failed: (error: string) => `The heads could not be scored: ${error}`,
     find: "Find a head",
     findHint: "such as 13.8",
+    missed: (block: number, head: number) =>
+      `There is no such head: blocks go from 0 to ${block}, heads from 0 to ${head}. The name of a kind sorts by it, such as induction.`,
   },
   next: {
     logit: "logit",
@@ -306,7 +308,15 @@ export const en = {
     more: (n: number) => `… ${n} more`,
   },
   looks: (from: string, to: string, share: string) => `${share} of “${from}” goes to “${to}”`,
-  legend: { negative: "negative", positive: "positive", masked: "not seen" },
+  legend: {
+    negative: "negative",
+    positive: "positive",
+    masked: "not seen",
+    exceeded: "A few numbers are larger: they share the strongest colour",
+    weights: "weights",
+    others: "other columns",
+    own: "Each column by its own largest numbers",
+  },
   walk: {
     title: "A short walk",
     next: "Next",

@@ -2,6 +2,7 @@
 
 import type { Cell, Span } from "../cells";
 import type { Role, Theme } from "../colours";
+import type { Ends } from "../legend";
 import type { Matrix } from "../matrix";
 
 export interface MatrixProps {
@@ -16,6 +17,8 @@ export interface MatrixProps {
   theme: Theme;
   peak: number | undefined; // what the strongest colour stands for; what few exceed unless said
   followed: number;
+  unseen: (row: number, column: number) => boolean; // what the mask hides
   onpoint: (cell: Cell | null) => void;
   onopen: (cell: Cell) => void;
+  onends?: (ends: Ends) => void; // what the colours stand for now
 }
