@@ -20,6 +20,7 @@ OURS = {
     ("POST", "/v1/chat/completions"),
     ("GET", "/api/models"),
     ("POST", "/api/tokens"),
+    ("POST", "/api/words"),
     ("POST", "/api/trace"),
     ("POST", "/api/site"),
     ("POST", "/api/weight"),

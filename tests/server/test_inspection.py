@@ -195,6 +195,22 @@ def test_tokens_are_the_tokenizers(client, server):
     assert told["tokens"] == server.model.tokenizer.pieces(told["ids"])
 
 
+def test_words_are_told_by_their_ids(client, server):
+    model = server.model
+    ids = [model.config.n_vocab - 1, *model.tokenizer.encode(" é b"), 0]
+    told = post(client, "/api/words", {"model": "small", "ids": ids}).json()
+    assert told == {"words": model.tokenizer.pieces(ids)}
+    for wrong, said in (
+        ([model.config.n_vocab], f"token {model.config.n_vocab} does not exist"),
+        ([], "ids"),
+        ([0] * 4097, "ids"),
+        ([-1], "ids"),
+    ):
+        answer = client.post("/api/words", json={"model": "small", "ids": wrong})
+        assert answer.status_code == 400
+        assert said in answer.json()["error"]["message"]
+
+
 def test_positions_that_are_none_are_told_by_name(client):
     edits = [{"site": "block.0.input", "value": 0}, {"site": "block.0.input", "value": 0, "at": []}]
     error = client.post("/api/trace", json={"model": "small", "text": TEXT, "edits": edits}).json()["error"]

@@ -268,7 +268,8 @@ export class Page {
   }
 
   get query(): string {
-    return toQuery(this.place);
+    const { block, head, step, row } = this;
+    return toQuery({ ...this.place, block, head, step, row: this.place.row < 0 ? -1 : row });
   }
 
   async #open(added?: Added): Promise<void> {

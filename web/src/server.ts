@@ -73,6 +73,11 @@ export class Server {
     return (await this.#ask("POST", "/api/tokens", { model, text }, signal)).json();
   }
 
+  async words(model: string, ids: number[]): Promise<string[]> {
+    const answer = await this.#ask("POST", "/api/words", { model, ids } satisfies Schemas["WordsRequest"]);
+    return ((await answer.json()) as Schemas["WordsAnswer"]).words;
+  }
+
   /** The text as the model reads it, and the likeliest next words. */
   async trace(question: Question, count: number, signal?: AbortSignal): Promise<TraceAnswer> {
     return (await this.#ask("POST", "/api/trace", { ...question, count, sites: false }, signal)).json();

@@ -135,6 +135,18 @@ def make_routes(desk: Desk) -> APIRouter:
 
         return await desk.do(request, asked.model, read)
 
+    @routes.post("/words", responses=OF_A_MODEL)
+    async def spell(request: Request, asked: looking.WordsRequest) -> looking.WordsAnswer:
+        """What tokens say."""
+        model = shelf.model(asked.model)
+
+        def read(_: threading.Event) -> looking.WordsAnswer:
+            if (most := max(asked.ids)) >= model.config.n_vocab:
+                raise UserError(f"token {most} does not exist: there are 0 to {model.config.n_vocab - 1}")
+            return looking.WordsAnswer(words=model.tokenizer.pieces(asked.ids))
+
+        return await desk.do(request, asked.model, read)
+
     @routes.post("/trace", responses=OF_A_MODEL)
     async def trace(request: Request, asked: looking.TraceRequest) -> looking.TraceAnswer:
         """What comes next, and the sites that can be asked for."""

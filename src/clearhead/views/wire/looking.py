@@ -12,6 +12,7 @@ from pydantic import Field
 from clearhead.views.wire.base import (
     MOST_CHARACTERS,
     Asked,
+    Id,
     Ids,
     Index,
     Name,
@@ -26,6 +27,7 @@ from clearhead.views.wire.base import (
 MOST_EDITS = 256
 MOST_TEXTS = 16  # that the edits of a trace patch from
 MOST_READS = 64
+MOST_WORDS = 4096  # told at once
 MOST_VALUES = 2**24  # numbers of a matrix at once: 64 MB
 MOST_JSON = 2**18  # as JSON, which takes far more time and room
 SiteName = Annotated[
@@ -125,6 +127,17 @@ class TokensRequest(Asked):
 class TokensAnswer(Wire):
     ids: list[int]
     tokens: list[str]
+
+
+class WordsRequest(Asked):
+    """Tokens by their ids."""
+
+    model: Served
+    ids: Annotated[list[Id], Field(fail_fast=True, min_length=1, max_length=MOST_WORDS)]
+
+
+class WordsAnswer(Wire):
+    words: list[str] = Field(description="What each says, in the order they were asked for.")
 
 
 class NextWord(Wire):
