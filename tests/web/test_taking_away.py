@@ -56,7 +56,39 @@ def test_pictures(visitor, tmp_path):
     with visitor.page.expect_download() as waiting:
         visitor.page.locator("[data-place=flow]").get_by_role("button", name="SVG").click()
     waiting.value.save_as(tmp_path / "flow.svg")
-    assert "too" in "".join(ElementTree.parse(tmp_path / "flow.svg").getroot().itertext())
+    said = list(ElementTree.parse(tmp_path / "flow.svg").getroot().itertext())
+    assert {"too", "embedding", "query", "feed-forward", "block 0 / 1", "attention · head 0 / 1"} <= set(said)
+    assert any(line.startswith("modern · Block 0, head 0 · The duck") for line in said)
+    assert {"0", "1.00"} <= set(said)  # the legend
+
+
+def test_a_large_matrix_is_a_small_picture(visitor, tmp_path):
+    visitor.open(model="long", text="The duck was tired. " * 40, step=6)
+    path = take(visitor, "SVG", tmp_path)
+    assert path.stat().st_size < 2_000_000
+    svg = ElementTree.parse(path).getroot()
+    assert [each.tag.split("}")[1] for each in svg].count("image") == 1
+
+
+def test_heads_and_the_next_word(visitor, models, tmp_path):
+    visitor.open(model="modern", text=TEXT)
+    for place, names in (("heads", {"0.0", "1.1"}), ("next", {"modern · next word"})):
+        with visitor.page.expect_download() as waiting:
+            visitor.page.locator(f"[data-place={place}]").get_by_role("button", name="SVG").click()
+        waiting.value.save_as(tmp_path / f"{place}.svg")
+        assert names <= set(ElementTree.parse(tmp_path / f"{place}.svg").getroot().itertext())
+    with visitor.page.expect_download() as waiting:
+        visitor.page.locator("[data-place=next]").get_by_role("button", name="CSV").click()
+    waiting.value.save_as(tmp_path / "next.csv")
+    with (tmp_path / "next.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["", "logit", "softmax"]
+    logits = models["modern"].logits(TEXT)[-1]
+    best = logits.topk(len(rows))
+    taken = numpy.array([row[1:] for row in rows], dtype=numpy.float32)
+    numpy.testing.assert_allclose(taken[:, 0], best.values.detach().numpy(), rtol=1e-4, atol=1e-5)
+    chances = logits.softmax(-1)[best.indices].detach().numpy()
+    numpy.testing.assert_allclose(taken[:, 1], chances, rtol=1e-3, atol=1e-6)
 
 
 def test_a_name_in_a_picture_is_only_text(visitor, tmp_path):

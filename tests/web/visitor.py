@@ -155,3 +155,9 @@ def visible(token):
     trimmed = drawn.removeprefix(" ")
     hidden = trimmed == "" or trimmed.startswith(" ") or trimmed.endswith(" ")
     return drawn.replace(" ", "␣") if hidden else trimmed
+
+
+def exact(token):
+    """With a space before it drawn too."""
+    text = visible(token)
+    return f"␣{text}" if token.startswith(" ") and not text.startswith("␣") else text

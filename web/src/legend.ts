@@ -6,27 +6,43 @@ import type { Pen } from "./pen";
 
 export interface Ends {
   peak: number; // what the strongest colour stands for
-  exceeded: boolean; // some numbers are larger
+  over: boolean; // some numbers are larger still
+  under: boolean; // some are further below zero
   negative: boolean; // some are below zero
 }
 
 /** Of some numbers, where this one has the strongest colour. */
 export function endsOf(values: ArrayLike<number>, peak: number): Ends {
-  let [exceeded, negative] = [false, false];
+  let [over, under, negative] = [false, false, false];
+  const limit = peak * 1.0001; // rounding is none
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;
     if (!Number.isFinite(value)) continue;
     if (value < 0) negative = true;
-    if (Math.abs(value) > peak * 1.0001) exceeded = true;
+    if (value > limit) over = true;
+    if (value < -limit) under = true;
   }
-  return { peak, exceeded, negative };
+  return { peak, over, under, negative };
 }
 
+/** Of several together. */
+export function joinEnds(peak: number, all: Ends[]): Ends {
+  return {
+    peak,
+    over: all.some(({ over }) => over),
+    under: all.some(({ under }) => under),
+    negative: all.some(({ negative }) => negative),
+  };
+}
+
+/** From 0 to 1, as shares go. */
+export const SHARES: Ends = { peak: 1, over: false, under: false, negative: false };
+
 /** The numbers at both ends. */
-export function tellEnds({ peak, exceeded, negative }: Ends): [string, string] {
+export function tellEnds({ peak, over, under, negative }: Ends): [string, string] {
   const size = peak > 0 && peak < 0.095 ? peak.toPrecision(1) : short(peak);
-  const least = exceeded ? `≤ −${size}` : `−${size}`;
-  return [negative ? least : "0", exceeded ? `≥ ${size}` : size];
+  const least = under ? `≤ −${size}` : `−${size}`;
+  return [negative ? least : "0", over ? `≥ ${size}` : size];
 }
 
 const HALF = [0.25, 0.5, 0.75, 1];
@@ -38,7 +54,7 @@ export function stepsBetween({ negative }: Ends): number[] {
 
 const STEP = 14; // pixels
 
-/** The same in a picture; gives how wide it is. */
+/** The same in a picture. */
 export function paintLegend(
   pen: Pen,
   x: number,

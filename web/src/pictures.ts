@@ -5,7 +5,7 @@ import { attentionEnds, type FlowData, paintFlow } from "./flow";
 import { type Heading, INNER, OUTER } from "./headings";
 import { imageOf } from "./image";
 import type { Layout } from "./layout";
-import { endsOf, paintLegend } from "./legend";
+import { endsOf, paintLegend, SHARES } from "./legend";
 import { hide, type Matrix, shrink } from "./matrix";
 import { percent, short } from "./numbers";
 import type { Picture } from "./takeaway";
@@ -139,8 +139,7 @@ export function headsPicture(
         const size = Math.min(9, side / 2.4);
         pen.text(x + side / 2, y + side + 6, tile.name, { size, fill: QUIET[theme], anchor: "middle" });
       }
-      const ends = { peak: 1, exceeded: false, negative: false };
-      paintLegend(pen, 12, this.height - 14, ends, "attention", theme, INK[theme]);
+      paintLegend(pen, 12, this.height - 14, SHARES, "attention", theme, INK[theme]);
     },
   };
 }

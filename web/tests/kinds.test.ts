@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { bestOf, filterHeads, parseHead, sortHeads } from "../src/kinds";
+import { bestOf, filterHeads, parseHead, parseOrder, sortHeads } from "../src/kinds";
+import { de } from "../src/messages/de";
 
 const SCORES = {
   kinds: {
@@ -60,3 +61,12 @@ test.each([
 ])("%j names a head", (text, expected) => {
   expect(parseHead(text, 30, 9)).toEqual(expected);
 });
+
+test.each([
+  ["induction", "induction"],
+  ["Indukt", "induction"],
+  [" prev", "previous"],
+  ["in", null],
+  ["13.8", null],
+  ["nothing", null],
+])("%j sorts by %s", (text, order) => expect(parseOrder(text, de.heads.orders)).toBe(order));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Matrix, pool, readMatrices, shrink } from "../src/matrix";
+import { hide, Matrix, pool, readMatrices, shrink } from "../src/matrix";
 
 describe("a matrix", () => {
   const slice = new Matrix(Float32Array.of(1, 2, 3, -4, 5, -Infinity), 2, 3, 10, 20);
@@ -36,4 +36,16 @@ test("a shrunk matrix keeps it too, and its ragged edge", () => {
   const small = shrink(new Matrix(Float32Array.of(1, -9, 3, 4, 5, 6, -Infinity, 0.5, 0.25), 3, 3), 2);
   expect([small.rows, small.columns]).toEqual([2, 2]);
   expect(Array.from(small.values)).toEqual([-9, 6, 0.5, 0.25]);
+});
+
+test("what is hidden stays so where it shares a cell with nothing that is seen", () => {
+  const whole = new Matrix(
+    Float32Array.from({ length: 16 }, (_, i) => i),
+    4,
+    4,
+  );
+  const seen = hide(whole, (row, column) => column > row);
+  expect(Array.from(seen.row(1))).toEqual([4, 5, -Infinity, -Infinity]);
+  expect(Array.from(shrink(seen, 2).values)).toEqual([5, -Infinity, 13, 15]);
+  expect(whole.at(0, 3)).toBe(3);
 });

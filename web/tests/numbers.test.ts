@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { count, fixed, percent, short, visible } from "../src/numbers";
+import { count, exact, fixed, percent, short, visible } from "../src/numbers";
 
 test.each([
   [0, "0.00"],
@@ -37,3 +37,11 @@ test.each([
   ["", ""],
   ["  ", "␣␣"],
 ])("the token %j is drawn as %s", (token, text) => expect(visible(token)).toBe(text));
+
+test.each([
+  [" b", "␣b"],
+  ["b", "b"],
+  [" ", "␣"],
+  ["  ", "␣␣"],
+  ["\n", "⏎"],
+])("%j cannot be taken for another word: %s", (token, shown) => expect(exact(token)).toBe(shown));

@@ -1,0 +1,125 @@
+"""What colours and names say, and how a head is found among all."""
+
+from io import BytesIO
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from PIL import Image
+
+from tests.web.visitor import exact, fixed
+
+TEXT = "The duck was too tired"
+
+
+def legend(visitor, place="detail"):
+    return visitor.page.locator(f"[data-place={place}] [data-testid=legend]").first
+
+
+def test_legends_have_numbers_and_only_the_signs_there_are(visitor, models):
+    trace = models["modern"].inspect(TEXT)
+    visitor.open(model="modern", text=TEXT, part="norm", step=1)
+    sizes = trace["block.0.normed"].abs().flatten().sort().values
+    strength = sizes[int(0.985 * (len(sizes) - 1))].item()
+    ends = f"≤ −{fixed(strength, 2)}", f"≥ {fixed(strength, 2)}"
+    visitor.expect(lambda: tuple(legend(visitor).inner_text().split("\n")), ends)
+    visitor.open(model="modern", text=TEXT, part="norm")
+    visitor.see("block.0.normed.scale")
+    visitor.expect(lambda: legend(visitor).inner_text().split("\n")[0], "0")
+    visitor.open(model="modern", text=TEXT, step=6)
+    visitor.see("block.0.head.0.weights")
+    visitor.expect(lambda: legend(visitor).inner_text().split("\n"), ["0", "1.00", "not seen"])
+    visitor.expect(lambda: legend(visitor, "flow").inner_text().split("\n"), ["0", "1.00", "not seen"])
+
+
+def test_a_map_of_a_long_text_can_be_seen(visitor):
+    text = "The duck was too tired to cross the road. Tom saw a ball. " * 8
+    visitor.open(model="long", text=text, step=6)
+    map_ = visitor.page.locator(".map canvas")
+    map_.wait_for()
+    visitor.settle()
+    for place in ("detail", "flow"):  # no weight is near 1
+        visitor.expect(lambda place=place: "≥" in legend(visitor, place).inner_text(), True)
+    picture = Image.open(BytesIO(map_.screenshot())).convert("RGB")
+    names, side = (78, 22), 420  # pixels
+    assert picture.getpixel((names[0] + 336, names[1] + 84)) == (0xE2, 0xE4, 0xEA)  # what comes later
+    last = [picture.getpixel((names[0] + x, names[1] + side - 12)) for x in range(4, 396)]
+    assert min(map(min, last)) < 0xD0  # some of what is looked at has a colour one sees
+    rows = picture.crop((0, names[1], names[0] - 4, names[1] + side)).convert("L")
+    columns = picture.crop((names[0], 0, names[0] + side, names[1] - 6)).convert("L")
+    assert all(part.getextrema()[0] < 0x90 for part in (rows, columns))  # letters
+
+
+def test_columns_of_the_vocabulary_say_their_words(visitor, models):
+    trace = models["modern"].inspect(TEXT)
+    visitor.open(model="modern", text=TEXT, part="final", step=2, column=270)
+    visitor.see("logits")
+    header = visitor.page.locator("[role=columnheader].strong")
+    visitor.expect(header.inner_text, exact(trace.words([270])[0]))
+    shown = [exact(word) for word in trace.words(range(models["modern"].config.n_vocab))]
+    visitor.expect(
+        lambda: set(visitor.page.locator("[role=columnheader]").all_inner_texts()) <= set(shown), True
+    )
+    assert len(set(shown)) == len(shown)  # no two look alike
+
+
+def test_a_head_is_found_or_said_not_to_be(visitor):
+    visitor.open(model="modern", text=TEXT)
+    find = visitor.page.get_by_label("Find a head")
+    said = visitor.page.locator("[data-place=heads] [role=status]")
+    find.fill("1.1")
+    visitor.see("block.1.head.1.query_raw")
+    assert said.inner_text() == ""
+    find.fill("99.9")
+    visitor.expect(lambda: "no such head" in said.inner_text(), True)
+    find.fill("induction")
+    order = visitor.page.get_by_label("sorted by")
+    visitor.expect(order.input_value, "induction")
+    visitor.expect(lambda: "such head" in said.inner_text(), False)
+
+
+def test_keys_walk_in_the_order_that_is_shown(visitor, server):
+    with server.client() as client:
+        kinds = client.post("/api/heads", json={"model": "modern"}).json()["kinds"]["first"]
+    names = sorted(((0, 0), (0, 1), (1, 0), (1, 1)), key=lambda name: -kinds[name[0]][name[1]])
+    block, head = names[0]
+    visitor.open(model="modern", text=TEXT, order="first", block=block, head=head)
+    visitor.expect(
+        lambda: (
+            "weight" in visitor.page.locator("[data-place=heads] .said").inner_text()
+            or "none of these" in visitor.page.locator("[data-place=heads] .said").inner_text()
+        ),
+        True,
+    )
+    for block, head in [*names[1:], names[0]]:
+        visitor.page.keyboard.press("]")
+        visitor.see(f"block.{block}.head.{head}.query_raw")
+    visitor.page.keyboard.press("[")
+    visitor.see(f"block.{names[-1][0]}.head.{names[-1][1]}.query_raw")
+
+
+def test_thumbnails_keep_their_room_before_they_come(visitor):
+    held = []
+    visitor.page.route("**/api/patterns", lambda route: held.append(route))
+    visitor.page.goto(f"{visitor.server.url}/?model=modern&text=a+cat&token={visitor.server.door.token}")
+    place = visitor.page.locator("[data-place=heads]")
+    visitor.page.wait_for_selector("[role=grid]")
+    visitor.expect(lambda: len(held), 1)
+    before = place.bounding_box()["height"]
+    held[0].continue_()
+    place.locator("canvas").wait_for()
+    assert place.bounding_box()["height"] == before
+
+
+@pytest.mark.parametrize("given", [{"block": 999, "step": 77, "head": 9, "row": 500}])
+def test_the_address_says_where_one_stands(visitor, given):
+    visitor.open(model="modern", text=TEXT, **given)
+
+    def said():
+        query = parse_qs(urlsplit(visitor.page.url).query)
+        return {name: int(query[name][0]) for name in given if name in query}
+
+    there = said()
+    assert there["block"] == 1
+    assert there["head"] == 1
+    assert there["step"] == 9
+    assert there["row"] == len(visitor.said) - 1
