@@ -12,6 +12,10 @@ export const de: Messages = {
     "Once upon a time",
   ],
   header: {
+    keys: "Enter zieht das nächste Wort, Umschalt und Enter beginnen eine neue Zeile",
+    reading: "Der Text ist auf dem Weg durch das Modell …",
+    empty: "Der Text ist leer. Tippe etwas, und es geht durch das Modell.",
+    missing: (name, instead) => `Ein Modell „${name}“ gibt es hier nicht. Dies ist ${instead}.`,
     model: "Modell",
     prompt: "Text, der durch das Modell geht",
     examples: "Beispiele",
@@ -322,6 +326,7 @@ export const de: Messages = {
     trained: "Ein trainiertes Gewicht: Hier endet der Weg. Es wurde aus Text gelernt.",
     back: "zurück",
     formula: "Wie sie berechnet wurde",
+    masked: (score) => `Von hier aus nicht zu sehen: Die Maske setzt −∞ an die Stelle von ${score}.`,
     more: (n) => `… ${n} weitere`,
   },
   legend: { negative: "negativ", positive: "positiv", masked: "nicht gesehen" },
@@ -359,7 +364,8 @@ export const de: Messages = {
   },
   problems: {
     lost: "Der Server ist weg. Die Seite fragt wieder nach ihm und kommt von selbst zurück.",
-    access: "Der Server kennt diese Seite nicht mehr: Öffne die Adresse, die er beim Start ausgegeben hat.",
+    access:
+      "Hier antwortet jetzt ein anderer Server, der diese Seite nicht kennt: Öffne die Adresse, die er beim Start ausgab.",
     none: "Kein Modell konnte geladen werden.",
   },
 };

@@ -10,6 +10,10 @@ export const en = {
     "Once upon a time",
   ],
   header: {
+    keys: "Enter draws the next word, Shift and Enter begin a new line",
+    reading: "The text is on its way through the model …",
+    empty: "The text is empty. Type something, and it goes through the model.",
+    missing: (name: string, instead: string) => `There is no model “${name}” here. This is ${instead}.`,
     model: "Model",
     prompt: "Text that goes through the model",
     examples: "Examples",
@@ -298,6 +302,7 @@ export const en = {
     back: "back",
     formula: "How it was computed",
     more: (n: number) => `… ${n} more`,
+    masked: (score: string) => `It is not seen from here: the mask puts −∞ in place of ${score}.`,
   },
   looks: (from: string, to: string, share: string) => `${share} of “${from}” goes to “${to}”`,
   legend: { negative: "negative", positive: "positive", masked: "not seen" },
@@ -335,7 +340,8 @@ export const en = {
   },
   problems: {
     lost: "The server is gone. The page asks for it again and comes back by itself.",
-    access: "The server does not know this page any more: open the address that it printed at its start.",
+    access:
+      "Another server answers here now, and it does not know this page: open the address that it printed at its start.",
     none: "No model could be loaded.",
   },
 };
