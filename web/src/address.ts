@@ -4,10 +4,10 @@ import { type Order, ORDERS } from "./kinds";
 import { PLAIN, type Sampling } from "./sampling";
 import { readPath, writePath } from "./following";
 import type { Edit, Hop } from "./server";
-import { PARTS, type PartName } from "./steps";
+import { PARTS, type PartName, type StepName, STEPS } from "./steps";
 
 /** What is shown below the flow. */
-export const VIEWS = ["steps", "compare", "change", "why", "lens"] as const;
+export const VIEWS = ["steps", "compare", "change", "why", "lens", "words", "tiny"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Place {
@@ -17,7 +17,7 @@ export interface Place {
   block: number;
   head: number;
   part: PartName;
-  step: number;
+  step: number | StepName; // by its name in an address: other models have other steps
   site: number; // which of the step's sites
   row: number; // the token that is followed; -1 is the last
   column: number; // -1 where none is chosen
@@ -86,10 +86,12 @@ export function fromQuery(text: string): Place {
     return value >= least && value <= most ? value : usual;
   };
   const whole = (name: (typeof NUMBERS)[number]) => {
-    const value = number(name, -1, 1e6, START[name]);
-    return Number.isInteger(value) ? value : START[name];
+    const usual = START[name] as number;
+    const value = number(name, -1, 1e6, usual);
+    return Number.isInteger(value) ? value : usual;
   };
   const part = query.get("part") as PartName;
+  const step = query.get("step") as StepName;
   const view = query.get("view") as ViewName;
   const order = query.get("order") as Order;
   const sampling = { ...PLAIN };
@@ -104,7 +106,7 @@ export function fromQuery(text: string): Place {
     part: PARTS.includes(part) ? part : START.part,
     block: Math.max(0, whole("block")),
     head: Math.max(0, whole("head")),
-    step: Math.max(0, whole("step")),
+    step: STEPS.includes(step) ? step : Math.max(0, whole("step")),
     site: Math.max(0, whole("site")),
     row: whole("row"),
     column: whole("column"),

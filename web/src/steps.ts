@@ -6,31 +6,33 @@ import type { Config } from "./server";
 
 export type PartName = "embedding" | "norm" | "head" | "add" | "norm2" | "feedforward" | "add2" | "final";
 
-export type StepName =
-  | "look up"
-  | "place"
-  | "enter"
-  | "mean"
-  | "scale"
-  | "norm"
-  | "project"
-  | "level" // QK-norm
-  | "rotate"
-  | "compare"
-  | "divide"
-  | "mask"
-  | "softmax"
-  | "weigh"
-  | "sum"
-  | "write"
-  | "gather"
-  | "after norm"
-  | "add"
-  | "expand"
-  | "activate"
-  | "contract"
-  | "score"
-  | "choose";
+export const STEPS = [
+  "look up",
+  "place",
+  "enter",
+  "mean",
+  "scale",
+  "norm",
+  "project",
+  "level", // QK-norm
+  "rotate",
+  "compare",
+  "divide",
+  "mask",
+  "softmax",
+  "weigh",
+  "sum",
+  "write",
+  "gather",
+  "after norm",
+  "add",
+  "expand",
+  "activate",
+  "contract",
+  "score",
+  "choose",
+] as const;
+export type StepName = (typeof STEPS)[number];
 
 /** One step, and the sites where what it made stands; the first is shown unless another is asked for. */
 export interface Step {

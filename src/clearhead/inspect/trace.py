@@ -63,8 +63,12 @@ class Trace:
         stream: Stream | None = None,
         first: int = 0,
         logits: Tensor | None = None,
+        watch: Callable[[], object] = lambda: None,
     ) -> None:
-        """Run the model, from block `first` on where the `stream` before it is known already."""
+        """Run the model, from block `first` on where the `stream` before it is known already.
+
+        `watch` is called before each block: what it raises ends the run.
+        """
         self.network, self.config, self.ids, self.real = network, network.config, ids, real
         self.pieces, self.single = tokens, single
         self.edits = replace(edits or Edits(), spans=None if real is None else _spans(real))
@@ -72,7 +76,7 @@ class Trace:
         self.tokenizer = tokenizer
         self.positions = network.positions(ids, real)
         self.sights = network.sights(self.positions, real)
-        self.stream = self._run(stream or Stream([], [], ids), first if stream else 0)
+        self.stream = self._run(stream or Stream([], [], ids), first if stream else 0, watch)
         if logits is not None:
             self._logits = logits
 
@@ -81,7 +85,7 @@ class Trace:
         with torch.set_grad_enabled(self.grad):
             return self._edited("logits", self.network.unembedding(self._end("final")))
 
-    def _run(self, known: Stream, first: int) -> Stream:
+    def _run(self, known: Stream, first: int, watch: Callable[[], object]) -> Stream:
         inputs, middles = known.inputs[:first], known.middles[:first]
         if first == 0:
             x = self.start()
@@ -90,6 +94,7 @@ class Trace:
         else:
             x = known.last
         for i in range(first, self.config.n_block):
+            watch()
             block = self.network.blocks[i]
             assert isinstance(block, Block)
             inputs.append(x)
@@ -262,10 +267,10 @@ class Trace:
         """A new trace with these values put there; blocks before the first of them are not run again."""
         return self.edit_more(Edits.parse(changes, self.config))
 
-    def edit_more(self, more: Edits) -> Trace:
+    def edit_more(self, more: Edits, watch: Callable[[], object] = lambda: None) -> Trace:
         first = more.first_block(self.config.n_block)
         with torch.set_grad_enabled(self.grad or more.wants_grad):
-            return self._again(edits=self.edits + more, stream=self.stream, first=first)
+            return self._again(edits=self.edits + more, stream=self.stream, first=first, watch=watch)
 
     def _again(self, **changed: Any) -> Trace:
         """This trace made anew, but for what is changed."""

@@ -88,10 +88,14 @@ class Desk:
             self.traces.move_to_end(key)
             return self.traces[key]
 
-        def run(ids: list[int]) -> Trace:
+        def watch() -> None:
             stop_if(left)
+
+        def run(ids: list[int]) -> Trace:
             before, same = self._most_alike(asked.model, ids)
-            return model.inspect(ids) if before is None else trace_after(before, ids, same)
+            if before is None:
+                return model.inspect(ids, watch=watch)
+            return trace_after(before, ids, same, watch)
 
         with torch.no_grad():
             others = {text: run(its) for text, its in _others(asked, model).items()}
@@ -100,7 +104,7 @@ class Desk:
                 made = Edits()
                 for edit in asked.edits:
                     made += Edits.parse({edit.site: _edit(edit, model, others)}, model.config)
-                trace = trace.edit_more(made)
+                trace = trace.edit_more(made, watch)
         self.traces[key] = trace
         if len(self.traces) > HELD:
             self.traces.popitem(last=False)
@@ -133,7 +137,8 @@ def make_routes(desk: Desk) -> APIRouter:
             ids = tokenizer.encode(asked.text)
             return looking.TokensAnswer(ids=ids, tokens=tokenizer.pieces(ids))
 
-        return await desk.do(request, asked.model, read)
+        with shelf.reading(asked.model):  # it waits for nobody who looks into a model
+            return await unless_left(request, in_thread(read))
 
     @routes.post("/words", responses=OF_A_MODEL)
     async def spell(request: Request, asked: looking.WordsRequest) -> looking.WordsAnswer:

@@ -12,6 +12,10 @@ export const de: Messages = {
     "Once upon a time",
   ],
   header: {
+    keys: "Enter zieht das nächste Wort, Umschalt und Enter beginnen eine neue Zeile",
+    reading: "Der Text ist auf dem Weg durch das Modell …",
+    empty: "Der Text ist leer. Tippe etwas, und es geht durch das Modell.",
+    missing: (name, instead) => `Ein Modell „${name}“ gibt es hier nicht. Dies ist ${instead}.`,
     model: "Modell",
     prompt: "Text, der durch das Modell geht",
     examples: "Beispiele",
@@ -54,6 +58,8 @@ export const de: Messages = {
       change: "Verändern",
       why: "Warum",
       lens: "Linse",
+      words: "Wörter",
+      tiny: "Winziger Kopf",
     },
     says: {
       steps: "Jede Zahl des geöffneten Teils, und wie sie entstand",
@@ -62,6 +68,8 @@ export const de: Messages = {
         "Stumm schalten, verstärken oder ersetzen, was das Modell rechnet, und sehen, was aus der Vorhersage wird",
       why: "Welche Köpfe, Feed-Forwards und Token das nächste Wort geschrieben haben",
       lens: "Was jeder Block als Nächstes sagen würde, wenn das Modell dort aufhörte",
+      words: "Wörter als Vektoren: statisch gegen kontextuell, Bedeutungen, Nachbarn",
+      tiny: "Das Beispiel der Vorlesung mit zwei Zahlen je Wort, von Hand zu verändern",
     },
   },
   asking: { word: "Für das nächste Wort" },
@@ -76,7 +84,7 @@ export const de: Messages = {
         "The chicken didn't cross the road because it was too tired",
         "The chicken didn't cross the road because it was too wide",
       ],
-      ["The bats slept in the cave", "The bats stood in the shed"],
+      ["I'm scared of bats", "I swing bats"],
     ],
     example: (second, one) => `${one} / ${second}`,
     begin: "Oben einen anderen Text eingeben oder ein anderes Modell wählen.",
@@ -146,6 +154,57 @@ export const de: Messages = {
     looks: (block, head, from, to) => `Warum Kopf ${block}.${head} von „${from}“ auf „${to}“ schaut`,
     score: (score) =>
       `Der Score, q · k = ${score}, ist eine Summe über Paare: was dort geschrieben wurde, von wo er schaut, mit dem, worauf er schaut.`,
+  },
+  words: {
+    says: "Ein Wort hat einen statischen Vektor, wo immer es steht. Auf dem Weg durch die Blöcke nimmt es auf, was um es herum steht: Dasselbe Wort wird in anderen Sätzen ein anderer Vektor, und seine Bedeutungen trennen sich.",
+    word: "Wort",
+    sentences: "Sätze, einer je Zeile",
+    example: {
+      word: "bank",
+      sentences: [
+        "He sat by the river bank",
+        "The boat lay on the bank of the river",
+        "They walked along the grassy bank by the water",
+        "She put money in the bank",
+        "The bank gave him a loan",
+        "He works at a bank in the city",
+      ],
+    },
+    stage: "Stufe",
+    static: "statisch",
+    entering: (block) => `vor Block ${block}`,
+    end: "am Ende",
+    alike: "Die statischen Vektoren sind alle derselbe.",
+    shares: (share) =>
+      `Die zwei Richtungen, in denen sie sich am meisten unterscheiden, zeigen ${share} der Unterschiede.`,
+    map: (stage) => `Die Vektoren des Wortes ${stage}, als Karte`,
+    curves:
+      "Wie ähnlich der Vektor von Satz 0 und jeder andere sind (Kosinus), vom statischen Vektor bis zum Ende",
+    cosine: "Kosinus mit dem Vektor von Satz 0",
+    neighbours: (token) => `Am nächsten zu „${token}“`,
+    nearSays:
+      "Die Wörter, deren eigene Vektoren am meisten in dieselbe Richtung zeigen (Kosinus), auf dem Weg des verfolgten Tokens. Mit zwei Wörtern hier unten kommt die Richtung vom ersten zum zweiten dazu.",
+    from: "Von",
+    to: "nach",
+  },
+  tiny: {
+    says: "Ein Kopf, klein genug, um ihn von Hand zu rechnen: 0 ist [1, 0] und 1 ist [0, 1]. Verändere eine Zahl der drei Matrizen oder die Folge, und jeder Schritt folgt.",
+    sequence: "Folge",
+    divided: "durch √d_k teilen",
+    causal: "die Zukunft verdecken",
+    examples: { boosted: "verstärkte Keys", plain: "einfache Keys", own: "0 1, eigene Query" },
+    entry: (matrix, row, column) => `${matrix}, Zeile ${row}, Spalte ${column}`,
+    empty: "Tippe einige Nullen und Einsen.",
+    steps: {
+      query: "Query Q = E W^Q",
+      key: "Key K = E W^K",
+      value: "Value V = E W^V",
+      scores: "vergleichen: S = Q Kᵀ",
+      scaled: "teilen",
+      masked: "verdecken",
+      weights: "Softmax: A",
+      mixed: "gewichten und summieren: A V",
+    },
   },
   lens: {
     says: "Nach jedem Block kann der Strom gelesen werden, als wäre er der letzte: Das würde das Modell an jeder Position als Nächstes sagen, wenn es dort aufhörte. Der letzte Block ist die Antwort des Modells selbst.",
@@ -330,6 +389,7 @@ export const de: Messages = {
     trained: "Ein trainiertes Gewicht: Hier endet der Weg. Es wurde aus Text gelernt.",
     back: "zurück",
     formula: "Wie sie berechnet wurde",
+    masked: (score) => `Von hier aus nicht zu sehen: Die Maske setzt −∞ an die Stelle von ${score}.`,
     more: (n) => `… ${n} weitere`,
   },
   legend: {
@@ -375,7 +435,8 @@ export const de: Messages = {
   },
   problems: {
     lost: "Der Server ist weg. Die Seite fragt wieder nach ihm und kommt von selbst zurück.",
-    access: "Der Server kennt diese Seite nicht mehr: Öffne die Adresse, die er beim Start ausgegeben hat.",
+    access:
+      "Hier antwortet jetzt ein anderer Server, der diese Seite nicht kennt: Öffne die Adresse, die er beim Start ausgab.",
     none: "Kein Modell konnte geladen werden.",
   },
 };

@@ -10,6 +10,10 @@ export const en = {
     "Once upon a time",
   ],
   header: {
+    keys: "Enter draws the next word, Shift and Enter begin a new line",
+    reading: "The text is on its way through the model …",
+    empty: "The text is empty. Type something, and it goes through the model.",
+    missing: (name: string, instead: string) => `There is no model “${name}” here. This is ${instead}.`,
     model: "Model",
     prompt: "Text that goes through the model",
     examples: "Examples",
@@ -41,13 +45,23 @@ export const en = {
   },
   views: {
     title: "Views",
-    names: { steps: "Step by step", compare: "Compare", change: "Change", why: "Why", lens: "Lens" },
+    names: {
+      steps: "Step by step",
+      compare: "Compare",
+      change: "Change",
+      why: "Why",
+      lens: "Lens",
+      words: "Words",
+      tiny: "Tiny head",
+    },
     says: {
       steps: "Every number of the part that is open, and how it was made",
       compare: "Two texts, or two models, side by side",
       change: "Silence, scale or replace what the model computes, and see what becomes of its prediction",
       why: "Which heads, feed-forwards and tokens wrote the next word",
       lens: "What each block would say next, if the model stopped there",
+      words: "Words as vectors: static against contextual, senses, neighbours",
+      tiny: "The lecture's example with two numbers a word, to change by hand",
     },
   },
   asking: { word: "For the next word" },
@@ -62,7 +76,7 @@ export const en = {
         "The chicken didn't cross the road because it was too tired",
         "The chicken didn't cross the road because it was too wide",
       ],
-      ["The bats slept in the cave", "The bats stood in the shed"],
+      ["I'm scared of bats", "I swing bats"],
     ] as [string, string][],
     example: (second: string, one: string) => `${one} / ${second}`,
     begin: "Type another text above, or choose another model.",
@@ -136,6 +150,57 @@ export const en = {
       `Why head ${block}.${head} looks from “${from}” to “${to}”`,
     score: (score: string) =>
       `The score, q · k = ${score}, is a sum over pairs: what was written where it looks from, with what was written where it looks to.`,
+  },
+  words: {
+    says: "A word has one static vector, wherever it stands. On its way through the blocks it takes up what stands around it: the same word in other sentences becomes another vector, and its senses come apart.",
+    word: "Word",
+    sentences: "Sentences, one a line",
+    example: {
+      word: "bank",
+      sentences: [
+        "He sat by the river bank",
+        "The boat lay on the bank of the river",
+        "They walked along the grassy bank by the water",
+        "She put money in the bank",
+        "The bank gave him a loan",
+        "He works at a bank in the city",
+      ],
+    },
+    stage: "Stage",
+    static: "static",
+    entering: (block: number) => `entering block ${block}`,
+    end: "at the end",
+    alike: "The static vectors are all the same one.",
+    shares: (share: string) =>
+      `The two directions in which they differ most show ${share} of how they differ.`,
+    map: (stage: string) => `The word's vectors ${stage}, as a map`,
+    curves:
+      "How alike sentence 0's vector and each of the others are (cosine), from the static vector to the end",
+    cosine: "Cosine with the vector of sentence 0",
+    neighbours: (token: string) => `Nearest to “${token}”`,
+    nearSays:
+      "The words whose own vectors point most in the same direction (cosine), as the followed token goes on its way. With two words below, the direction from the first to the second is added.",
+    from: "From",
+    to: "to",
+  },
+  tiny: {
+    says: "One head small enough to compute by hand: 0 is [1, 0] and 1 is [0, 1]. Change any number of the three matrices, or the sequence, and every step follows.",
+    sequence: "Sequence",
+    divided: "divide by √d_k",
+    causal: "mask the future",
+    examples: { boosted: "boosted keys", plain: "plain keys", own: "0 1, its own query" },
+    entry: (matrix: string, row: number, column: number) => `${matrix}, row ${row}, column ${column}`,
+    empty: "Type some 0s and 1s.",
+    steps: {
+      query: "query Q = E W^Q",
+      key: "key K = E W^K",
+      value: "value V = E W^V",
+      scores: "compare: S = Q Kᵀ",
+      scaled: "divide",
+      masked: "mask",
+      weights: "softmax: A",
+      mixed: "weigh and sum: A V",
+    },
   },
   lens: {
     says: "After each block the stream can be read as if it were the last: this is what the model would say next, at every position, if it stopped there. The last block is the model's own answer.",
@@ -306,6 +371,7 @@ export const en = {
     back: "back",
     formula: "How it was computed",
     more: (n: number) => `… ${n} more`,
+    masked: (score: string) => `It is not seen from here: the mask puts −∞ in place of ${score}.`,
   },
   looks: (from: string, to: string, share: string) => `${share} of “${from}” goes to “${to}”`,
   legend: {
@@ -351,7 +417,8 @@ export const en = {
   },
   problems: {
     lost: "The server is gone. The page asks for it again and comes back by itself.",
-    access: "The server does not know this page any more: open the address that it printed at its start.",
+    access:
+      "Another server answers here now, and it does not know this page: open the address that it printed at its start.",
     none: "No model could be loaded.",
   },
 };
