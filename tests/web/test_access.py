@@ -138,3 +138,11 @@ def test_on_a_phone_the_columns_become_steps(visit):
     visitor.see("block.0.hidden_gate")
     visitor.button("Next columns").tap()
     visitor.expect(lambda: "blocks 0 to 1" in headings.all_inner_texts(), True)
+
+
+@pytest.mark.parametrize("view", ["steps", "compare", "change", "why", "lens", "words", "tiny"])
+def test_no_view_is_wider_than_a_phone(visit, view):
+    visitor = visit(width=360, height=740, locale="de-DE")
+    visitor.open(model="modern", text=TEXT, view=view, other="The frog was tired of the long road")
+    visitor.page.wait_for_timeout(800)  # views ask for their own
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") == 360
