@@ -1,12 +1,13 @@
 /** The page's whole state as an address: what is shared, linked, reloaded and gone back to. */
 
+import type { Axis } from "./curves";
 import { type Order, ORDERS } from "./kinds";
 import { PLAIN, type Sampling } from "./sampling";
 import type { Edit } from "./server";
 import { PARTS, type PartName } from "./steps";
 
 /** What is shown below the flow. */
-export const VIEWS = ["steps"] as const;
+export const VIEWS = ["steps", "training"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Place {
@@ -24,6 +25,8 @@ export interface Place {
   edits: Edit[];
   order: Order; // of the heads' small pictures
   only: boolean; // those that do what they are ordered by
+  runs: string[]; // whose curves are drawn; where none is named, one that fits
+  axis: Axis; // of their steps
 }
 
 export const START: Place = {
@@ -41,6 +44,8 @@ export const START: Place = {
   edits: [],
   order: "block",
   only: false,
+  runs: [],
+  axis: "linear",
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column"] as const;
@@ -57,6 +62,8 @@ export function toQuery(place: Place): string {
   put("view", place.view, START.view);
   put("part", place.part, START.part);
   put("order", place.order, START.order);
+  put("runs", place.runs.join(","), START.runs.join(","));
+  put("axis", place.axis, START.axis);
   if (place.only) query.set("only", "yes");
   for (const name of NUMBERS) put(name, place[name], START[name]);
   for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
@@ -100,6 +107,8 @@ export function fromQuery(text: string): Place {
     edits: readEdits(query.get("edits")),
     order: ORDERS.includes(order) ? order : START.order,
     only: query.get("only") === "yes",
+    runs: (query.get("runs") ?? "").split(",").filter((name) => name !== ""),
+    axis: query.get("axis") === "log" ? "log" : START.axis,
   };
 }
 

@@ -3,6 +3,7 @@
 import { fromQuery, type Place, START, toQuery } from "./address";
 import { type Area, type Cell, isOfWords, isSquare, isWeight, parse } from "./cells";
 import type { Theme } from "./colours";
+import { isSnapshot, runOf } from "./curves";
 import { derive, deriveWeighed, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
 import type { Matrix } from "./matrix";
@@ -11,6 +12,7 @@ import { type Config, type Question, Server, ServerError, type TraceAnswer } fro
 import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
+import { Training } from "./training.svelte";
 
 const CANDIDATES = 1000; // of the next word, told with their texts
 const LONGEST = 4096; // tokens that the server takes
@@ -44,6 +46,7 @@ export interface Problem {
 export class Page {
   readonly server: Server;
   readonly library: Library;
+  readonly training: Training;
   place = $state<Place>({ ...START });
   draft = $state("");
   shown = $state.raw<Shown | null>(null);
@@ -67,10 +70,25 @@ export class Page {
   constructor(server: Server, query = "") {
     this.server = server;
     this.library = new Library(server);
+    this.training = new Training(server);
     this.place = fromQuery(query);
     this.draft = this.place.text;
   }
 
+  /** The run that the model is of, if it can be watched. */
+  readonly run = $derived.by(() => {
+    const model = this.place.model;
+    return this.training.runs.find((run) =>
+      isSnapshot(model) ? run.name === runOf(model) : run.model === model,
+    );
+  });
+  /** The runs whose curves are drawn. */
+  readonly drawn = $derived.by(() => {
+    const named = this.training.runs.filter(({ name }) => this.place.runs.includes(name));
+    if (named.length > 0) return named;
+    const one = this.training.find(this.training.now ?? "") ?? this.run ?? this.training.runs[0];
+    return one ? [one] : [];
+  });
   readonly config = $derived(this.shown?.config ?? null);
   readonly tokens = $derived(this.shown?.trace.tokens ?? []);
   readonly length = $derived(this.tokens.length);
@@ -117,6 +135,9 @@ export class Page {
     this.#example = example;
     await this.#guard(async () => {
       await this.library.refresh();
+      void this.training.refresh().catch(() => undefined); // the page can do without
+      // In no list; and it may have been closed since it was opened.
+      if (isSnapshot(this.place.model)) await this.library.open(this.place.model).catch(() => undefined);
       if (!this.library.find(this.place.model)?.config) this.place.model = this.library.first?.name ?? "";
       if (this.place.model === "") return; // the picker says what can be done
       if (this.place.text === "") this.place.text = example;
@@ -155,8 +176,9 @@ export class Page {
         return;
       }
     }
+    // The same model at another time of its training can be changed in the same way.
+    if (runOf(model) !== runOf(this.place.model)) this.place.edits = [];
     this.place.model = model;
-    this.place.edits = [];
     if (this.place.text === "") await this.type(example);
     else await this.#guard(() => this.#open());
   }
@@ -266,7 +288,8 @@ export class Page {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
     let details = this.library.find(this.place.model);
-    if (details && details.state !== "loaded") details = await this.library.open(details.name);
+    const there = details?.state === "loaded" || (!details && !isSnapshot(this.place.model));
+    if (!there) details = await this.library.open(this.place.model);
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
@@ -277,8 +300,8 @@ export class Page {
     const before = this.shown;
     leaving.signal.addEventListener("abort", () => slices.close());
     let prepared: Promise<void> | undefined;
-    if (before?.question.model === model) {
-      slices.adopt(before.slices);
+    if (before && runOf(before.question.model) === runOf(model)) {
+      if (before.question.model === model) slices.adopt(before.slices);
       prepared = slices.prepare(this.#needs(trace.ids.length));
     }
     void this.#guard(() => this.#overview(question, config, trace.ids.length, leaving.signal));

@@ -16,6 +16,8 @@ const PLACE: Place = {
   edits: [{ site: "block.0.head.1.output", value: 0 }],
   order: "induction",
   only: true,
+  runs: ["my", "other-2"],
+  axis: "log",
 };
 
 test("a place comes back from its address", () => {
