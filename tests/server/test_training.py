@@ -17,6 +17,7 @@ from clearhead.server.library import Offer
 from clearhead.server.limits import Bounds
 from clearhead.server.record import Record
 from clearhead.server.shelf import Loader, Shelf
+from tests.serving import make_finished
 
 SMALL = {"blocks": 1, "heads": 2, "width": 16, "context": 32}
 LONG = 100_000  # steps that no test waits for
@@ -127,22 +128,6 @@ def test_other_snapshots_are_not_there(client, server, place, model_folder, name
     make_finished(place / "my", model_folder)
     refused = client.post("/api/open", json={"model": name})
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "model_not_found")
-
-
-def make_finished(folder, model_folder, steps=3):
-    """What a finished run leaves, without its training."""
-    shutil.copytree(model_folder, folder)
-    shutil.copytree(model_folder, folder / "snapshots" / "step-000000001")
-    settings = {
-        "format": 1,
-        "finished": True,
-        "request": {"minutes": None, "preset": "modern"},
-        "plan": {"recipe": {"steps": steps}},
-        "command": ["clearhead", "train", "my.txt"],
-    }
-    (folder / "run.json").write_text(json.dumps(settings))
-    lines = [{"step": i, "loss": 1 / i, "rate": 1.0, "tokens": 10 * i} for i in range(1, steps + 1)]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def test_of_a_long_run_some_steps_from_all_over_are_told(client, server, place, model_folder):

@@ -58,14 +58,15 @@ export function makePlot(
   const [low, high] = [Math.min(...extremes(values, 0)), Math.max(...extremes(values, 1))];
   const end = Math.max(2, last);
   const x = axis === "log" ? scaleLog([1, end], [0, width]) : scaleLinear([0, end], [0, width]);
-  const y = scaleLinear([low, high], [height, 0]).nice(4);
+  const across = Math.max(2, Math.floor(height / 45));
+  const y = scaleLinear([low, high], [height, 0]).nice(across);
   const few = Math.max(2, Math.floor(width / 90));
   return {
     x,
     y,
     step: (at) => Math.max(1, Math.min(end, Math.round(x.invert(at)))),
     xTicks: axis === "log" ? decades(end) : x.ticks(few).filter(Number.isInteger),
-    yTicks: y.ticks(4),
+    yTicks: y.ticks(across),
   };
 }
 

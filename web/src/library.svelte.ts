@@ -44,7 +44,9 @@ export class Library {
     );
     try {
       const opened = await this.server.open(name);
+      const known = this.models.some((each) => each.name === name);
       this.models = this.models.map((each) => (each.name === name ? opened : each));
+      if (!known && !isSnapshot(name)) this.models = [opened, ...this.models]; // trained since
       if (isSnapshot(name)) this.#snapshots = { ...this.#snapshots, [name]: opened };
       return opened;
     } catch (error) {

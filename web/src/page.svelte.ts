@@ -84,7 +84,7 @@ export class Page {
   });
   /** The runs whose curves are drawn. */
   readonly drawn = $derived.by(() => {
-    const named = this.training.runs.filter(({ name }) => this.place.runs.includes(name));
+    const named = this.place.runs.flatMap((name) => this.training.find(name) ?? []);
     if (named.length > 0) return named;
     const one = this.training.find(this.training.now ?? "") ?? this.run ?? this.training.runs[0];
     return one ? [one] : [];

@@ -27,8 +27,9 @@ def make_routes(runs: RunList, trainer: Trainer) -> APIRouter:
 
     def detail(name: str, run: ListedRun) -> training.RunDetails:
         child = trainer.child if trainer.child is not None and trainer.child.name == name else None
-        trains = run.running or child is not None
-        state: training.RunState = "finished" if run.finished else "running" if trains else "stopped"
+        # What this server trains is finished when its process has left.
+        over: training.RunState = "finished" if run.finished else "running" if run.running else "stopped"
+        state = over if child is None else "running"
         return training.RunDetails(
             name=name,
             state="stopping" if child is not None and child.stopping else state,
