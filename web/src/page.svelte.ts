@@ -29,6 +29,7 @@ export interface Shown {
   trace: TraceAnswer;
   slices: Slices;
   slid: number; // tokens that have left the window
+  loaded: number; // as the page's own
 }
 
 /** A token that is added to what is shown. */
@@ -58,6 +59,7 @@ export class Page {
   opened = $state.raw<Cell[]>([]); // the doors gone through, the last is looked at
   playing = $state(false);
   theme = $state<Theme>("light");
+  loaded = $state(0); // how often a model had to be read again: it may have been trained since
 
   #appended = Promise.resolve();
   #leaving: AbortController | null = null;
@@ -301,7 +303,7 @@ export class Page {
     leaving.signal.addEventListener("abort", () => slices.close());
     let prepared: Promise<void> | undefined;
     if (before && runOf(before.question.model) === runOf(model)) {
-      if (before.question.model === model) slices.adopt(before.slices);
+      if (before.question.model === model && before.loaded === this.loaded) slices.adopt(before.slices);
       prepared = slices.prepare(this.#needs(trace.ids.length));
     }
     void this.#guard(() => this.#overview(question, config, trace.ids.length, leaving.signal));
@@ -312,7 +314,7 @@ export class Page {
       const { draft } = this;
       this.draft = this.place.text = trace.text.startsWith(draft) ? trace.text : draft + added.piece;
     }
-    this.shown = { question, config, trace, slices, slid };
+    this.shown = { question, config, trace, slices, slid, loaded: this.loaded };
     this.opened = [];
     this.hovered = null;
   }
@@ -403,6 +405,7 @@ export class Page {
     this.problem = { message: error instanceof Error ? error.message : String(error), status };
     // A model that was not used for long may have been closed to make room: starting again opens it.
     const closed = error instanceof ServerError && error.code === "model_not_open";
+    if (closed) this.loaded++;
     if (status !== 0 && status !== 429 && !closed) return;
     this.lost = status === 0;
     const seconds = error instanceof ServerError ? error.retryAfter : null;
