@@ -180,11 +180,11 @@ def test_the_next_word_is_drawn_and_it_writes_until_stopped(visitor):
     visitor.page.get_by_label("temperature", exact=True).fill("0")
     likeliest = visitor.page.locator(".next li button").first.get_attribute("title")
     visitor.button("Next word ⏎").click()
-    visitor.page.wait_for_function("() => document.querySelector('input').value.length === 6")
+    visitor.page.wait_for_function("() => document.querySelector('textarea').value.length === 6")
     visitor.settle()
     assert likeliest == f"Append “{visitor.prompt.input_value()[5:]}”"
     visitor.button("write").first.click()
-    visitor.page.wait_for_function("() => document.querySelector('input').value.length > 9")
+    visitor.page.wait_for_function("() => document.querySelector('textarea').value.length > 9")
     visitor.button("stop").click()
     visitor.settle()
     time.sleep(0.2)
