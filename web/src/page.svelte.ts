@@ -3,6 +3,7 @@
 import { fromQuery, type Place, START, toQuery } from "./address";
 import { type Area, type Cell, isOfWords, isSquare, isWeight, parse } from "./cells";
 import type { Theme } from "./colours";
+import { isSnapshot, runOf } from "./curves";
 import { derive, deriveWeighed, lightUp, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
 import type { Matrix } from "./matrix";
@@ -12,6 +13,7 @@ import { type Config, type Edit, type Question, Server, ServerError } from "./se
 import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
+import { Training } from "./training.svelte";
 
 const CELLS = 24; // a side of a head's small picture
 const PAUSE = 2200; // milliseconds of a step while playing
@@ -39,6 +41,7 @@ export interface Problem {
 export class Page {
   readonly server: Server;
   readonly library: Library;
+  readonly training: Training;
   place = $state<Place>({ ...START });
   draft = $state("");
   shown = $state.raw<Shown | null>(null);
@@ -51,7 +54,9 @@ export class Page {
   opened = $state.raw<Cell[]>([]); // the doors gone through, the last is looked at
   playing = $state(false);
   theme = $state<Theme>("light");
+  loaded = $state(0); // how often a model had to be read again: it may have been trained since
 
+  #shownWhen = 0; // by that count
   #appended = Promise.resolve();
   #leaving: AbortController | null = null;
   #aim: { block: number; head: number } | null = null; // where one is about to be
@@ -64,10 +69,25 @@ export class Page {
   constructor(server: Server, query = "") {
     this.server = server;
     this.library = new Library(server);
+    this.training = new Training(server);
     this.place = fromQuery(query);
     this.draft = this.place.text;
   }
 
+  /** The run that the model is of, if it can be watched. */
+  readonly run = $derived.by(() => {
+    const model = this.place.model;
+    return this.training.runs.find((run) =>
+      isSnapshot(model) ? run.name === runOf(model) : run.model === model,
+    );
+  });
+  /** The runs whose curves are drawn. */
+  readonly drawn = $derived.by(() => {
+    const named = this.place.runs.flatMap((name) => this.training.find(name) ?? []);
+    if (named.length > 0) return named;
+    const one = this.training.find(this.training.now ?? "") ?? this.run ?? this.training.runs[0];
+    return one ? [one] : [];
+  });
   readonly config = $derived(this.shown?.config ?? null);
   readonly tokens = $derived(this.shown?.trace.tokens ?? []);
   readonly length = $derived(this.tokens.length);
@@ -125,6 +145,9 @@ export class Page {
     this.#example = example;
     await this.#guard(async () => {
       await this.library.refresh();
+      void this.training.refresh().catch(() => undefined); // the page can do without
+      // In no list; and it may have been closed since it was opened.
+      if (isSnapshot(this.place.model)) await this.library.open(this.place.model).catch(() => undefined);
       if (!this.library.find(this.place.model)?.config) {
         this.missing = this.place.model;
         this.place.model = this.library.first?.name ?? "";
@@ -169,9 +192,10 @@ export class Page {
         return;
       }
     }
+    // The same model at another time of its training can be changed in the same way.
+    if (runOf(model) !== runOf(this.place.model)) this.place.edits = [];
     this.place.model = model;
     this.missing = "";
-    this.place.edits = [];
     if (this.place.text === "") await this.type(example);
     else await this.#guard(() => this.#open());
   }
@@ -300,7 +324,8 @@ export class Page {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
     let details = this.library.find(this.place.model);
-    if (details && details.state !== "loaded") details = await this.library.open(details.name);
+    const there = details?.state === "loaded" || (!details && !isSnapshot(this.place.model));
+    if (!there) details = await this.library.open(this.place.model);
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
@@ -311,8 +336,8 @@ export class Page {
     const before = this.shown;
     leaving.signal.addEventListener("abort", () => slices.close());
     let prepared: Promise<void> | undefined;
-    if (before?.question.model === model) {
-      slices.adopt(before.slices);
+    if (before && runOf(before.question.model) === runOf(model)) {
+      if (before.question.model === model && this.#shownWhen === this.loaded) slices.adopt(before.slices);
       prepared = slices.prepare(this.#needs(trace.ids.length));
     }
     void this.#guard(() => this.#overview(question, config, trace.ids.length, leaving.signal));
@@ -324,6 +349,7 @@ export class Page {
       this.draft = this.place.text = trace.text.startsWith(draft) ? trace.text : draft + added.piece;
     }
     this.shown = { question, config, trace, slices, slid };
+    this.#shownWhen = this.loaded;
     this.opened = [];
     this.hovered = null;
   }
@@ -384,6 +410,7 @@ export class Page {
     this.problem = { message: error instanceof Error ? error.message : String(error), status };
     // A model that was not used for long may have been closed to make room: starting again opens it.
     const closed = error instanceof ServerError && error.code === "model_not_open";
+    if (closed) this.loaded++;
     this.lost = status === 0;
     if (status !== 0 && status !== 401 && status !== 429 && !closed) return; // it may be known again by then
     const seconds = error instanceof ServerError ? error.retryAfter : null;

@@ -19,6 +19,7 @@ from clearhead.generate.engine import Engine
 from clearhead.language_model import LanguageModel, load
 from clearhead.server.faults import Refused
 
+SNAPSHOT = "@"  # between a run's name and a step: no other name has it
 State = Literal["loaded", "loading", "not loaded", "failed"]
 
 
@@ -38,6 +39,11 @@ class Served:
         if self.model is not None:
             return "loaded"
         return "failed" if self.error is not None else "loading" if self.loading else "not loaded"
+
+    @property
+    def is_snapshot(self) -> bool:
+        """Whether it is a model in the midst of its training."""
+        return SNAPSHOT in self.name
 
     @property
     def writes(self) -> bool:
