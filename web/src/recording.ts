@@ -102,7 +102,7 @@ export class Recording implements Kept {
   /** A part of a site or a weight. */
   read(area: Area): { values: Float32Array; shape: number[] } {
     const matrix = this.#whole(area.name);
-    const rows = area.rows ?? (matrix ? [matrix.firstRow, matrix.firstRow + matrix.rows] : [0, 1]);
+    const rows = area.rows ?? [0, matrix ? matrix.firstRow + matrix.rows : 1]; // kept are last rows, or all
     const columns = area.columns ?? (matrix ? [0, matrix.columns] : [0, 1]);
     const shape = [rows[1] - rows[0], columns[1] - columns[0]];
     if (!matrix) return empty(shape);

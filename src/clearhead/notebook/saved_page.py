@@ -112,10 +112,9 @@ def record(trace: Trace, views: Views) -> tuple[dict[str, Any], list[Array]]:
     if views.ends:
         keep("probabilities", trace.read("probabilities", rows=-1), len(trace) - 1)
     if views.flow:
-        stripes = [f"block.{i}.{name}" for i in {i for i, _ in views.heads} for name in ("normed2", "hidden")]
-        for name in ("embedding", "final", *stripes):
+        for name in _stripes(views):
             cells = STRIPES[name.split(".")[-1]]
-            matrices.setdefault(name, (thin(trace[name].detach().float().cpu().numpy(), cells), 0))
+            matrices[name] = (thin(trace[name].detach().float().cpu().numpy(), cells), 0)
         patterns = _matrix(ask("/api/patterns", cells=CELLS))
         matrices["patterns"] = (np.round(patterns * SHADES) / np.float32(SHADES), 0)
         matrices["streams"] = (_matrix(ask("/api/streams")), 0)
@@ -157,6 +156,13 @@ def _sites(trace: Trace, views: Views) -> list[str]:
         if trace.edits.of(None).made:
             names += [name for name in ("final", "final.mean", "final.scale") if name in trace]
     return list(dict.fromkeys(names))
+
+
+def _stripes(views: Views) -> list[str]:
+    """What the flow draws beyond what is kept, or made, for other views."""
+    others = sorted({i for i, _ in views.heads} - set(views.blocks))
+    ends = [] if views.ends else ["embedding", "final"]
+    return ends + [f"block.{i}.{name}" for i in others for name in ("normed2", "hidden")]
 
 
 def _weights(trace: Trace, views: Views) -> list[str]:
