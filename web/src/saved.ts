@@ -1,6 +1,7 @@
 /** A saved file: the explorer over what was kept in it. */
 
 import { mount } from "svelte";
+import { loadFonts } from "./fonts";
 import { press } from "./keys";
 import { Page } from "./page.svelte";
 import { Recording } from "./recording";
@@ -8,6 +9,7 @@ import { Server } from "./server";
 import "./style.css";
 import Inset from "./view/Inset.svelte";
 
+await loadFonts();
 const recording = await Recording.open(document.getElementById("recording")!.textContent.trim());
 const page = new Page(new Server(recording.ask), recording.contents.query, recording);
 

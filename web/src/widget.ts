@@ -1,6 +1,7 @@
 /** The explorer in a notebook, as anywidget shows it: in a tree of its own, so that no style goes in or out. */
 
 import { mount, unmount } from "svelte";
+import { loadFonts } from "./fonts";
 import { type Channel, Kernel } from "./kernel";
 import { Page } from "./page.svelte";
 import { Server } from "./server";
@@ -15,7 +16,8 @@ interface Opening {
   edits: number; // that hold for those ids
 }
 
-function render({ model, el }: { model: Channel; el: HTMLElement }): () => void {
+async function render({ model, el }: { model: Channel; el: HTMLElement }): Promise<() => void> {
+  await loadFonts();
   const height = model.get("height") as number | null;
   const leave = (model.get("openings") as Opening[]).map((opening) => {
     const host = document.createElement("div");
