@@ -14,7 +14,7 @@ export async function loadFonts(): Promise<void> {
     missing.map(async ([name, address]) => {
       const letters = atob(address.slice(address.indexOf(",") + 1));
       const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
-      document.fonts.add(await new FontFace(`"${name}"`, bytes, { weight: "100 800" }).load());
+      document.fonts.add(await new FontFace(name, bytes, { weight: "100 800" }).load());
     }),
   );
 }
