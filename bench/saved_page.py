@@ -1,6 +1,7 @@
 """How large a saved page is: one head's view of 512 tokens of the embedded stories, alone and with the flow.
 
-Usage: python -m bench.saved_page MODEL [--tokens N] [--head BLOCK.HEAD]. Prints one JSON line; 5 MB is the bound.
+Usage: python -m bench.saved_page MODEL [--tokens N] [--head BLOCK.HEAD]. Prints one JSON line.
+The bound is 5 MB.
 """
 
 from __future__ import annotations

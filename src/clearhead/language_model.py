@@ -397,11 +397,12 @@ class LanguageModel:
         edit: Mapping[str, Value | Edit] | None = None,
         grad: bool = False,
         padding: str = "right",
+        watch: Callable[[], object] = lambda: None,
     ) -> Trace:
         """Every step of what the model computes over a text, or over several as one padded batch.
 
         A text may also be given as its ids. With `edit`, with those values put in their places; with `grad`,
-        so that gradients flow through it.
+        so that gradients flow through it. `watch` is called before each block, and may raise to end it.
         """
         if padding not in ("left", "right"):
             raise UserError(f"padding = {padding!r}: expected left or right")
@@ -417,7 +418,16 @@ class LanguageModel:
         known = None if real.all() else real.to(self.device)
         edits = Edits.parse(edit or {}, self.config)
         with nullcontext() if grad else torch.no_grad():
-            return Trace(self.network, ids.to(self.device), tokens, known, single, edits, self.tokenizer)
+            return Trace(
+                self.network,
+                ids.to(self.device),
+                tokens,
+                known,
+                single,
+                edits,
+                self.tokenizer,
+                watch=watch,
+            )
 
     def weight(self, name: str) -> Tensor:
         """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""

@@ -9,7 +9,16 @@ from tests.serving import make_model
 
 def test_one_line(tmp_path):
     make_model().save(tmp_path / "model")
-    command = [sys.executable, "-m", "bench.saved_page", str(tmp_path / "model"), "--tokens", "64", "--head", "0.1"]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.saved_page",
+        str(tmp_path / "model"),
+        "--tokens",
+        "64",
+        "--head",
+        "0.1",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     told = json.loads(done.stdout)
     assert told["tokens"] == 64

@@ -52,3 +52,15 @@ def test_what_cannot_be_compared(inspect):
         inspect((1, 2, 3)).compare(inspect((4, 5)))
     with pytest.raises(UserError, match="of several"):
         inspect().compare(inspect().repeat(2))
+
+
+def test_distances_of_a_block_are_those_of_its_sites(inspect, monkeypatch):
+    comparison = inspect().compare(inspect((3, 1, 4, 1, 6, 9)))
+    for most in (2**24, 49):  # all heads at once, and one by one
+        monkeypatch.setattr("clearhead.inspect.comparison.MOST_CELLS", most)
+        found = {}
+        for block in (None, 0, 1, 2):
+            found |= comparison.distances(block)
+        assert set(found) == set(comparison.one.sites())
+        for name, distance in found.items():
+            assert distance == pytest.approx(comparison.distance(name), rel=1e-4, abs=1e-7), name

@@ -113,3 +113,23 @@ def test_a_value_of_the_wrong_shape_says_both(inspect):
         trace.edit({"block.0.input": Edit(0, at=[7])})
     with pytest.raises(UserError, match="blocks 0 to 2"):
         trace.edit({"block.9.input": 0})
+
+
+def test_some_columns_alone(inspect):
+    trace = inspect()
+    plain, site = trace["block.1.hidden"], "block.1.hidden"
+    changed = trace.edit({site: Edit(7.0, at=[2, -1], columns=[0, -1])})[site]
+    expected = plain.clone()
+    expected[2, [0, -1]] = expected[-1, [0, -1]] = 7.0
+    torch.testing.assert_close(changed, expected)
+    doubled = trace.edit({site: Edit(lambda x: 2 * x, columns=[3])})[site]
+    torch.testing.assert_close(doubled[:, 3], 2 * plain[:, 3])
+    torch.testing.assert_close(doubled[:, 4:], plain[:, 4:])
+    other = inspect((3, 1, 4, 1, 6, 8, 2))
+    taken = trace.edit({"block.1.head.0.weights": Edit(other, at=[5], columns=[4])})["block.1.head.0.weights"]
+    assert taken[5, 4] == other["block.1.head.0.weights"][5, 4]
+    torch.testing.assert_close(taken[:5], trace["block.1.head.0.weights"][:5])
+    with pytest.raises(UserError, match="column 99"):
+        trace.edit({site: Edit(0, columns=[99])})
+    with pytest.raises(UserError, match="no columns"):
+        trace.edit({"block.0.normed.scale": Edit(1, columns=[0])})

@@ -3,6 +3,7 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.inspect.edits import Edit
+from clearhead.inspect.sweep import variants
 
 
 def last_logit(trace):
@@ -58,3 +59,12 @@ def test_a_repeated_trace_shares_its_memory(inspect):
     many = trace.repeat(50)
     assert many.stream.last.untyped_storage().data_ptr() == trace.stream.last.untyped_storage().data_ptr()
     assert torch.equal(many.row(49).logits, trace.logits)
+
+
+def test_some_blocks_alone(inspect):
+    trace = inspect()
+    whole = trace.sweep("head", last_logit)
+    for block, batch in variants(trace, "head", blocks=[2, 0]):
+        torch.testing.assert_close(
+            batch.read("logits", rows=[-1])[:, 0, 3], whole[block], rtol=1e-4, atol=1e-4
+        )

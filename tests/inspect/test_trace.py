@@ -346,3 +346,16 @@ def test_gradients_flow_when_asked():
     trace["block.1.head.0.weights"][6, 0].backward()
     assert network.blocks[0].feedforward.second.weight.grad.abs().sum() > 0
     assert not inspect(network).logits.requires_grad
+
+
+def test_whoever_watches_may_end_it():
+    network, seen = make("modern"), []
+
+    def watch():
+        seen.append(None)
+        if len(seen) == 2:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError), torch.no_grad():
+        Trace(network, IDS[None], [["a"] * len(IDS)], watch=watch)
+    assert len(seen) == 2

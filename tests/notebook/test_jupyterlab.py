@@ -15,14 +15,22 @@ from tests.web.visitor import percent, shows
 
 TEXT = "The duck was too tired"
 CELLS = [
-    f"import clearhead as ch\nmodel = ch.load('model')\ntrace = model.inspect({TEXT!r})\nch.show(trace, block=1)",
-    "ch.show(trace.edit({'block.1.head.1.weights': 0.25}), block=1, head=1, step=7, height=600)",
+    "import clearhead as ch\nmodel = ch.load('model')\n"
+    f"trace = model.inspect({TEXT!r})\nch.show(trace, block=1)",
+    "ch.show(trace.edit({'block.1.head.1.weights': 0.25}), block=1, head=1, step='softmax', height=600)",
 ]
 
 
 def write_notebook(path):
     cells = [
-        {"cell_type": "code", "id": f"cell-{i}", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
+        {
+            "cell_type": "code",
+            "id": f"cell-{i}",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+            "source": source,
+        }
         for i, source in enumerate(CELLS)
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -35,19 +43,39 @@ def jupyterlab(folder):
     """On a free port of this machine, with nothing of the user's own; its address."""
     places = {
         name: str(folder / name.lower())
-        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR")
+        for name in (
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_RUNTIME_DIR",
+            "IPYTHONDIR",
+            "JUPYTERLAB_SETTINGS_DIR",
+        )
     }
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0", "--allow-root"]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--ip=127.0.0.1",
+        "--port=0",
+        "--allow-root",
+    ]
     command += ["--IdentityProvider.token=known", f"--ServerApp.root_dir={folder}"]
     command += ["--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate"]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, **places}, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            command,
+            cwd=folder,
+            env={**os.environ, **places},
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
         )
     try:
         end = time.monotonic() + 60
         while not (told := list((folder / "jupyter_runtime_dir").glob("jpserver-*.json"))):
-            assert process.poll() is None and time.monotonic() < end, (folder / "log").read_text()
+            assert process.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < end, (folder / "log").read_text()
             time.sleep(0.1)
         time.sleep(0.2)  # it is being written
         yield json.loads(told[0].read_text())["url"]

@@ -26,7 +26,10 @@ def test_answers_are_the_server_s(model, routes):
     asked = {"model": "small", "text": TEXT}
     questions = {
         "/api/trace": {**asked, "count": 5},
-        "/api/sites": {**asked, "reads": [{"site": "block.0.head.1.weights"}, {"weight": "block.0.head.0.W_Q"}]},
+        "/api/sites": {
+            **asked,
+            "reads": [{"site": "block.0.head.1.weights"}, {"weight": "block.0.head.0.W_Q"}],
+        },
         "/api/patterns": {**asked, "cells": 3},
         "/api/streams": asked,
         "/api/tokens": asked,
@@ -52,7 +55,10 @@ def test_a_trace_made_in_python_stands_for_its_text(model):
 
     def logits(text, **more):
         asked = {"model": "small", "text": text, "count": 3, "sites": False, **more}
-        return [word["logit"] for word in json.loads(routes.ask("POST", "/api/trace", json.dumps(asked)).body)["next"]]
+        return [
+            word["logit"]
+            for word in json.loads(routes.ask("POST", "/api/trace", json.dumps(asked)).body)["next"]
+        ]
 
     assert logits(TEXT) == pytest.approx(trace.logits[-1].topk(3).values.tolist(), rel=1e-5)
     assert logits(trace.ids[0].tolist()) == logits(TEXT)

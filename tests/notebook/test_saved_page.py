@@ -71,12 +71,16 @@ def test_a_number_leads_back_to_trained_weights(read, models, tmp_path):
         value = at(cell[0], int(cell[1]), int(cell[2]), followed)
         assert shows(result, value, lambda x, name=name: fixed(x, 4 if name == "W_Q" else 2))
         if inner is not None:
-            reader.page.locator(f"[data-testid=card] .number[data-cell^='block.1.head.1.{inner} ']").first.click()
+            reader.page.locator(
+                f"[data-testid=card] .number[data-cell^='block.1.head.1.{inner} ']"
+            ).first.click()
     assert "A trained weight" in reader.page.get_by_test_id("card").inner_text()
 
 
 def test_what_was_not_kept_says_so(read, models, tmp_path):
-    save_html(models["lecture"].inspect(TEXT), tmp_path / "x.html", ["flow", "block.0.head.1", "block.1.head.0"])
+    save_html(
+        models["lecture"].inspect(TEXT), tmp_path / "x.html", ["flow", "block.0.head.1", "block.1.head.0"]
+    )
     reader = read(tmp_path / "x.html")
     assert reader.prompt.get_attribute("readonly") is not None
     assert reader.page.get_by_role("button", name="Next word").count() == 0
@@ -110,7 +114,8 @@ def test_edits_are_in_force(read, models, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["a</script><script>alert(1)</script>", "<!--<script>", "{policy} & \"quotes' ]]>", "ende \u2028<b>"]
+    "text",
+    ["a</script><script>alert(1)</script>", "<!--<script>", "{policy} & \"quotes' ]]>", "ende \u2028<b>"],
 )
 def test_a_text_stays_a_text(read, models, tmp_path, text):
     model = models["modern"]

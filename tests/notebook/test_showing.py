@@ -4,6 +4,8 @@ import asyncio
 import json
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from urllib.parse import parse_qs
 
 import pytest
@@ -23,6 +25,12 @@ def model():
     return make_model(n_block=2)
 
 
+def away(work):
+    """In a thread of its own: beside a browser this one has a loop that runs."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(work).result(60)
+
+
 def listen(widget, monkeypatch):
     """What it sends."""
     sent = []
@@ -31,30 +39,45 @@ def listen(widget, monkeypatch):
 
 
 def opened(widget):
-    return [({name: value for name, [value] in parse_qs(each["query"][1:]).items()}, each) for each in widget.openings]
+    return {name: value for name, [value] in parse_qs(widget.opening["query"][1:]).items()}
 
 
 def test_a_trace_opens_with_its_text(model):
     trace = model.inspect("a </b> duck").edit({"final": 0})
-    [(place, opening)] = opened(clearhead.show(trace, block=-1, head=1, step=3, height=500))
-    assert place == {"model": "model", "text": "a </b> duck", "block": "1", "head": "1", "step": "3"}
-    assert (opening["ids"], opening["edits"]) == (trace.ids[0].tolist(), 1)
+    widget = clearhead.show(trace, block=-1, head=1, step="softmax", height=500)
+    wanted = {"model": "model", "text": "a </b> duck", "block": "1", "head": "1", "step": "softmax"}
+    assert opened(widget) == wanted
+    assert (widget.opening["ids"], widget.opening["edits"]) == (trace.ids[0].tolist(), 1)
 
 
 def test_a_model_opens_with_an_example_or_a_text(model):
-    [(place, opening)] = opened(clearhead.show(model))
-    assert ("text" in place, opening["ids"]) == (False, None)
-    [(place, _)] = opened(clearhead.show(model, text="Once"))
-    assert place["text"] == "Once"
+    widget = clearhead.show(model)
+    assert ("text" in opened(widget), widget.opening["ids"]) == (False, None)
+    assert opened(clearhead.show(model, text="Once"))["text"] == "Once"
 
 
-def test_two_that_were_compared_stand_below_each_other(model):
+def test_two_that_were_compared_stand_side_by_side(model):
     one, other = model.inspect("a duck"), model.inspect("a hen")
-    same = clearhead.show(one.compare(other))
-    assert [(place["model"], place["text"]) for place, _ in opened(same)] == [("model", "a duck"), ("model", "a hen")]
-    elsewhere = make_model(n_block=2).inspect("a hen")
-    two = clearhead.show(one.compare(elsewhere))
-    assert [place["model"] for place, _ in opened(two)] == ["one", "other"]
+    place = opened(clearhead.show(one.compare(other)))
+    assert (place["view"], place["text"], place["other"]) == ("compare", "a duck", "a hen")
+    assert "otherModel" not in place
+    for beside in (make_model(n_block=2).inspect("a hen"), one.edit({"final": 0})):
+        place = opened(clearhead.show(one.compare(beside)))
+        assert (place["model"], place["otherModel"]) == ("one", "other")
+
+
+def test_of_one_text_twice_each_keeps_its_own_numbers(model, monkeypatch):
+    one = model.inspect("a duck")
+    widget = clearhead.show(one.edit({"block.0.head.0.weights": 0.25}).compare(one))
+    sent = listen(widget, monkeypatch)
+    for name in ("one", "other"):
+        reads = [{"site": "block.0.head.0.weights"}]
+        body = json.dumps({"model": name, "text": one.ids[0].tolist(), "reads": reads})
+        question = {"id": name, "method": "POST", "path": "/api/sites", "body": body}
+        away(partial(widget._handle_custom_msg, question, []))
+    [(_, edited), (_, plain)] = sent
+    assert set(memoryview(edited).cast("f")) == {0.25}
+    assert plain == one["block.0.head.0.weights"].numpy().tobytes()
 
 
 def test_messages_are_answered(model, monkeypatch):
@@ -64,7 +87,7 @@ def test_messages_are_answered(model, monkeypatch):
     reads = [{"site": "block.0.head.0.weights"}]
     body = json.dumps({"model": "model", "text": trace.ids[0].tolist(), "reads": reads})
     question = {"id": "x 0", "method": "POST", "path": "/api/sites", "body": body}
-    widget._handle_custom_msg(question, [])
+    away(lambda: widget._handle_custom_msg(question, []))
     [(content, numbers)] = sent
     assert (content["id"], content["status"], content["headers"]["x-shape"]) == ("x 0", 200, "6,6")
     assert numbers == trace["block.0.head.0.weights"].numpy().tobytes()
@@ -85,7 +108,7 @@ def test_where_a_loop_runs_it_is_not_kept_waiting(model, monkeypatch):
         while len(sent) < 3:
             await asyncio.sleep(0.01)
 
-    asyncio.run(asyncio.wait_for(ask(), 30))
+    away(lambda: asyncio.run(asyncio.wait_for(ask(), 30)))
     assert {content["id"] for content, _ in sent} == {"x 0", "x 1", "x 2"}
 
 

@@ -302,3 +302,14 @@ def test_no_other_method_does_anything(client, asked, method):
         assert answer.headers["allow"] == known
         assert "access-control-allow-origin" not in answer.headers
         assert method == "HEAD" or answer.json()["error"]["message"]
+
+
+def test_a_person_without_the_token_is_told_in_a_page(server):
+    with httpx.Client(base_url=server.url, trust_env=False) as stranger:
+        page = stranger.get("/?block=3", headers={"Accept": "text/html,*/*"})
+        assert (page.status_code, page.headers["content-type"]) == (401, "text/html; charset=utf-8")
+        assert "printed at the start" in page.text
+        assert page.headers["www-authenticate"] == "Bearer"
+        assert stranger.get("/").json()["error"]["code"] == "invalid_token"  # a program
+        asked = stranger.post("/api/trace", json={}, headers={"Accept": "text/html"})
+        assert asked.json()["error"]["code"] == "invalid_token"

@@ -1,5 +1,7 @@
 """One real server with small models of each kind, and one real browser."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -11,6 +13,7 @@ from clearhead.text.tokenizer import Tokenizer
 from tests.serving import make_shelf, running
 from tests.web.visitor import Visitor
 
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 SIZES = {"n_context": 48, "n_block": 2, "n_head": 2, "d_model": 12}
 MODELS = {
     "lecture": {},
@@ -82,6 +85,24 @@ def visit(browser, server):
     for visitor in made:
         visitor.context.close()
     assert not left
+
+
+@pytest.fixture
+def axe():
+    """Serious faults of the page as it stands."""
+    if not AXE.exists():
+        pytest.skip("there is no axe-core: `npm ci` in web/ brings it")
+
+    def find(visitor):
+        visitor.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = visitor.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            (each["id"], each["impact"], [node["target"] for node in each["nodes"]][:5])
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+
+    return find
 
 
 @pytest.fixture

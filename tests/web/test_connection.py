@@ -22,11 +22,11 @@ def test_a_killed_and_restarted_server(shelf, visit):
         visitor.settle()
         visitor.expect(lambda: visitor.said, ["a"])
         visitor.type(TEXT)
-        assert visitor.see("block.0.head.0.query_raw")["cells"] == cells
+        visitor.expect(lambda: visitor.see("block.0.head.0.query_raw")["cells"], cells)
     visitor.forgive("401")
     with running(shelf, token="another-token-0123456789", port=port):
         visitor.prompt.fill("b")
-        visitor.page.get_by_role("alert").filter(has_text="does not know this page any more").wait_for()
+        visitor.page.get_by_role("alert").filter(has_text="does not know this page").wait_for()
 
 
 def test_what_is_known_is_there_without_a_network(visitor):

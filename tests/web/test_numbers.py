@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from clearhead.generate.sampling import Sampling, narrow
-from tests.web.visitor import fixed, percent, short, shows
+from tests.web.visitor import percent, precise, short, shows
 
 PROMPTS = ["The duck was too tired", "a", "Tom saw a ball. 2 + 2 = 4"]
 WEIGHED = "weighed"
@@ -71,10 +71,10 @@ def check(seen, site, at, followed):
     assert not wrong
     name, row, column = seen["told"].split()
     value = at(name, int(row), int(column), followed)
-    assert shows(seen["result"], value, lambda x: fixed(x, 2)), seen["told"]
+    assert shows(seen["result"], value, precise), seen["told"]
     for cell, shown in seen["made"]:
         name, row, column = cell.split()
-        assert shows(shown, at(name, int(row), int(column), followed)), cell
+        assert shows(shown, at(name, int(row), int(column), followed), precise), cell
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ PLACE = {
     "text": "Tom saw a ball. 1+1=2 & more",
     "block": "1",
     "head": "1",
-    "step": "6",
+    "step": "softmax",
     "row": "4",
     "temperature": "0.7",
     "topK": "7",

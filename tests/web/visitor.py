@@ -130,6 +130,17 @@ def short(x):
     return fixed(x, 2 if size < 9.995 else 1 if size < 99.95 else 0)
 
 
+def precise(x):
+    """A number as the page's formulas show it: small ones keep two digits that say something."""
+    size = abs(x)
+    if isinf(x) or size == 0 or size >= 0.0995:
+        return fixed(x, 2)
+    if size >= 0.00095:
+        return fixed(x, 3 if size >= 0.00995 else 4)
+    digits, power = f"{size:.1e}".split("e")
+    return f"{'−' if x < 0 else ''}{digits}e{str(int(power)).replace('-', '−')}"
+
+
 def fixed(x, digits):
     if isinf(x):
         return "∞" if x == inf else "−∞"
@@ -145,4 +156,15 @@ def percent(p):
 def shows(shown, x, write=short):
     """Whether a text is this number, to the digits shown: rounding of last bits may tip the last digit."""
     near = 1e-6 * (1 + abs(x)) if not isinf(x) else 0.0
+    if "e" in shown:  # so small that the last bits may tip any digit
+        return abs(float(shown.replace("−", "-")) - x) <= near + 0.05 * abs(x)
     return shown in {write(x), write(x - near), write(x + near)}
+
+
+def visible(token):
+    """A token as the page writes it: what cannot be seen is drawn."""
+    drawn = token.replace("\n", "⏎").replace("\t", "⇥")
+    drawn = re.sub(r"[\x00-\x1f]", lambda found: chr(0x2400 + ord(found[0])), drawn)
+    trimmed = drawn.removeprefix(" ")
+    hidden = trimmed == "" or trimmed.startswith(" ") or trimmed.endswith(" ")
+    return drawn.replace(" ", "␣") if hidden else trimmed

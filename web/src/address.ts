@@ -2,11 +2,12 @@
 
 import { type Order, ORDERS } from "./kinds";
 import { PLAIN, type Sampling } from "./sampling";
-import type { Edit } from "./server";
-import { PARTS, type PartName } from "./steps";
+import { readPath, writePath } from "./following";
+import type { Edit, Hop } from "./server";
+import { PARTS, type PartName, type StepName, STEPS } from "./steps";
 
 /** What is shown below the flow. */
-export const VIEWS = ["steps"] as const;
+export const VIEWS = ["steps", "compare", "change", "why", "lens"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Place {
@@ -16,12 +17,16 @@ export interface Place {
   block: number;
   head: number;
   part: PartName;
-  step: number;
+  step: number | StepName; // by its name in an address: other models have other steps
   site: number; // which of the step's sites
   row: number; // the token that is followed; -1 is the last
   column: number; // -1 where none is chosen
   sampling: Sampling;
   edits: Edit[];
+  other: string; // another text, held beside it
+  otherModel: string; // that it goes through; the same unless said
+  path: Hop[]; // the way back from that word, through heads
+  word: number; // the next word that is asked about, by its id; -1 is the likeliest
   order: Order; // of the heads' small pictures
   only: boolean; // those that do what they are ordered by
 }
@@ -39,11 +44,15 @@ export const START: Place = {
   column: -1,
   sampling: PLAIN,
   edits: [],
+  other: "",
+  otherModel: "",
+  path: [],
+  word: -1,
   order: "block",
   only: false,
 };
 
-const NUMBERS = ["block", "head", "step", "site", "row", "column"] as const;
+const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
 const RULES = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
 /** Only what is not as it is at the start. */
@@ -55,11 +64,14 @@ export function toQuery(place: Place): string {
   put("model", place.model, START.model);
   put("text", place.text, START.text);
   put("view", place.view, START.view);
+  put("other", place.other, START.other);
+  put("otherModel", place.otherModel, START.otherModel);
   put("part", place.part, START.part);
   put("order", place.order, START.order);
   if (place.only) query.set("only", "yes");
   for (const name of NUMBERS) put(name, place[name], START[name]);
   for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
+  put("path", writePath(place.path), "");
   if (place.edits.length > 0) query.set("edits", JSON.stringify(place.edits));
   const text = query.toString();
   return text === "" ? "" : `?${text}`;
@@ -74,10 +86,12 @@ export function fromQuery(text: string): Place {
     return value >= least && value <= most ? value : usual;
   };
   const whole = (name: (typeof NUMBERS)[number]) => {
-    const value = number(name, -1, 1e6, START[name]);
-    return Number.isInteger(value) ? value : START[name];
+    const usual = START[name] as number;
+    const value = number(name, -1, 1e6, usual);
+    return Number.isInteger(value) ? value : usual;
   };
   const part = query.get("part") as PartName;
+  const step = query.get("step") as StepName;
   const view = query.get("view") as ViewName;
   const order = query.get("order") as Order;
   const sampling = { ...PLAIN };
@@ -92,10 +106,14 @@ export function fromQuery(text: string): Place {
     part: PARTS.includes(part) ? part : START.part,
     block: Math.max(0, whole("block")),
     head: Math.max(0, whole("head")),
-    step: Math.max(0, whole("step")),
+    step: STEPS.includes(step) ? step : Math.max(0, whole("step")),
     site: Math.max(0, whole("site")),
     row: whole("row"),
     column: whole("column"),
+    word: whole("word"),
+    path: readPath(query.get("path")),
+    other: query.get("other") ?? START.other,
+    otherModel: query.get("otherModel") ?? START.otherModel,
     sampling,
     edits: readEdits(query.get("edits")),
     order: ORDERS.includes(order) ? order : START.order,

@@ -1,7 +1,8 @@
 /** Where a number comes from: for every site one declared record of the cells it was computed from, and how. */
 
-import { type Area, type Cell, isVector, isWeight, parse } from "./cells";
+import { type Area, areaKey, type Cell, isSquare, isVector, isWeight, parse } from "./cells";
 import type { Config } from "./server";
+import { shapeOf } from "./shapes";
 
 export type How =
   | "dot"
@@ -242,6 +243,40 @@ export function isGated(config: Config): boolean {
 
 export function hasPositions(config: Config): boolean {
   return config.position === "learned" || config.position === "sinusoidal";
+}
+
+const DEPTH = 4; // steps back
+const CELLS = 64; // of an area that is gone back from
+
+/** These areas and, where none of them is seen, what they go back to that is. */
+export function lightUp(
+  config: Config,
+  ids: readonly number[],
+  areas: Area[],
+  isSeen: (name: string) => boolean,
+): Area[] {
+  let back = areas;
+  for (let depth = 0; depth < DEPTH && back.length > 0 && !back.some(({ name }) => isSeen(name)); depth++) {
+    const found = back
+      .flatMap((area) => cellsIn(config, ids.length, area))
+      .flatMap((cell) => derive(config, ids, cell).from);
+    back = [...new Map(found.map((area) => [areaKey(area), area])).values()];
+  }
+  return back === areas ? areas : [...areas, ...back.filter(({ name }) => isSeen(name))];
+}
+
+/** The cells of an area, as far as they may be seen. */
+function cellsIn(config: Config, length: number, { name, rows, columns }: Area): Cell[] {
+  if (isWeight(name)) return [];
+  const [height, width] = shapeOf(config, length, name);
+  const [top, bottom] = rows ?? [0, height];
+  const [left, right] = columns ?? [0, width];
+  const { block, part } = parse(name);
+  const cells: Cell[] = [];
+  for (let row = top; row < bottom; row++)
+    for (let column = left; column < right && cells.length < CELLS; column++)
+      if (!isSquare(part) || sees(config, block!, row, column)) cells.push({ name, row, column });
+  return cells;
 }
 
 /** The number again, from the numbers of its areas. What is shown is the model's own; this says how it came. */

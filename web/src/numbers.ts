@@ -6,6 +6,15 @@ export function short(x: number): string {
   return fixed(x, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
 }
 
+/** So that a small one can be read too: two digits at least that say something. */
+export function precise(x: number): string {
+  const size = Math.abs(x);
+  if (!Number.isFinite(x) || size === 0 || size >= 0.0995) return fixed(x, 2);
+  if (size >= 0.00095) return fixed(x, size >= 0.00995 ? 3 : 4);
+  const [digits, power] = size.toExponential(1).split("e");
+  return `${x < 0 ? "−" : ""}${digits}e${power!.replace("-", "−")}`;
+}
+
 /** With so many digits after the point. */
 export function fixed(x: number, digits: number): string {
   if (Number.isNaN(x)) return "–";

@@ -3,30 +3,25 @@
 import { fromQuery, type Place, START, toQuery } from "./address";
 import { type Area, type Cell, isOfWords, isSquare, isWeight, parse } from "./cells";
 import type { Theme } from "./colours";
-import { derive, deriveWeighed, WEIGHED } from "./derivation";
+import { derive, deriveWeighed, lightUp, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
 import type { Matrix } from "./matrix";
 import { Library } from "./library.svelte";
-import { type Config, type Question, Server, ServerError, type TraceAnswer } from "./server";
+import { type Reading, read, readOn } from "./reading";
+import { type Config, type Edit, type Question, Server, ServerError } from "./server";
 import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
 
-const CANDIDATES = 1000; // of the next word, told with their texts
-const LONGEST = 4096; // tokens that the server takes
-const ADDED = 8; // tokens that a model's tokenizer may put before a text
 const CELLS = 24; // a side of a head's small picture
 const PAUSE = 2200; // milliseconds of a step while playing
 const MOMENT = 60; // milliseconds that a head's numbers may take before it is shown without them
 const RETRY = 2000; // milliseconds until a lost server is asked again
 
 /** A text that went through a model. All that is drawn belongs to one of these. */
-export interface Shown {
-  question: Question;
+export interface Shown extends Reading {
   config: Config;
-  trace: TraceAnswer;
   slices: Slices;
-  slid: number; // tokens that have left the window
 }
 
 /** A token that is added to what is shown. */
@@ -59,6 +54,7 @@ export class Page {
   lost = $state(false);
   waiting = $state(false); // for a notebook's kernel
   missed = $state(false); // whether one wanted to where a saved file does not reach
+  missing = $state(""); // a model that was asked for and is not here
   hovered = $state.raw<Cell | null>(null);
   opened = $state.raw<Cell[]>([]); // the doors gone through, the last is looked at
   playing = $state(false);
@@ -68,6 +64,7 @@ export class Page {
   #leaving: AbortController | null = null;
   #aim: { block: number; head: number } | null = null; // where one is about to be
   #example = "";
+  #reading = $state(0); // texts on their way through the model
   #working = $state(0); // requests of the page's own, beside those of the slices
   #step: ReturnType<typeof setTimeout> | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -97,7 +94,11 @@ export class Page {
   );
   /** The parts that can be opened. */
   readonly parts = $derived(PARTS.filter((part) => this.#holds({ part })));
-  readonly step = $derived(Math.min(this.place.step, Math.max(0, this.steps.length - 1)));
+  readonly step = $derived.by(() => {
+    const { step } = this.place;
+    const number = typeof step === "number" ? step : this.steps.findIndex(({ name }) => name === step);
+    return Math.max(0, Math.min(number, this.steps.length - 1));
+  });
   /** The site whose matrix is open. */
   readonly site = $derived.by(() => {
     const sites = this.steps[this.step]?.sites ?? [];
@@ -113,6 +114,8 @@ export class Page {
   readonly most = $derived(
     this.weights?.reduce((best, weight, i) => (weight > this.weights![best]! ? i : best), 0) ?? 0,
   );
+  /** Whether what is on screen belongs to another text or model than the one that is asked for. */
+  readonly stale = $derived(this.draft === "" || this.#reading > 0);
   /** Whether what is on screen is not yet all that belongs there. */
   readonly busy = $derived(this.#working > 0 || (this.shown?.slices.busy ?? false));
   /** The cell whose making is told: the last one opened, or the one pointed at, or one to begin with. */
@@ -124,15 +127,23 @@ export class Page {
     if (parse(name).part === WEIGHED) return deriveWeighed(this.block, this.head, this.row, row, column);
     return derive(this.shown.config, this.shown.trace.ids, this.cell);
   });
-  /** What that cell was computed from. */
-  readonly lit = $derived(this.derivation?.from ?? []);
+  /** What that cell was computed from; where nothing of that is on screen, what it goes back to there. */
+  readonly lit = $derived.by((): Area[] => {
+    if (this.derivation === null || this.shown === null) return [];
+    const seen = [...Object.values<string>(sitesOf(this.block, this.head)), this.site];
+    const isSeen = (name: string) => seen.includes(name);
+    return lightUp(this.shown.config, this.shown.trace.ids, this.derivation.from, isSeen);
+  });
 
   /** With an example where no text is named, or with the ids of a text that is given. */
   async start(example: string, ids?: number[]): Promise<void> {
     this.#example = example;
     await this.#guard(async () => {
       await this.library.refresh();
-      if (!this.library.find(this.place.model)?.config) this.place.model = this.library.first?.name ?? "";
+      if (!this.library.find(this.place.model)?.config) {
+        this.missing = this.place.model;
+        this.place.model = this.library.first?.name ?? "";
+      }
       if (this.place.model === "") return; // the picker says what can be done
       if (this.place.text === "") this.place.text = example;
       this.draft = this.place.text;
@@ -144,7 +155,10 @@ export class Page {
   async type(text: string): Promise<void> {
     this.draft = text;
     this.place.text = text;
-    if (text === "") return;
+    if (text === "") {
+      this.#leaving?.abort();
+      return;
+    }
     await this.#guard(() => this.#open());
   }
 
@@ -171,6 +185,7 @@ export class Page {
       }
     }
     this.place.model = model;
+    this.missing = "";
     this.place.edits = [];
     if (this.place.text === "") await this.type(example);
     else await this.#guard(() => this.#open());
@@ -187,6 +202,15 @@ export class Page {
     this.opened = [];
     if (place.model !== before.model || place.text !== before.text) await this.#guard(() => this.#open());
   }
+
+  /** Change what the model computes; everything is read anew with these changes in force. */
+  async change(edits: Edit[]): Promise<void> {
+    this.place.edits = edits;
+    await this.#guard(() => this.#open());
+  }
+
+  /** The next word that is asked about. */
+  readonly word = $derived(this.place.word >= 0 ? this.place.word : (this.shown?.trace.next[0]?.id ?? 0));
 
   goTo(where: Partial<Omit<Place, "sampling" | "edits">>): void {
     this.missed = !this.#holds(where);
@@ -290,10 +314,20 @@ export class Page {
   }
 
   get query(): string {
-    return toQuery(this.place);
+    const step = this.step === 0 ? 0 : (this.steps[this.step]?.name ?? this.place.step);
+    return toQuery({ ...this.place, step });
   }
 
   async #open(added?: Added): Promise<void> {
+    this.#reading++;
+    try {
+      await this.#goThrough(added);
+    } finally {
+      this.#reading--;
+    }
+  }
+
+  async #goThrough(added?: Added): Promise<void> {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
     let details = this.library.find(this.place.model);
@@ -302,8 +336,8 @@ export class Page {
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
     const { question, trace, slid } = added
-      ? await this.#readOn({ model, text, edits }, added, config, leaving.signal)
-      : await this.#read({ model, text, edits }, config, leaving.signal);
+      ? await readOn(this.server, { model, text, edits }, added.ids, added.slid, config, leaving.signal)
+      : await read(this.server, { model, text, edits }, config, leaving.signal);
     const slices = new Slices(this.server, question, (error) => this.#fail(error));
     const before = this.shown;
     leaving.signal.addEventListener("abort", () => slices.close());
@@ -347,36 +381,6 @@ export class Page {
     return derive(this.shown.config, this.shown.trace.ids, cell).from.map(({ name }) => name);
   }
 
-  /** The text through the model; of one that is too long for it, the last window, as when it writes. */
-  async #read(question: Question, config: Config, signal: AbortSignal) {
-    const ask = async (asked: Question, slid: number) => ({
-      question: asked,
-      trace: await this.server.trace(asked, CANDIDATES, signal),
-      slid,
-    });
-    const most = Math.min(config.n_context, LONGEST);
-    const { text } = this.place;
-    // A token is a byte at least: only where so many might not fit are they counted first.
-    if (new TextEncoder().encode(text).length + ADDED <= most) return ask(question, 0);
-    const { ids } = await this.server.tokens(question.model, text, signal);
-    const slide = () => ask({ ...question, text: ids.slice(-most) }, Math.max(0, ids.length - most));
-    if (ids.length > most) return slide();
-    try {
-      return await ask(question, 0);
-    } catch (error) {
-      if (!(error instanceof ServerError) || error.code !== "context_length_exceeded") throw error;
-      return slide(); // what is put before a text did not fit
-    }
-  }
-
-  /** With a token added; where the window is full, it slides. */
-  async #readOn(asked: Question, { ids, slid }: Added, config: Config, signal: AbortSignal) {
-    const window = ids.slice(-Math.min(config.n_context, LONGEST));
-    const question = { ...asked, text: window };
-    const trace = await this.server.trace(question, CANDIDATES, signal);
-    return { question, trace, slid: slid + ids.length - window.length };
-  }
-
   /** The small pictures of all heads, some blocks at a time, and the lengths of all streams. */
   async #overview(question: Question, config: Config, length: number, signal: AbortSignal): Promise<void> {
     const streams = this.server.streams(question, signal).then((found) => (this.streams = found));
@@ -411,8 +415,8 @@ export class Page {
     this.problem = { message: error instanceof Error ? error.message : String(error), status };
     // A model that was not used for long may have been closed to make room: starting again opens it.
     const closed = error instanceof ServerError && error.code === "model_not_open";
-    if (status !== 0 && status !== 429 && !closed) return;
     this.lost = status === 0;
+    if (status !== 0 && status !== 401 && status !== 429 && !closed) return; // it may be known again by then
     const seconds = error instanceof ServerError ? error.retryAfter : null;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.start(this.#example), seconds ? 1000 * seconds : RETRY);

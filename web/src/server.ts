@@ -13,6 +13,9 @@ export type Pullable = Schemas["PullableModel"];
 export type PullState = Schemas["PullState"];
 export type HeadScores = Schemas["HeadsAnswer"];
 export type TraceAnswer = Schemas["TraceAnswer"];
+export type NextWord = Schemas["NextWord"];
+export type Attribution = Schemas["AttributeAnswer"];
+export type Hop = Schemas["Hop"];
 export type Edit = Schemas["EditRequest"];
 
 /** What goes through the model: every number on the page answers one of these. */
@@ -114,6 +117,29 @@ export class Server {
       { length: blocks },
       (_, i) => new Matrix(values.subarray(3 * T * i, 3 * T * (i + 1)), 3, T),
     );
+  }
+
+  async compare(question: Question, other: Question, blocks: [number, number], signal?: AbortSignal) {
+    const body = { ...question, other, blocks } satisfies Schemas["CompareRequest"];
+    return (await this.#ask("POST", "/api/compare", body, signal)).json() as Promise<
+      Schemas["CompareAnswer"]
+    >;
+  }
+
+  async effects(asked: Schemas["EffectsRequest"], signal?: AbortSignal): Promise<Schemas["EffectsAnswer"]> {
+    return (await this.#ask("POST", "/api/effects", asked, signal)).json();
+  }
+
+  async attribute(asked: Schemas["AttributeRequest"], signal?: AbortSignal): Promise<Attribution> {
+    return (await this.#ask("POST", "/api/attribute", asked, signal)).json();
+  }
+
+  async why(asked: Schemas["WhyRequest"], signal?: AbortSignal): Promise<Schemas["WhyAnswer"]> {
+    return (await this.#ask("POST", "/api/why", asked, signal)).json();
+  }
+
+  async lens(asked: Schemas["LensRequest"], signal?: AbortSignal): Promise<Schemas["LensAnswer"]> {
+    return (await this.#ask("POST", "/api/lens", asked, signal)).json();
   }
 
   async #matrices(path: string, body: unknown, signal?: AbortSignal) {

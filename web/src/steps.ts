@@ -1,35 +1,38 @@
 /** The parts of a model that can be opened, and the steps that each of them takes, in the lecture's words. */
 
+import { parse } from "./cells";
 import { hasPositions, isGated, WEIGHED } from "./derivation";
 import type { Config } from "./server";
 
 export type PartName = "embedding" | "norm" | "head" | "add" | "norm2" | "feedforward" | "add2" | "final";
 
-export type StepName =
-  | "look up"
-  | "place"
-  | "enter"
-  | "mean"
-  | "scale"
-  | "norm"
-  | "project"
-  | "level" // QK-norm
-  | "rotate"
-  | "compare"
-  | "divide"
-  | "mask"
-  | "softmax"
-  | "weigh"
-  | "sum"
-  | "write"
-  | "gather"
-  | "after norm"
-  | "add"
-  | "expand"
-  | "activate"
-  | "contract"
-  | "score"
-  | "choose";
+export const STEPS = [
+  "look up",
+  "place",
+  "enter",
+  "mean",
+  "scale",
+  "norm",
+  "project",
+  "level", // QK-norm
+  "rotate",
+  "compare",
+  "divide",
+  "mask",
+  "softmax",
+  "weigh",
+  "sum",
+  "write",
+  "gather",
+  "after norm",
+  "add",
+  "expand",
+  "activate",
+  "contract",
+  "score",
+  "choose",
+] as const;
+export type StepName = (typeof STEPS)[number];
 
 /** One step, and the sites where what it made stands; the first is shown unless another is asked for. */
 export interface Step {
@@ -95,6 +98,27 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
     case "final":
       return [...normSteps(config, "final"), step("score", "logits"), step("choose", "probabilities")];
   }
+}
+
+/** Where a site is shown; nothing where it is shown nowhere. */
+export function placeOf(
+  site: string,
+  config: Config,
+): { part: PartName; block: number; head: number; step: number; site: number } | null {
+  const group = config.n_head / config.n_kv_head;
+  const name = site
+    .replace(/^block\.(\d+)\.input$/, (same, i: string) =>
+      i === "0" ? same : `block.${Number(i) - 1}.output`,
+    )
+    .replace(/kv_head\.(\d+)/, (_, k: string) => `head.${Number(k) * group}`);
+  const { block, head } = parse(name);
+  const at = { block: block ?? 0, head: head ?? 0 };
+  for (const part of PARTS) {
+    const steps = stepsOf(part, config, at.block, at.head);
+    const step = steps.findIndex(({ sites }) => sites.includes(name));
+    if (step >= 0) return { part, ...at, step, site: steps[step]!.sites.indexOf(name) };
+  }
+  return null;
 }
 
 function normSteps(config: Config, name: string): Step[] {

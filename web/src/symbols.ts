@@ -1,6 +1,7 @@
 /** What a number is called in a formula: the lecture's letters. */
 
 import { parse } from "./cells";
+import type { Config } from "./server";
 
 export interface Symbol {
   letter: string;
@@ -48,8 +49,13 @@ const OF_HEAD: Record<string, string> = {
   output: "o",
 };
 
-export function symbolOf(name: string): Symbol {
+/** Of a query or key that is still to be levelled or turned: where nothing is done to it, it is what is compared. */
+const RAW: Record<string, string> = { query_raw: "q̃", key_raw: "k̃" };
+
+export function symbolOf(name: string, config: Pick<Config, "position" | "qk_norm">): Symbol {
   const { head, part } = parse(name);
+  const changes = config.position === "rotary" || config.qk_norm;
+  if (head !== null && changes && RAW[part] !== undefined) return { letter: RAW[part], above: "" };
   const end = part.split(".").at(-1)!;
   if (part !== end || part === "gain" || part === "shift") {
     const greek = { mean: "μ", scale: "σ", gain: "γ", shift: "β" }[end];

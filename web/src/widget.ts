@@ -9,7 +9,7 @@ import style from "./style.css?inline";
 import { followTheme } from "./surroundings";
 import Inset from "./view/Inset.svelte";
 
-/** Where one explorer opens. */
+/** Where it opens. */
 interface Opening {
   query: string;
   ids: number[] | null; // of its text
@@ -18,26 +18,24 @@ interface Opening {
 
 async function render({ model, el }: { model: Channel; el: HTMLElement }): Promise<() => void> {
   await loadFonts();
+  const opening = model.get("opening") as Opening;
   const height = model.get("height") as number | null;
-  const leave = (model.get("openings") as Opening[]).map((opening) => {
-    const host = document.createElement("div");
-    host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own keys
-    if (height !== null) Object.assign(host.style, { maxHeight: `${height}px`, overflow: "auto" });
-    const root = host.attachShadow({ mode: "open" });
-    root.append(Object.assign(document.createElement("style"), { textContent: style }));
-    el.append(host);
-    const kernel = new Kernel(model, (waiting) => (page.waiting = waiting));
-    const page = new Page(new Server(kernel.ask), opening.query);
-    const unfollow = followTheme(el, (theme) => (host.dataset.theme = page.theme = theme));
-    const props = { page, ids: opening.ids ?? undefined, edits: opening.edits };
-    const inset = mount(Inset, { target: root, props });
-    return () => {
-      unfollow();
-      kernel.close();
-      void unmount(inset);
-    };
-  });
-  return () => leave.forEach((each) => each());
+  const host = document.createElement("div");
+  host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own keys
+  if (height !== null) Object.assign(host.style, { maxHeight: `${height}px`, overflow: "auto" });
+  const root = host.attachShadow({ mode: "open" });
+  root.append(Object.assign(document.createElement("style"), { textContent: style }));
+  el.append(host);
+  const kernel = new Kernel(model, (waiting) => (page.waiting = waiting));
+  const page = new Page(new Server(kernel.ask), opening.query);
+  const unfollow = followTheme(el, (theme) => (host.dataset.theme = page.theme = theme));
+  const props = { page, ids: opening.ids ?? undefined, edits: opening.edits };
+  const inset = mount(Inset, { target: root, props });
+  return () => {
+    unfollow();
+    kernel.close();
+    void unmount(inset);
+  };
 }
 
 export default { render };

@@ -224,6 +224,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compare
+         * @description Two texts through one model, or one through two: how far apart they are at every site.
+         */
+        post: operations["compare_api_compare_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/effects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Effects
+         * @description How likely a word is when each head, or each position, is silenced or taken from elsewhere.
+         */
+        post: operations["effects_api_effects_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/attribute": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Attribute
+         * @description What every head, feed-forward, embedding and bias adds to a word's logit; or to a part of it.
+         */
+        post: operations["attribute_api_attribute_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Why
+         * @description Which earlier parts made a head look from one position to another.
+         */
+        post: operations["why_api_why_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Lens
+         * @description What each block would say next at each position.
+         */
+        post: operations["lens_api_lens_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/heads": {
         parameters: {
             query?: never;
@@ -417,6 +517,66 @@ export interface components {
             /** Bytes */
             bytes: number[] | null;
         };
+        /**
+         * AttributeAnswer
+         * @description The parts sum to the total.
+         */
+        AttributeAnswer: {
+            /** Position */
+            position: number;
+            /** Total */
+            total: number | null;
+            /** Parts */
+            parts: components["schemas"]["Part"][];
+            /** Heads */
+            heads: components["schemas"]["HeadTokens"][];
+        };
+        /**
+         * AttributeRequest
+         * @description What wrote a word's logit; or, further back, what a head brought of it.
+         */
+        AttributeRequest: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
+            /**
+             * Word
+             * @description A token's id.
+             */
+            word: number;
+            /**
+             * Position
+             * @description Counted from 0, or back from -1.
+             * @default -1
+             */
+            position?: number;
+            /**
+             * Through
+             * @description From the end back: each in an earlier block than the one before it.
+             * @default []
+             */
+            through?: components["schemas"]["Hop"][];
+            /**
+             * Heads
+             * @description For so many heads, those that matter most, what each token gave.
+             * @default 12
+             */
+            heads?: number;
+        };
         /** ChatChoice */
         ChatChoice: {
             /** Index */
@@ -570,6 +730,58 @@ export interface components {
              * @description Not offered.
              */
             tools?: unknown[] | null;
+        };
+        /**
+         * CompareAnswer
+         * @description Which positions belong together, and how far apart the two are: ‖difference‖ over ‖value‖.
+         */
+        CompareAnswer: {
+            /** Pairs */
+            pairs: [
+                number,
+                number
+            ][];
+            /**
+             * Distances
+             * @description Those outside blocks come with block 0.
+             */
+            distances: components["schemas"]["SiteDistance"][];
+        };
+        /**
+         * CompareRequest
+         * @description Two texts through one model, or one through two models of the same shape.
+         */
+        CompareRequest: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
+            other: components["schemas"]["TextRequest"];
+            /**
+             * Blocks
+             * @description From a first to, and without, a last; all unless said.
+             * @example [
+             *       0,
+             *       4
+             *     ]
+             */
+            blocks?: [
+                number,
+                number
+            ] | null;
         };
         /** Completion */
         Completion: {
@@ -910,6 +1122,79 @@ export interface components {
              * @description The positions to change, counted from 0 or back from -1; all unless said.
              */
             at?: number[] | null;
+            /**
+             * Columns
+             * @description The columns to change: neurons, features, what is looked at; all unless said.
+             */
+            columns?: number[] | null;
+        };
+        /**
+         * EffectsAnswer
+         * @description Logarithms of the word's probability: as it is, and for each of the blocks after each change.
+         */
+        EffectsAnswer: {
+            /** Before */
+            before: number | null;
+            /** After */
+            after: (number | null)[][];
+        };
+        /**
+         * EffectsRequest
+         * @description How likely a word is when one thing after the other is changed.
+         */
+        EffectsRequest: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
+            /**
+             * Word
+             * @description A token's id.
+             */
+            word: number;
+            /**
+             * Position
+             * @description Counted from 0, or back from -1.
+             * @default -1
+             */
+            position?: number;
+            /**
+             * Over
+             * @description Each head's output; or the stream that enters each block at each position.
+             * @default head
+             * @enum {string}
+             */
+            over?: "head" | "position";
+            /**
+             * Source
+             * @description Take them from this text, of as many tokens; silence them unless said.
+             */
+            source?: string | number[] | null;
+            /**
+             * Blocks
+             * @description From a first to, and without, a last; all unless said.
+             * @example [
+             *       0,
+             *       4
+             *     ]
+             */
+            blocks?: [
+                number,
+                number
+            ] | null;
         };
         /**
          * Fault
@@ -924,6 +1209,18 @@ export interface components {
             param: string | null;
             /** Code */
             code: string | null;
+        };
+        /**
+         * HeadTokens
+         * @description What a head brought from each position.
+         */
+        HeadTokens: {
+            /** Block */
+            block: number;
+            /** Head */
+            head: number;
+            /** Values */
+            values: (number | null)[];
         };
         /**
          * HeadsAnswer
@@ -951,6 +1248,74 @@ export interface components {
              * @description One of those that /v1/models lists.
              */
             model: string;
+        };
+        /**
+         * Hop
+         * @description A head, and the position that it looked at.
+         */
+        Hop: {
+            /** Block */
+            block: number;
+            /** Head */
+            head: number;
+            /** Source */
+            source: number;
+        };
+        /**
+         * LensAnswer
+         * @description For each block, and each of the rows, the likeliest next word.
+         */
+        LensAnswer: {
+            /** Words */
+            words: components["schemas"]["LensWord"][][];
+        };
+        /**
+         * LensRequest
+         * @description What each block would say next, if the model stopped there.
+         */
+        LensRequest: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
+            /**
+             * Rows
+             * @description At most 128; all unless said.
+             */
+            rows?: [
+                number,
+                number
+            ] | null;
+            /**
+             * Word
+             * @description One whose probability is told everywhere.
+             */
+            word?: number | null;
+        };
+        /** LensWord */
+        LensWord: {
+            /** Text */
+            text: string;
+            /** Probability */
+            probability: number | null;
+            /**
+             * Chosen
+             * @description How likely the word is that was asked for.
+             */
+            chosen: number | null;
         };
         /**
          * Matrix
@@ -1078,6 +1443,22 @@ export interface components {
              * @description One of those that /api/models lists.
              */
             model: string;
+        };
+        /** Part */
+        Part: {
+            /** Name */
+            name: string;
+            /** Value */
+            value: number | null;
+        };
+        /** PartPair */
+        PartPair: {
+            /** Query */
+            query: string;
+            /** Key */
+            key: string;
+            /** Value */
+            value: number | null;
         };
         /**
          * PatternsRequest
@@ -1233,6 +1614,13 @@ export interface components {
             };
             /** Strict */
             strict?: boolean | null;
+        };
+        /** SiteDistance */
+        SiteDistance: {
+            /** Site */
+            site: string;
+            /** Distance */
+            distance: number | null;
         };
         /**
          * SiteRequest
@@ -1509,6 +1897,63 @@ export interface components {
              * @example block.0.head.0.W_Q
              */
             name: string;
+        };
+        /**
+         * WhyAnswer
+         * @description The score, what each part gives it on either side, and the pairs of parts that matter most.
+         */
+        WhyAnswer: {
+            /** Score */
+            score: number | null;
+            /** Query */
+            query: components["schemas"]["Part"][];
+            /** Key */
+            key: components["schemas"]["Part"][];
+            /** Pairs */
+            pairs: components["schemas"]["PartPair"][];
+        };
+        /**
+         * WhyRequest
+         * @description Why a head looks from one position to another.
+         */
+        WhyRequest: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
+            /** Block */
+            block: number;
+            /** Head */
+            head: number;
+            /**
+             * Looking
+             * @description Counted from 0, or back from -1.
+             */
+            looking: number;
+            /**
+             * Looked At
+             * @description Counted from 0, or back from -1.
+             */
+            looked_at: number;
+            /**
+             * Count
+             * @description How many pairs of parts.
+             * @default 20
+             */
+            count?: number;
         };
         /** ChatChunkChoice */
         ChatChunkChoice: {
@@ -2751,6 +3196,591 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": string;
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    compare_api_compare_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompareRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompareAnswer"];
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    effects_api_effects_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EffectsRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EffectsAnswer"];
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    attribute_api_attribute_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AttributeRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttributeAnswer"];
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    why_api_why_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WhyRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WhyAnswer"];
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    lens_api_lens_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LensRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LensAnswer"];
                 };
             };
             /** @description What was asked cannot be done. */

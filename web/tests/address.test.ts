@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { fromQuery, type Place, START, toQuery } from "../src/address";
 
 const PLACE: Place = {
-  view: "steps",
+  view: "why",
   model: "smollm2",
   text: "Was ist „das“? 1+1=2 & more\n",
   block: 13,
@@ -14,6 +14,13 @@ const PLACE: Place = {
   column: 2,
   sampling: { temperature: 0.7, topK: 40, topP: 0.9, minP: 0.05 },
   edits: [{ site: "block.0.head.1.output", value: 0 }],
+  other: "Was?",
+  otherModel: "my",
+  word: 7,
+  path: [
+    { block: 12, head: 3, source: 4 },
+    { block: 2, head: 0, source: 0 },
+  ],
   order: "induction",
   only: true,
 };
@@ -27,5 +34,5 @@ test("a place comes back from its address", () => {
 test.each([
   "?block=-3&head=x&step=1.5&row=1e99&temperature=-1&topP=0&part=__proto__&edits={",
   "?block=&head=NaN&edits=[1]&topK=Infinity",
-  "?edits=null&part=toString&order=constructor&only=1",
+  "?edits=null&part=toString&path=1.2.3-4.5.6&view=valueOf&order=constructor&only=1",
 ])("what is wrong in %s is as at the start", (query) => expect(fromQuery(query)).toEqual(START));

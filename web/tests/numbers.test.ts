@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { count, fixed, percent, short, visible } from "../src/numbers";
+import { count, fixed, percent, precise, short, visible } from "../src/numbers";
 
 test.each([
   [0, "0.00"],
@@ -37,3 +37,13 @@ test.each([
   ["", ""],
   ["  ", "␣␣"],
 ])("the token %j is drawn as %s", (token, text) => expect(visible(token)).toBe(text));
+
+test.each([
+  [0, "0.00"],
+  [-1.234, "−1.23"],
+  [0.0995, "0.10"],
+  [0.0423, "0.042"],
+  [-0.00423, "−0.0042"],
+  [0.00001234, "1.2e−5"],
+  [-Infinity, "−∞"],
+])("%d is told as %s", (number, text) => expect(precise(number)).toBe(text));

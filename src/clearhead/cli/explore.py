@@ -24,6 +24,13 @@ def explore(
     ),
     no_browser: bool = typer.Option(False, "--no-browser", help="Print the address, and open nothing."),
     port: int = typer.Option(0, min=0, max=65535, help="0 takes one that is free."),
+    token: str = typer.Option(
+        None,
+        envvar="CLEARHEAD_TOKEN",
+        show_envvar=True,
+        help="What lets a browser in: with the same port and token, pages that were open go on after a "
+        "restart. [default: a new one]",
+    ),
     device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
 ) -> None:
     """Open the page on which every step of what a model computes can be seen. Ctrl-C ends it.
@@ -43,6 +50,7 @@ def explore(
         "127.0.0.1",
         port,
         device,
+        token=token,
         show=_open if shown else lambda _: None,
         places=usual_places(),
         only_first=not models,

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from clearhead.cli.console import err
+from clearhead.errors import UserError
 from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE
 
 
@@ -39,14 +40,8 @@ def serve(
     clearhead serve runs/my
     clearhead serve runs/my smollm2 --port 9000
     """
-    from clearhead.errors import UserError
-
     if no_token and token is not None:
         raise UserError("both --token and --no-token were given; give one of them")
-    if token is not None and (
-        len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token
-    ):
-        raise UserError("the token is too easy: expected at least 16 letters and digits without spaces")
     run(
         models,
         host,
@@ -88,6 +83,10 @@ def run(
     from clearhead.server.run import serve as run_server
     from clearhead.server.shelf import Loader, load_models
 
+    if token is not None and (
+        len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token
+    ):
+        raise UserError("the token is too easy: expected at least 16 letters and digits without spaces")
     token = None if no_token else token or make_token()
     opened = open_socket(host, port, token)
     with opened:

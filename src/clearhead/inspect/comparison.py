@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
@@ -9,10 +10,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from clearhead.inspect.sites import MATRICES
+from clearhead.inspect.block_steps import BlockSteps
+from clearhead.inspect.sites import MATRICES, all_sites
 
 if TYPE_CHECKING:
     from clearhead.inspect.trace import Trace
+
+
+MOST_CELLS = 2**24  # of some heads' matrices, computed together
 
 
 @dataclass(frozen=True)
@@ -25,19 +30,48 @@ class Comparison:
 
     def difference(self, site: str) -> Tensor:
         """The other less the one at the pairs; of a matrix, at pairs both ways. Where both are -inf, 0."""
-        first, second = self._aligned(site)
-        return torch.where(first == second, torch.zeros_like(first), second - first)
+        return _difference(*self._aligned(site))
 
     def distance(self, site: str) -> float:
         """‖difference‖ over ‖value‖ at a site."""
-        first, _ = self._aligned(site)
-        size = first[first.isfinite()].norm().clamp(min=1e-30)
-        return (self.difference(site).norm() / size).item()
+        return _distance(*self._aligned(site))
 
     def ranking(self, count: int = 20) -> list[tuple[str, float]]:
         """The sites that differ most, first."""
-        distances = [(site, self.distance(site)) for site in self.one.sites()]
-        return sorted(distances, key=lambda each: -each[1])[:count]
+        distances = self.distances(None)
+        for block in range(self.one.config.n_block):
+            distances |= self.distances(block)
+        return sorted(distances.items(), key=lambda each: -each[1])[:count]
+
+    def distances(self, block: int | None) -> dict[str, float]:
+        """At every site of a block, or outside the blocks, in the order in which they are computed."""
+        sites = [site for site in all_sites(self.one.config) if site.block == block]
+        if block is None:
+            return {str(site): self.distance(str(site)) for site in sites}
+        config, T = self.one.config, max(len(self.one), len(self.other))
+        group, at_once = config.n_head // config.n_kv_head, max(1, MOST_CELLS // T**2)
+        whole, found = self._steps(block, None), {}
+        for first in range(0, config.n_head, at_once):
+            some = range(first, min(config.n_head, first + at_once))
+            sides = whole if len(some) == config.n_head else self._steps(block, some)
+            for site in sites:
+                head = site.head if site.kv_head is None else group * site.kv_head
+                if head is None and first == 0:
+                    found[site] = _distance(
+                        *self._at_pairs(site.name, [each.read(site)[0] for each in whole])
+                    )
+                elif head is not None and head in some:
+                    pair = [each.read(site)[0, head - first] for each in sides]
+                    found[site] = _distance(*self._at_pairs(site.name, pair))
+        return {str(site): found[site] for site in sites}
+
+    def _steps(self, block: int, heads: Sequence[int] | None) -> list[BlockSteps]:
+        return [trace.steps(block, heads) for trace in (self.one, self.other)]
+
+    def _at_pairs(self, name: str, sides: list[Tensor]) -> list[Tensor]:
+        places = [list(each) for each in zip(*self.pairs, strict=True)]
+        rows = [side[places[i]] for i, side in enumerate(sides)]
+        return [side[:, places[i]] for i, side in enumerate(rows)] if name in MATRICES else rows
 
     def _aligned(self, site: str) -> tuple[Tensor, Tensor]:
         sides = []
@@ -45,6 +79,15 @@ class Comparison:
             columns = positions if site.split(".")[-1] in MATRICES else None
             sides.append(trace.read(site, rows=positions, columns=columns))
         return sides[0], sides[1]
+
+
+def _difference(first: Tensor, second: Tensor) -> Tensor:
+    return torch.where(first == second, torch.zeros_like(first), second - first)
+
+
+def _distance(first: Tensor, second: Tensor) -> float:
+    size = first[first.isfinite()].norm().clamp(min=1e-30)
+    return (_difference(first, second).norm() / size).item()
 
 
 def align(one: list[str], other: list[str]) -> list[tuple[int, int]]:

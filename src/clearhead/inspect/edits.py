@@ -26,13 +26,15 @@ Span = tuple[int, int]
 class Edit:
     """A value to put there: a number, a tensor, a function of what is there, or another trace (its value).
 
-    `at` are the positions to change, all unless said, counted in each text without its padding; `row` is one
-    sequence of a batch, all unless said.
+    `at` are the positions to change, all unless said, counted in each text without its padding; `columns` are
+    the features of them, or of a head's matrices what is looked at; `row` is one sequence of a batch, all
+    unless said. A tensor has all columns, also where few are taken.
     """
 
     value: Value
     at: Choice = None
     row: int | None = None
+    columns: Choice = None
 
 
 @dataclass(frozen=True)
@@ -148,10 +150,22 @@ def _write(edit: Edit, site: Site, tensor: Tensor, rows: list[int], at: list[int
     device = tensor.device
     places = torch.tensor([start + i for i in at], device=device)
     index = (torch.tensor(rows, device=device)[:, None], places)
-    value = _value(edit, site, tensor[index], rows, at)
+    there = tensor[index]
+    value = _value(edit, site, there, rows, at)
+    if edit.columns is not None:
+        across = _columns(edit, site, tensor, start)
+        value = there.index_copy(-1, across, value.to(there.dtype).to(device)[..., across])
     changed = tensor.clone()
     changed[index] = value.to(tensor.dtype).to(device)
     return changed
+
+
+def _columns(edit: Edit, site: Site, tensor: Tensor, start: int) -> Tensor:
+    if tensor.dim() == 2:
+        raise UserError(f"{site}: there are no columns to choose from, it is a number for each position")
+    first = start if site.name in MATRICES else 0
+    chosen = choose(edit.columns, tensor.shape[-1] - first, "column") or []
+    return torch.tensor([first + i for i in chosen], device=tensor.device, dtype=torch.long)
 
 
 def _checked(site: Site, value: Any) -> Any:

@@ -5,6 +5,8 @@ Shapes: N samples, T positions, C features of the stream, V words.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -83,7 +85,7 @@ class TracedReader:
         self.logits.append(self.network.unembedding(self.network.final_norm(self.go_through(ids))))
         return self.logits[-1][:, -1]
 
-    def go_through(self, ids: Tensor) -> Tensor:
+    def go_through(self, ids: Tensor, watch: Callable[[], object] = lambda: None) -> Tensor:
         """All blocks, as far as the context goes: the stream after the last one, B T C."""
         self.ids = torch.cat((self.ids, ids), dim=1)
         positions = self.network.positions(ids, cache=self.cache)
@@ -91,6 +93,7 @@ class TracedReader:
         caches = self.cache.blocks
         x = self.network.embed(ids, positions)
         for i, block in enumerate(self.network.blocks):
+            watch()
             assert isinstance(block, Block)
             self.kept[2 * i].append(x)
             middle = block.first_half(x, sights[i], caches[i])
@@ -124,7 +127,9 @@ class TracedReader:
 
 
 @torch.no_grad()
-def trace_after(before: Trace, ids: list[int], same: int) -> Trace:
+def trace_after(
+    before: Trace, ids: list[int], same: int, watch: Callable[[], object] = lambda: None
+) -> Trace:
     """The trace of a text whose first tokens, so many, are those of another: they are not read again.
 
     What comes later changes nothing before it: this is for causal models alone, and for traces without edits.
@@ -133,5 +138,5 @@ def trace_after(before: Trace, ids: list[int], same: int) -> Trace:
     assert before.tokenizer is not None
     assert not before.edits.made
     reader = TracedReader.after(before, same, len(ids))
-    reader.go_through(torch.tensor([ids[same:]], device=before.ids.device))
+    reader.go_through(torch.tensor([ids[same:]], device=before.ids.device), watch)
     return reader.trace(before.tokenizer)

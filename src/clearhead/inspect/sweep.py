@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,28 +22,33 @@ def sweep(
     trace: Trace, over: str, measure: Callable[[Trace], float], patch_from: Trace | None = None
 ) -> Tensor:
     """A row for each block, a column for each of its heads or for each position."""
+    if not callable(measure):
+        raise UserError(f"measure is {measure!r}: expected a function of a trace that gives a number")
+    table: list[list[float]] = [[] for _ in range(trace.config.n_block)]
+    for block, batch in variants(trace, over, patch_from):
+        table[block] += [_number(measure(batch.row(row))) for row in range(len(batch.ids))]
+    return torch.tensor(table)
+
+
+def variants(
+    trace: Trace, over: str, patch_from: Trace | None = None, blocks: Iterable[int] | None = None
+) -> Iterator[tuple[int, Trace]]:
+    """Block by block, or for some blocks alone, all that differ in one head or position, many at a time."""
     config, T = trace.config, trace.ids.shape[1]
     kind = over.replace("×", "x").replace(" ", "")
     if kind not in ("head", "blockxposition"):
         raise UserError(f"sweep over {over!r}: expected 'head' or 'block × position'")
-    if not callable(measure):
-        raise UserError(f"measure is {measure!r}: expected a function of a trace that gives a number")
     if patch_from is not None and not hasattr(patch_from, "stream"):
         raise UserError(f"patch_from is a {type(patch_from).__name__}: expected another trace")
     if patch_from is not None and patch_from.ids.shape != trace.ids.shape:
         raise UserError(f"the trace to patch from has {patch_from.ids.shape[1]} positions, this one {T}")
     count = config.n_head if kind == "head" else T
     at_once = max(1, MOST_TOKENS // T)
-    table = torch.zeros(config.n_block, count)
-    for block in range(config.n_block):
+    for block in range(config.n_block) if blocks is None else blocks:
         for start in range(0, count, at_once):
             numbers = range(start, min(count, start + at_once))
-            variants = trace.repeat(len(numbers)).edit_more(
-                Edits(tuple(_variant(kind, block, n, row, patch_from) for row, n in enumerate(numbers)))
-            )
-            for row, number in enumerate(numbers):
-                table[block, number] = _number(measure(variants.row(row)))
-    return table
+            edits = tuple(_variant(kind, block, n, row, patch_from) for row, n in enumerate(numbers))
+            yield block, trace.repeat(len(numbers)).edit_more(Edits(edits))
 
 
 def _number(measured: Any) -> float:

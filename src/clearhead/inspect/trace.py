@@ -22,6 +22,7 @@ from clearhead.inspect.choice import Choice, as_index, check_index, choose, in_c
 from clearhead.inspect.comparison import Comparison, align
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.lens import Lens
+from clearhead.inspect.paths import read_back
 from clearhead.inspect.sites import MATRICES, Site, SiteError, all_sites, end_names, parse_site
 from clearhead.inspect.sweep import sweep
 from clearhead.inspect.verification import verify
@@ -62,8 +63,12 @@ class Trace:
         stream: Stream | None = None,
         first: int = 0,
         logits: Tensor | None = None,
+        watch: Callable[[], object] = lambda: None,
     ) -> None:
-        """Run the model, from block `first` on where the `stream` before it is known already."""
+        """Run the model, from block `first` on where the `stream` before it is known already.
+
+        `watch` is called before each block: what it raises ends the run.
+        """
         self.network, self.config, self.ids, self.real = network, network.config, ids, real
         self.pieces, self.single = tokens, single
         self.edits = replace(edits or Edits(), spans=None if real is None else _spans(real))
@@ -71,7 +76,7 @@ class Trace:
         self.tokenizer = tokenizer
         self.positions = network.positions(ids, real)
         self.sights = network.sights(self.positions, real)
-        self.stream = self._run(stream or Stream([], [], ids), first if stream else 0)
+        self.stream = self._run(stream or Stream([], [], ids), first if stream else 0, watch)
         if logits is not None:
             self._logits = logits
 
@@ -80,7 +85,7 @@ class Trace:
         with torch.set_grad_enabled(self.grad):
             return self._edited("logits", self.network.unembedding(self._end("final")))
 
-    def _run(self, known: Stream, first: int) -> Stream:
+    def _run(self, known: Stream, first: int, watch: Callable[[], object]) -> Stream:
         inputs, middles = known.inputs[:first], known.middles[:first]
         if first == 0:
             x = self.start()
@@ -89,6 +94,7 @@ class Trace:
         else:
             x = known.last
         for i in range(first, self.config.n_block):
+            watch()
             block = self.network.blocks[i]
             assert isinstance(block, Block)
             inputs.append(x)
@@ -261,10 +267,10 @@ class Trace:
         """A new trace with these values put there; blocks before the first of them are not run again."""
         return self.edit_more(Edits.parse(changes, self.config))
 
-    def edit_more(self, more: Edits) -> Trace:
+    def edit_more(self, more: Edits, watch: Callable[[], object] = lambda: None) -> Trace:
         first = more.first_block(self.config.n_block)
         with torch.set_grad_enabled(self.grad or more.wants_grad):
-            return self._again(edits=self.edits + more, stream=self.stream, first=first)
+            return self._again(edits=self.edits + more, stream=self.stream, first=first, watch=watch)
 
     def _again(self, **changed: Any) -> Trace:
         """This trace made anew, but for what is changed."""
@@ -330,14 +336,21 @@ class Trace:
         self.check_single()
         return Lens(self)
 
-    def attribute(self, token: str | int, position: int = -1) -> Attribution:
+    def attribute(
+        self, token: str | int, position: int = -1, through: Sequence[tuple[int, int, int]] = ()
+    ) -> Attribution:
         """How much every head, feed-forward, embedding and bias adds to a token's logit after a position.
 
-        With the scale of the last norm held; the parts sum to the logit.
+        With the scale of the last norm held; the parts sum to the logit. `through` goes further back: each
+        (block, head, position) takes what that head brings from a position it looks at, and splits it over
+        what was written there before, with the weights of attention held.
         """
         self.check_single()
+        token, position = self.token_id(token), self.check_position(position)
         with torch.set_grad_enabled(self.grad):
-            return attribute(self, self._token_id(token), self.check_position(position))
+            if not through:
+                return attribute(self, token, position)
+            return read_back(self, token, position, through).split()
 
     def compare(self, other: Trace) -> Comparison:
         """This trace and another of the same shape of model, tokens aligned, every site's difference."""
@@ -356,7 +369,7 @@ class Trace:
         """The text of these tokens."""
         return self.tokenizer.pieces(ids) if self.tokenizer is not None else [str(i) for i in ids]
 
-    def _token_id(self, token: str | int) -> int:
+    def token_id(self, token: str | int) -> int:
         if not isinstance(token, str):
             number = check_index(token, self.config.n_vocab, "token")
             if number != int(token):

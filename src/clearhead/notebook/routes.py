@@ -56,7 +56,9 @@ class Routes:
             nonlocal status, headers
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]}
+                headers = {
+                    name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]
+                }
             else:
                 parts.append(message.get("body", b""))
 

@@ -1,8 +1,8 @@
 """One file that stands alone: the page's components, and the numbers of the views that were chosen.
 
-Kept are the numbers from which the page's own formulas make all others of a view: of a head the stream that enters
-its block, its weights (trained ones, and where it looks), and what was edited. Of the flow's stripes only the numbers
-that are seen are kept, the largest of each stretch; all others there are nan, which the page takes for not kept.
+Kept are the numbers from which the page's own formulas make all others of a view: of a head the stream that
+enters its block, its weights (trained ones, and where it looks), and what was edited. Of the flow's stripes
+only the numbers that are seen are kept, the largest of each stretch; the others are nan, not kept.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -53,12 +54,14 @@ class Views:
 def save_html(trace: Trace, path: str | Path, views: Sequence[str] = ("flow", "block.0.head.0")) -> None:
     """Write one file that opens in any browser, without a network or a model.
 
-    `views` are "flow" (the whole way, every head's picture, the next word), heads such as "block.3.head.5", blocks
-    such as "block.3" (with all their heads), and "ends" (the embedding, and the last norm with the next word). The
-    first head or block that is named is open. Every number shown leads back to the trained weights.
+    `views` are "flow" (the whole way, every head's picture, the next word), heads such as "block.3.head.5",
+    blocks such as "block.3" (with all their heads), and "ends" (the embedding; the last norm and the next
+    word). The first head or block that is named is open. Its numbers lead back to the trained weights.
     """
     if not isinstance(trace, Trace):
-        raise UserError(f"save_html of a {type(trace).__name__}: expected a trace, as model.inspect(…) gives it")
+        raise UserError(
+            f"save_html of a {type(trace).__name__}: expected a trace, as model.inspect(…) gives it"
+        )
     trace.check_single()
     if trace.tokenizer is None:
         raise UserError("this trace has no tokenizer: inspect a text with a language model")
@@ -124,7 +127,8 @@ def record(trace: Trace, views: Views) -> tuple[dict[str, Any], list[Array]]:
         "/api/trace": json.loads(ask("/api/trace", count=CANDIDATES, sites=False).body),
     }
     contents = {
-        "query": "?" + urlencode({"model": NAME, "text": trace.tokenizer.decode(ids), "block": block, "head": head}),
+        "query": "?"
+        + urlencode({"model": NAME, "text": trace.tokenizer.decode(ids), "block": block, "head": head}),
         "config": answers["/api/models"]["models"][0]["config"],
         "ids": ids,
         "flow": views.flow,
@@ -185,7 +189,7 @@ def thin(array: Array, cells: int) -> Array:
         return array
     kept = np.full_like(array, np.nan)
     edges = [-(-cell * columns // cells) for cell in range(cells + 1)]
-    for first, last in zip(edges, edges[1:], strict=False):
+    for first, last in pairwise(edges):
         best = first + np.abs(array[:, first:last]).argmax(1)
         kept[np.arange(rows), best] = array[np.arange(rows), best]
     return kept
@@ -228,7 +232,12 @@ def fill_page(trace: Trace, recording: str) -> str:
     )
     title = html.escape("".join(trace.tokens)[:60].strip())
     return PAGE.format(
-        policy=policy, title=title, style=style, script=script, recording=recording, licences=read_built("licences.md")
+        policy=policy,
+        title=title,
+        style=style,
+        script=script,
+        recording=recording,
+        licences=read_built("licences.md"),
     )
 
 

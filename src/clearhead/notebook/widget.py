@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,7 +18,7 @@ METHODS = ("GET", "POST")
 
 @dataclass(frozen=True)
 class Opening:
-    """Where an explorer opens: an address of the page, and the text's ids where it was read in Python."""
+    """Where it opens: an address of the page, and the text's ids where it was read in Python."""
 
     query: str
     ids: list[int] | None = None
@@ -27,14 +26,14 @@ class Opening:
 
 
 class Explorer(anywidget.AnyWidget):
-    """One explorer below the other, each with a text of its own."""
+    """An explorer over some models of this process."""
 
     _esm = read_built("widget.js")
-    openings = traitlets.List().tag(sync=True)
+    opening = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(None, allow_none=True).tag(sync=True)
 
-    def __init__(self, routes: Routes, openings: Sequence[Opening], height: int | None = None) -> None:
-        super().__init__(openings=[asdict(each) for each in openings], height=height)
+    def __init__(self, routes: Routes, opening: Opening, height: int | None = None) -> None:
+        super().__init__(opening=asdict(opening), height=height)
         self._routes = routes
         self._asked: dict[str, asyncio.Event] = {}  # set where nobody waits for an answer any more
         self._telling: set[asyncio.Task[None]] = set()

@@ -13,7 +13,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clearhead.server.faults import refusal
@@ -82,6 +82,17 @@ class Door:
         return self.cookie in cookies and _equal(cookies[self.cookie].value, self.cookie_value)
 
 
+UNKNOWN = "the token is missing or wrong: it is in the address printed at the start"
+STRANGER = f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>clearhead</title>
+<h1>clearhead</h1>
+<p>This browser is not known here: {UNKNOWN}. Open that address once, and then this one again.</p>
+</html>
+"""  # for people; programs get the same as JSON
+
+
 class Access:
     """In front of everything else: what is not let in reaches nothing, and no body of it is read."""
 
@@ -122,9 +133,9 @@ class Access:
             return self._let_in(scope, query)  # also who is known: the token stays in no address
         if self.door.knows(headers):
             return None
-        answer = refusal(
-            401, "invalid_token", "the token is missing or wrong: it is in the address printed at the start"
-        )
+        answer: Response = refusal(401, "invalid_token", UNKNOWN)
+        if scope["type"] == "http" and scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+            answer = HTMLResponse(STRANGER, 401)
         answer.headers["WWW-Authenticate"] = "Bearer"
         return answer
 

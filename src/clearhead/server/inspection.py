@@ -91,10 +91,14 @@ class Desk:
             self.traces.move_to_end(key)
             return self.traces[key]
 
-        def run(ids: list[int]) -> Trace:
+        def watch() -> None:
             stop_if(left)
+
+        def run(ids: list[int]) -> Trace:
             before, same = self._most_alike(asked.model, ids)
-            return model.inspect(ids) if before is None else trace_after(before, ids, same)
+            if before is None:
+                return model.inspect(ids, watch=watch)
+            return trace_after(before, ids, same, watch)
 
         with torch.no_grad():
             others = {text: run(its) for text, its in _others(asked, model).items()}
@@ -103,7 +107,7 @@ class Desk:
                 made = Edits()
                 for edit in asked.edits:
                     made += Edits.parse({edit.site: _edit(edit, model, others)}, model.config)
-                trace = trace.edit_more(made)
+                trace = trace.edit_more(made, watch)
         self.traces[key] = trace
         if len(self.traces) > HELD:
             self.traces.popitem(last=False)
@@ -136,7 +140,8 @@ def make_routes(desk: Desk) -> APIRouter:
             ids = tokenizer.encode(asked.text)
             return looking.TokensAnswer(ids=ids, tokens=tokenizer.pieces(ids))
 
-        return await desk.do(request, asked.model, read)
+        with shelf.reading(asked.model):  # it waits for nobody who looks into a model
+            return await unless_left(request, in_thread(read))
 
     @routes.post("/trace", responses=OF_A_MODEL)
     async def trace(request: Request, asked: looking.TraceRequest) -> looking.TraceAnswer:
@@ -205,16 +210,16 @@ def _edit(asked: looking.EditRequest, model: LanguageModel, others: Mapping[str,
     if len(given) != 1:
         raise UserError(f"an edit of {asked.site}: give one of value, scale and text")
     if asked.text is not None:
-        return Edit(others[asked.text], at=asked.at)
+        return Edit(others[asked.text], at=asked.at, columns=asked.columns)
     if asked.scale is not None:
         factor = asked.scale
-        return Edit(lambda tensor: tensor * factor, at=asked.at)
+        return Edit(lambda tensor: tensor * factor, at=asked.at, columns=asked.columns)
     value = asked.value
     if not isinstance(value, list):
         assert value is not None
-        return Edit(value, at=asked.at)
+        return Edit(value, at=asked.at, columns=asked.columns)
     try:
-        return Edit(torch.tensor(value, device=model.device), at=asked.at)
+        return Edit(torch.tensor(value, device=model.device), at=asked.at, columns=asked.columns)
     except ValueError:
         raise UserError(f"an edit of {asked.site}: its rows are not equally long") from None
 
@@ -230,7 +235,7 @@ def _describe(trace: Trace, asked: looking.TraceRequest) -> looking.TraceAnswer:
         text=trace.tokenizer.decode(trace.ids[0].tolist()),
         tokens=trace.tokens,
         next=[
-            looking.NextWord(id=i, text=word, logit=_finite(logit), probability=_finite(probability))
+            looking.NextWord(id=i, text=word, logit=finite(logit), probability=finite(probability))
             for i, word, (logit, probability) in zip(likeliest, trace.words(likeliest), numbers, strict=True)
         ],
         sites=[
@@ -263,6 +268,14 @@ def choose_slice(asked: looking.Slice, shape: list[int]) -> Chosen:
     if columns is not None:
         sizes[-1] = len(columns)
     return Chosen(rows, columns, sizes)
+
+
+def choose_blocks(asked: tuple[int, int] | None, trace: Trace) -> range:
+    """From a first to, and without, a last; all where none are named."""
+    first, last = asked or (0, trace.config.n_block)
+    if not 0 <= first < last <= trace.config.n_block:
+        raise UserError(f"blocks {first} to {last}: expected some within 0 to {trace.config.n_block}")
+    return range(first, last)
 
 
 def check_size(shapes: Sequence[Sequence[int]], most: int) -> None:
@@ -307,5 +320,6 @@ def _nulls(values: Any) -> Any:
     return values if math.isfinite(values) else None
 
 
-def _finite(number: float) -> float | None:
+def finite(number: float) -> float | None:
+    """As JSON has it."""
     return number if math.isfinite(number) else None

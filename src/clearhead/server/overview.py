@@ -16,7 +16,15 @@ from clearhead.inspect.sites import site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.server.description import MATRICES
-from clearhead.server.inspection import Chosen, Desk, Raw, check_size, choose_slice, send_matrices
+from clearhead.server.inspection import (
+    Chosen,
+    Desk,
+    Raw,
+    check_size,
+    choose_blocks,
+    choose_slice,
+    send_matrices,
+)
 from clearhead.server.leaving import stop_if
 from clearhead.views.pooling import pool_weights
 from clearhead.views.wire import looking
@@ -49,12 +57,9 @@ def make_routes(desk: Desk) -> APIRouter:
 
         def read(left: threading.Event) -> Response:
             trace = desk.trace(asked, left)
-            first, last = asked.blocks or (0, trace.config.n_block)
-            if not 0 <= first < last <= trace.config.n_block:
-                raise UserError(f"blocks {first} to {last}: expected some within 0 to {trace.config.n_block}")
             size = math.ceil(len(trace) / asked.cells)
             made = []
-            for i in range(first, last):
+            for i in choose_blocks(asked.blocks, trace):
                 stop_if(left)
                 made.append(_patterns(trace, i, size))
             return send_matrices([torch.stack(made)])

@@ -10,6 +10,10 @@ export const en = {
     "Once upon a time",
   ],
   header: {
+    keys: "Enter draws the next word, Shift and Enter begin a new line",
+    reading: "The text is on its way through the model …",
+    empty: "The text is empty. Type something, and it goes through the model.",
+    missing: (name: string, instead: string) => `There is no model “${name}” here. This is ${instead}.`,
     model: "Model",
     prompt: "Text that goes through the model",
     examples: "Examples",
@@ -41,8 +45,106 @@ export const en = {
   },
   views: {
     title: "Views",
-    names: { steps: "Step by step" },
-    says: { steps: "Every number of the part that is open, and how it was made" },
+    names: { steps: "Step by step", compare: "Compare", change: "Change", why: "Why", lens: "Lens" },
+    says: {
+      steps: "Every number of the part that is open, and how it was made",
+      compare: "Two texts, or two models, side by side",
+      change: "Silence, scale or replace what the model computes, and see what becomes of its prediction",
+      why: "Which heads, feed-forwards and tokens wrote the next word",
+      lens: "What each block would say next, if the model stopped there",
+    },
+  },
+  asking: { word: "For the next word" },
+  compare: {
+    says: "Two texts through the same model, or one text through two. Tokens that belong together are paired, and every number of the one is held against that of the other.",
+    text: "Other text",
+    hint: "another text, or nothing: the same one",
+    model: "through",
+    same: "the same model",
+    examples: [
+      [
+        "The chicken didn't cross the road because it was too tired",
+        "The chicken didn't cross the road because it was too wide",
+      ],
+      ["The bats slept in the cave", "The bats stood in the shed"],
+    ] as [string, string][],
+    example: (second: string, one: string) => `${one} / ${second}`,
+    begin: "Type another text above, or choose another model.",
+    next: (which: number): string =>
+      which === 0 ? "Next words of this text" : "Next words of the other text",
+    where: "Where they differ most",
+    group: "Which sites",
+    groups: {
+      all: "everywhere",
+      attention: "attention weights",
+      heads: "what heads write",
+      stream: "the stream",
+      feedforward: "feed-forward",
+    },
+    modes: { difference: "difference", one: "this text", other: "the other" },
+  },
+  change: {
+    says: "Change what the model computes on its way, and see at once what becomes of the next word. Pick a head above, follow a token, open a neuron in the feed-forward: it is offered here.",
+    what: "What is open",
+    head: (block: number, head: number) => `head ${block}.${head}`,
+    stream: (token: string, block: number) => `stream of “${token}” entering block ${block}`,
+    neuron: (neuron: number, block: number) => `neuron ${neuron} of block ${block}`,
+    weights: (block: number, head: number, token: string) => `weights of “${token}” in head ${block}.${head}`,
+    silence: "silence",
+    factor: "factor for ×",
+    take: "from the other text",
+    noOther: "There is no other text yet",
+    other: "Other text",
+    weight: (block: number, head: number, from: string, to: string) =>
+      `head ${block}.${head}: “${from}” looks at “${to}”`,
+    list: "Changes in force",
+    none: "None yet. What you see is the model as it is.",
+    done: {
+      silenced: (what: string) => `${what}: silenced`,
+      scaled: (what: string, amount: string) => `${what}: × ${amount}`,
+      taken: (what: string) => `${what}: taken from the other text`,
+      set: (what: string) => `${what}: set`,
+    } as Record<"silenced" | "scaled" | "taken" | "set", (what: string, amount: string) => string>,
+    undo: "Undo the last",
+    undoOne: (what: string) => `Undo: ${what}`,
+    clear: "Undo all",
+    prediction: "The prediction, before and after",
+    before: "before",
+    after: "after",
+    difference: "as bars",
+  },
+  effects: {
+    title: "What matters for this word",
+    says: "Each is silenced in turn, or taken from the other text. The number is how the logarithm of the word's probability changes: −0.69 halves it. Click one to open it.",
+    over: { head: "every head", position: "every position" },
+    taken: "take from the other text, instead of silencing",
+    block: (i: number) => `block ${i}`,
+    told: (what: string, before: string, after: string) => `${what}: ${before} → ${after}`,
+  },
+  why: {
+    says: "The residual stream is a sum of what every part wrote into it, so a word's logit is a sum too. Follow its largest pieces back: through a head to the token it looked at, and to what was written there before.",
+    way: "The way back",
+    logit: (word: string) => `logit of “${word}”`,
+    hop: (block: number, head: number, token: string) => `head ${block}.${head} from “${token}”`,
+    wrote: (word: string, token: string) =>
+      `What wrote the logit of “${word}” into the stream of “${token}”:`,
+    brought: (token: string, block: number) =>
+      `What was written into the stream of “${token}” before block ${block}, as far as it was brought there:`,
+    follow: (token: string) => `Follow back to “${token}”`,
+    feedforward: (block: number) => `feed-forward ${block}`,
+    parts: { embedding: "embedding", position: "position", edits: "your changes" } as Record<string, string>,
+    picture: "The pieces of the logit, from the tokens and blocks that they came from",
+    legend:
+      "Curves: what heads brought from a token. Discs: what feed-forwards wrote. Violet adds, ochre takes away.",
+    looks: (block: number, head: number, from: string, to: string) =>
+      `Why head ${block}.${head} looks from “${from}” to “${to}”`,
+    score: (score: string) =>
+      `The score, q · k = ${score}, is a sum over pairs: what was written where it looks from, with what was written where it looks to.`,
+  },
+  lens: {
+    says: "After each block the stream can be read as if it were the last: this is what the model would say next, at every position, if it stopped there. The last block is the model's own answer.",
+    only: "show the probability of one word",
+    told: (word: string, share: string) => `“${word}” ${share}`,
   },
   flow: {
     title: "The sentence on its way through the model",
@@ -200,6 +302,7 @@ export const en = {
     back: "back",
     formula: "How it was computed",
     more: (n: number) => `… ${n} more`,
+    masked: (score: string) => `It is not seen from here: the mask puts −∞ in place of ${score}.`,
   },
   looks: (from: string, to: string, share: string) => `${share} of “${from}” goes to “${to}”`,
   legend: { negative: "negative", positive: "positive", masked: "not seen" },
@@ -244,7 +347,8 @@ export const en = {
   },
   problems: {
     lost: "The server is gone. The page asks for it again and comes back by itself.",
-    access: "The server does not know this page any more: open the address that it printed at its start.",
+    access:
+      "Another server answers here now, and it does not know this page: open the address that it printed at its start.",
     none: "No model could be loaded.",
   },
 };

@@ -49,6 +49,11 @@ class EditRequest(Asked):
     at: Annotated[list[Index], Field(fail_fast=True, min_length=1, max_length=MOST_CHARACTERS)] | None = (
         Field(None, description="The positions to change, counted from 0 or back from -1; all unless said.")
     )
+    columns: (
+        Annotated[list[Index], Field(fail_fast=True, min_length=1, max_length=MOST_CHARACTERS)] | None
+    ) = Field(
+        None, description="The columns to change: neurons, features, what is looked at; all unless said."
+    )
 
 
 class TextRequest(Asked):

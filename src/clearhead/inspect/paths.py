@@ -1,0 +1,124 @@
+"""Following a word's logit back: through a head to a token that it looked at, and so on to the embedding.
+
+With the scales of the norms and the weights of attention held, a logit is a linear function of any stream
+before it: a direction that is read from it. Going back through a head turns that direction.
+Shapes: T positions, H heads, C features of the stream, D features a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.inspect.attribution import EDITS, Attribution, written
+from clearhead.inspect.choice import check_index
+from clearhead.model.block import Block
+from clearhead.model.norm import Norm
+
+if TYPE_CHECKING:
+    from clearhead.inspect.trace import Trace
+
+Hop = tuple[int, int, int]  # block, head, and the position that it looked at
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read of one position's stream before a block: the stream along a direction, and a rest."""
+
+    trace: Trace
+    position: int
+    until: int  # the block
+    direction: Tensor  # C
+    rest: dict[str, float]  # what biases and shifts give on the way, by name
+    total: float | None = None  # what all of it must sum to, where that is known otherwise
+
+    @classmethod
+    def of_logit(cls, trace: Trace, token: int, position: int) -> Reading:
+        norm, direction = trace.network.final_norm, trace.network.unembedding.weight[token]
+        scale = trace.read("final.scale").reshape(-1)[position]
+        rest = {} if norm.shift is None else {"final.shift": (norm.shift @ direction).item()}
+        total = trace.read("logits", rows=position)[0, token].item()
+        return cls(trace, position, trace.config.n_block, _before(norm, direction, scale), rest, total)
+
+    def through(self, block: int, head: int, source: int) -> Reading:
+        """What the head brings of it from a position that it looks at: what is read of the stream there."""
+        trace, module = self.trace, self._module(check_index(block, self.trace.config.n_block, "block"))
+        head = check_index(head, trace.config.n_head, "head")
+        source = trace.check_position(source)
+        if block >= self.until:
+            raise UserError(f"block {block} comes after what is read: expected one of 0 to {self.until - 1}")
+        name, D = f"block.{block}.head.{head}", trace.config.d_head
+        shared = head // (trace.config.n_head // trace.config.n_kv_head)
+        weight = trace.read(f"{name}.weights", rows=self.position, columns=source)[0, 0]
+        written_along = self._along_heads(block)[head] * weight  # D
+        value, norm = module.attention.value, module.norm
+        own = slice(D * shared, D * (shared + 1))
+        direction, rest = written_along @ value.weight[own], {}  # C
+        if value.bias is not None:
+            rest["bias"] = (value.bias[own] @ written_along).item()
+        if norm.shift is not None:
+            rest["shift"] = (norm.shift @ direction).item()
+        scale = trace.read(f"block.{block}.normed.scale")[source]
+        total = (trace.read(f"{name}.value", rows=source)[0] @ written_along).item()
+        return Reading(trace, source, block, _before(norm, direction, scale), rest, total)
+
+    def split(self) -> Attribution:
+        """Over all that was written into that stream."""
+        found = {name: (part @ self.direction).item() for name, part in self._written()}
+        found |= self.rest
+        if self.trace.edits.made and self.total is not None:
+            found[EDITS] = found.get(EDITS, 0.0) + self.total - sum(found.values())
+        return Attribution(list(found), torch.tensor(list(found.values())), self._title())
+
+    def by_token(self, block: int) -> Tensor:
+        """What each head of an earlier block brings of it from each position: H T."""
+        steps = self.trace.steps(block, rows=self._row(block))
+        at = self.position if self.trace.edits.of(block).made else 0
+        weights, values = steps.weights[0, :, at], steps.value[0]  # H T, H T D
+        return weights * torch.einsum("htd,hd->ht", values, self._along_heads(block))
+
+    def _along_heads(self, block: int) -> Tensor:
+        """The direction, as it is read from what each head of a block has gathered: H D."""
+        module, direction = self._module(block), self.direction
+        if module.attention_norm is not None:
+            scale = self.trace.read(f"block.{block}.attention_normed.scale")[self.position]
+            direction = _before(module.attention_norm, direction, scale)
+        return (direction @ module.attention.output.weight).view(-1, self.trace.config.d_head)
+
+    def _written(self) -> list[tuple[str, Tensor]]:
+        return list(written(self.trace, self.position, self.until))
+
+    def _row(self, block: int) -> Tensor | None:
+        return (
+            None
+            if self.trace.edits.of(block).made
+            else torch.tensor([self.position], device=self.trace.ids.device)
+        )
+
+    def _module(self, block: int) -> Block:
+        module = self.trace.network.blocks[block]
+        assert isinstance(module, Block)
+        return module
+
+    def _title(self) -> str:
+        where = "at the end" if self.until == self.trace.config.n_block else f"before block {self.until}"
+        return f"what is read of position {self.position} {where}"
+
+
+def read_back(trace: Trace, token: int, position: int, hops: Sequence[Hop]) -> Reading:
+    """A token's logit after a position, followed back through these."""
+    reading = Reading.of_logit(trace, token, position)
+    for hop in hops:
+        reading = reading.through(*hop)
+    return reading
+
+
+def _before(norm: Norm, direction: Tensor, scale: Tensor) -> Tensor:
+    """The direction that reads before a norm, its scale held, what this one reads after it."""
+    turned = norm.gain * direction / scale
+    return turned if norm.shift is None else turned - turned.mean()

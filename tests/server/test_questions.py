@@ -1,0 +1,137 @@
+"""What the page asks is what the trace answers."""
+
+import pytest
+import torch
+
+TEXT, OTHER = "The duck was tired", "The duck was asleep"
+KINDS = ("lecture", "gpt2", "modern")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request, shelf_of_kinds, running_server):
+    with running_server(shelf_of_kinds) as server, server.client() as client:
+        yield request.param, shelf_of_kinds.model(request.param), client
+
+
+def ask(kind, route, **more):
+    name, _, client = kind
+    answer = client.post(f"/api/{route}", json={"model": name, "text": TEXT, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refused(kind, route, **more):
+    name, _, client = kind
+    answer = client.post(f"/api/{route}", json={"model": name, "text": TEXT, **more})
+    assert answer.status_code == 400, answer.text
+    return answer.json()["error"]["message"]
+
+
+def test_two_texts_compared(kind):
+    name, model, _ = kind
+    other = {"model": name, "text": OTHER}
+    found = ask(kind, "compare", other=other)
+    expected = model.inspect(TEXT).compare(model.inspect(OTHER))
+    assert [tuple(pair) for pair in found["pairs"]] == expected.pairs
+    distances = {each["site"]: each["distance"] for each in found["distances"]}
+    assert set(distances) == set(expected.one.sites())
+    for site in ("block.0.head.1.weights", "block.1.input", "logits", "embedding", "block.1.hidden"):
+        assert distances[site] == pytest.approx(expected.distance(site), rel=1e-3, abs=1e-6)
+    parts = [ask(kind, "compare", other=other, blocks=[i, i + 1])["distances"] for i in range(2)]
+    assert {each["site"]: each["distance"] for part in parts for each in part} == pytest.approx(distances)
+    assert "no token in common" in refused(kind, "compare", other={"model": name, "text": "zz"})
+    assert "blocks 1 to 9" in refused(kind, "compare", other=other, blocks=[1, 9])
+
+
+def test_one_text_in_two_models(kind):
+    name, _, client = kind
+    other = {"model": name, "text": TEXT, "edits": [{"site": "block.0.head.0.output", "value": 0}]}
+    found = {each["site"]: each["distance"] for each in ask(kind, "compare", other=other)["distances"]}
+    assert found["embedding"] == found["block.0.input"] == 0
+    assert found["block.0.head.0.output"] > 0
+    assert found["block.1.input"] > 0
+    missing = client.post(
+        "/api/compare", json={"model": name, "text": TEXT, "other": {"model": "no", "text": TEXT}}
+    )
+    assert missing.status_code == 404
+
+
+@pytest.mark.parametrize("over", ["head", "position"])
+def test_what_matters_for_a_word(kind, over):
+    _, model, _ = kind
+    trace, word = model.inspect(TEXT), 101
+
+    def measure(each):
+        return each.logits[-1].log_softmax(-1)[word].item()
+
+    found = ask(kind, "effects", word=word, over=over)
+    assert found["before"] == pytest.approx(measure(trace), abs=1e-4)
+    expected = trace.sweep("head" if over == "head" else "block × position", measure)
+    torch.testing.assert_close(torch.tensor(found["after"]), expected, atol=1e-3, rtol=1e-3)
+    only = ask(kind, "effects", word=word, over=over, blocks=[1, 2])
+    assert only["after"] == [pytest.approx(found["after"][1], abs=1e-3)]
+
+
+def test_what_matters_taken_from_another_text(kind):
+    _, model, _ = kind
+    word, other = 101, TEXT.replace("tired", "happy")
+    found = ask(kind, "effects", word=word, source=other)
+    alone = model.inspect(TEXT).edit({"block.1.head.0.output": model.inspect(other)})
+    assert found["after"][1][0] == pytest.approx(alone.logits[-1].log_softmax(-1)[word].item(), abs=1e-3)
+    assert "positions" in refused(kind, "effects", word=word, source="short")
+    assert "does not exist" in refused(kind, "effects", word=10**6)
+
+
+def test_what_wrote_a_word_and_further_back(kind):
+    _, model, _ = kind
+    trace, word = model.inspect(TEXT), 101
+    found = ask(kind, "attribute", word=word)
+    expected = trace.attribute(word)
+    assert found["total"] == pytest.approx(trace.logits[-1, word].item(), abs=1e-3)
+    assert found["position"] == len(trace) - 1
+    assert {each["name"]: each["value"] for each in found["parts"]} == pytest.approx(
+        dict(zip(expected.names, expected.values.tolist(), strict=True)), abs=1e-4
+    )
+    sizes = [abs(each["value"]) for each in found["parts"]]
+    assert sizes == sorted(sizes, reverse=True)
+    for head in found["heads"]:
+        name = f"block.{head['block']}.head.{head['head']}.output"
+        assert sum(head["values"]) == pytest.approx(expected[name], abs=1e-3)
+    further = ask(kind, "attribute", word=word, through=[{"block": 1, "head": 0, "source": 3}], heads=0)
+    assert (further["position"], further["heads"]) == (3, [])
+    brought = next(each for each in found["heads"] if (each["block"], each["head"]) == (1, 0))["values"][3]
+    assert further["total"] == pytest.approx(brought, abs=1e-3)
+    assert "comes after" in refused(
+        kind, "attribute", word=word, through=[{"block": 0, "head": 0, "source": 3}] * 2
+    )
+
+
+def test_why_a_head_looks_there(kind):
+    _, model, _ = kind
+    view = model.inspect(TEXT).block[1].head[0]
+    found = ask(kind, "why", block=1, head=0, looking=-1, looked_at=2, count=5)
+    expected = view.why(-1, 2)
+    assert found["score"] == pytest.approx(view.scores[-1, 2].item(), abs=1e-3)
+    assert sum(each["value"] for each in found["query"]) == pytest.approx(found["score"], abs=1e-3)
+    assert sum(each["value"] for each in found["key"]) == pytest.approx(found["score"], abs=1e-3)
+    assert [(each["query"], each["key"]) for each in found["pairs"]] == [pair[:2] for pair in expected.top(5)]
+    assert "block 7" in refused(kind, "why", block=7, head=0, looking=0, looked_at=0)
+
+
+def test_what_each_block_would_say(kind):
+    _, model, _ = kind
+    trace = model.inspect(TEXT)
+    found = ask(kind, "lens", word=101)["words"]
+    assert (len(found), len(found[0])) == (2, len(trace))
+    for block in range(2):
+        probabilities = trace.lens()[block].softmax(-1)
+        for row in range(len(trace)):
+            said = found[block][row]
+            assert said["probability"] == pytest.approx(probabilities[row].max().item(), abs=1e-4)
+            assert said["text"] == trace.words([int(probabilities[row].argmax())])[0]
+            assert said["chosen"] == pytest.approx(probabilities[row, 101].item(), abs=1e-5)
+    some = ask(kind, "lens", rows=[2, 4])["words"]
+    assert [[each["text"] for each in row] for row in some] == [
+        [each["text"] for each in row[2:4]] for row in found
+    ]
+    assert "rows 0 to 99" in refused(kind, "lens", rows=[0, 99])

@@ -1,0 +1,250 @@
+"""Compare, change, why and lens: what the page shows is what Python says, and what one does there happens."""
+
+import re
+
+import pytest
+
+from clearhead.inspect.edits import Edit
+from tests.web.visitor import fixed, percent, shows, visible
+
+TEXT, OTHER = "The duck was too tired", "The duck was too happy"
+
+
+def number(text):
+    return float(text.replace("−", "-").replace("–", "nan"))
+
+
+def cells(visitor, label):
+    """The numbers of a grid, by row and column."""
+    grid = visitor.page.get_by_role("grid", name=label)
+    grid.wait_for()
+    found = grid.locator("[role=gridcell]").evaluate_all(
+        "(cells) => cells.map((each) => [+each.dataset.row, +each.dataset.column, each.textContent])"
+    )
+    return {(row, column): text for row, column, text in found}
+
+
+def filled(visitor, label):
+    """The same, once all of them have come."""
+    visitor.expect(lambda: any(text in ("", "–") for text in cells(visitor, label).values()), False)
+    return cells(visitor, label)
+
+
+@pytest.fixture
+def model(models):
+    return models["modern"]
+
+
+def test_two_texts_side_by_side(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="compare", other=OTHER, block=1, head=1, step=6)
+    compared = model.inspect(TEXT).compare(model.inspect(OTHER))
+    site = "block.1.head.1.weights"
+    found = filled(visitor, f"difference: {site}")
+    difference = compared.difference(site)
+    assert len(found) == difference.numel()
+    for (row, column), text in found.items():
+        assert shows(text, difference[row, column].item())
+    visitor.button("the other").click()
+    other = filled(visitor, f"the other: {site}")
+    assert shows(other[3, 1], compared.other[site][3, 1].item())
+    # The sites that differ most, most first.
+    expected = [(name, far) for name, far in compared.ranking(10**6) if far > 0]
+    sites = visitor.page.locator(".sites li")
+    visitor.expect(sites.count, min(40, len(expected)))
+    distances = [number(text) for text in sites.locator(".number").all_inner_texts()]
+    assert distances == sorted(distances, reverse=True)
+    assert distances[0] == pytest.approx(expected[0][1], abs=0.006)
+    assert visitor.page.locator(".tokens .differs").count() == 2 * sum(
+        one != second for one, second in zip(compared.one.tokens, compared.other.tokens, strict=True)
+    )
+    # Each site of the list is a door.
+    visitor.page.get_by_label("Which sites").select_option("heads")
+    first = sites.first.locator("button")
+    name = first.locator("code").inner_text()
+    first.click()
+    visitor.page.get_by_role("grid", name=name).wait_for()
+    assert f"block={name.split('.')[1]}" in visitor.page.url or name.startswith("block.0.")
+
+
+def test_one_text_through_two_models(visitor, models):
+    visitor.open(model="gpt2", text=TEXT, view="compare", block=1, head=0, step=4)
+    visitor.page.locator(".ask select").select_option("lecture")  # it has the same sites, and other weights
+    site = "block.1.head.0.weights"
+    found = filled(visitor, f"difference: {site}")
+    compared = models["gpt2"].inspect(TEXT).compare(models["lecture"].inspect(TEXT))
+    for (row, column), text in found.items():
+        assert shows(text, compared.difference(site)[row, column].item())
+
+
+def test_models_that_cannot_be_compared_are_told(visitor):
+    visitor.forgive("status 400|400")
+    visitor.open(model="modern", text=TEXT, view="compare", otherModel="gpt2")
+    visitor.page.get_by_role("alert").wait_for()
+    assert "different sites" in visitor.page.get_by_role("alert").inner_text()
+
+
+def prediction(visitor):
+    rows = visitor.page.locator(".change tbody tr")
+    rows.first.wait_for()
+    return {row.locator("th").inner_text(): row.locator("td").all_inner_texts()[:2] for row in rows.all()}
+
+
+def test_a_head_is_silenced_and_the_change_undone(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="change", block=1, head=1)
+    target = visitor.page.get_by_role("group", name="head 1.1")
+    target.get_by_role("button", name="silence").click()
+    visitor.page.locator(".edits li").wait_for()
+    visitor.settle()
+    edited = model.inspect(TEXT, edit={"block.1.head.1.output": 0})
+    plain = model.inspect(TEXT)
+    before, after = plain.logits[-1].softmax(-1), edited.logits[-1].softmax(-1)
+    likeliest = after.argmax().item()
+    word = visible(model.tokenizer.pieces([likeliest])[0])
+    visitor.expect(lambda: word in prediction(visitor), True)
+    visitor.expect(
+        lambda: [
+            shows(text, p.item(), percent)
+            for text, p in zip(prediction(visitor)[word], (before[likeliest], after[likeliest]), strict=True)
+        ],
+        [True, True],
+    )
+    assert "edits=" in visitor.page.url
+    # Whatever is shown is with the change in force, after a reload too.
+    visitor.page.reload()
+    visitor.settle()
+    assert visitor.page.locator(".edits li").inner_text().startswith("head 1.1: silenced")
+    visitor.button("Undo the last").click()
+    visitor.page.locator(".edits").wait_for(state="detached")
+    visitor.expect(lambda: "edits=" in visitor.page.url, False)
+
+
+def test_scaled_taken_from_the_other_text_and_removed_one_by_one(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="change", block=0, head=0, row=3, other=OTHER)
+    visitor.page.get_by_role("group", name="head 0.0").get_by_role("button", name="×").click()
+    visitor.page.locator(".edits li").nth(0).wait_for()
+    stream = visitor.page.get_by_role("group", name=re.compile("stream of"))
+    stream.get_by_role("button", name="from the other text").click()
+    visitor.page.locator(".edits li").nth(1).wait_for()
+    visitor.settle()
+    edited = (
+        model.inspect(TEXT)
+        .edit({"block.0.head.0.output": lambda x: 2 * x})
+        .edit({"block.0.input": Edit(model.inspect(OTHER), at=[3])})
+    )
+    words = edited.logits[-1].softmax(-1)
+    best = words.argmax().item()
+    name = visible(model.tokenizer.pieces([best])[0])
+    visitor.expect(
+        lambda: shows(prediction(visitor).get(name, ["", ""])[1], words[best].item(), percent), True
+    )
+    visitor.button("Undo: head 0.0: × 2.00").click()
+    visitor.expect(visitor.page.locator(".edits li").count, 1)
+
+
+def test_an_attention_weight_is_dragged(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="change", block=1, head=0)
+    slider = visitor.page.get_by_label(re.compile(r"head 1\.0: .* looks at"))
+    slider.wait_for()
+    slider.fill("0")
+    slider.dispatch_event("change")
+    visitor.page.locator(".edits li").wait_for()
+    visitor.settle()
+    weights = model.inspect(TEXT)["block.1.head.0.weights"][-1]
+    column = weights.argmax().item()
+    row = weights * (1 / (1 - weights[column]))
+    row[column] = 0
+    edited = model.inspect(TEXT).edit({"block.1.head.0.weights": Edit(row[None], at=[len(weights) - 1])})
+    words = edited.logits[-1].softmax(-1)
+    best = words.argmax().item()
+    name = visible(model.tokenizer.pieces([best])[0])
+    visitor.expect(
+        lambda: shows(prediction(visitor).get(name, ["", ""])[1], words[best].item(), percent), True
+    )
+
+
+def test_the_map_of_what_matters(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="change")
+    trace = model.inspect(TEXT)
+    word = trace.logits[-1].argmax().item()
+
+    def measure(each):
+        return each.logits[-1].log_softmax(-1)[word].item()
+
+    expected = trace.sweep("head", measure) - measure(trace)
+    found = filled(visitor, "What matters for this word")
+    assert len(found) == 4
+    for (row, column), text in found.items():
+        assert number(text) == pytest.approx(expected[row, column].item(), abs=0.0051)
+    visitor.button("every position").click()
+    visitor.expect(lambda: len(cells(visitor, "What matters for this word")), 2 * len(trace))
+    positions = filled(visitor, "What matters for this word")
+    expected = trace.sweep("block × position", measure) - measure(trace)
+    assert number(positions[1, 2]) == pytest.approx(expected[1, 2].item(), abs=0.0051)
+    visitor.button("every head").click()
+    visitor.expect(lambda: len(cells(visitor, "What matters for this word")), 4)
+    visitor.page.locator("[data-testid=effects] [role=gridcell][data-row='1'][data-column='1']").click()
+    visitor.expect(lambda: "block=1" in visitor.page.url and "head=1" in visitor.page.url, True)
+
+
+def test_what_wrote_a_word_followed_back(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="why")
+    trace = model.inspect(TEXT)
+    word = trace.logits[-1].argmax().item()
+    expected = trace.attribute(word)
+    total = visitor.page.get_by_test_id("total")
+    visitor.expect(lambda: number(total.inner_text()), pytest.approx(expected.total, abs=0.002))
+    parts = visitor.page.locator("[data-part]")
+    for part in parts.all():
+        value = expected[part.get_attribute("data-part")]
+        assert number(part.inner_text()) == pytest.approx(value, abs=0.002)
+    follow = visitor.page.locator(".sources button").first
+    follow.click()
+    visitor.expect(lambda: "path=" in visitor.page.url, True)
+    block, head, source = map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.page.url).groups())
+    back = trace.attribute(word, through=[(block, head, source)])
+    visitor.expect(lambda: number(total.inner_text()), pytest.approx(back.total, abs=0.002))
+    visitor.page.reload()
+    visitor.settle()
+    visitor.expect(lambda: number(total.inner_text()), pytest.approx(back.total, abs=0.002))
+    visitor.button("logit of", exact=False).click()
+    visitor.expect(lambda: number(total.inner_text()), pytest.approx(expected.total, abs=0.002))
+
+
+def test_why_a_head_looks_there(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="why", block=1, head=1)
+    trace = model.inspect(TEXT)
+    looked_at = trace["block.1.head.1.weights"][-1].argmax().item()
+    score = trace["block.1.head.1.scores"][-1, looked_at].item()
+    visitor.page.get_by_text(f"q · k = {fixed(score, 2)}").wait_for()
+    pairs = trace.block[1].head[1].why(-1, looked_at).top(8)
+    shown = visitor.page.locator(".pairs li .number")
+    visitor.expect(shown.count, len(pairs))
+    for text, (_, _, value) in zip(shown.all_inner_texts(), pairs, strict=True):
+        assert number(text) == pytest.approx(value, abs=0.002)
+
+
+def test_the_lens(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="lens")
+    trace = model.inspect(TEXT)
+    lens = trace.lens()
+    rows = visitor.page.locator(".lens tbody tr")
+    visitor.expect(rows.count, 2)
+    for k, row in enumerate(rows.all()):
+        best = lens[1 - k].argmax(-1).tolist()
+        words = [visible(text) for text in model.tokenizer.pieces(best)]
+        assert row.locator("td").all_inner_texts() == words
+    visitor.page.get_by_label("show the probability of one word").check()
+    likeliest = trace.logits[-1].argmax().item()
+    p = lens[0].softmax(-1)[-1, likeliest].item()
+    visitor.expect(lambda: shows(rows.nth(1).locator("td").last.inner_text(), p, percent), True)
+
+
+@pytest.mark.parametrize("view", ["compare", "change", "why", "lens"])
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
+def test_each_view_is_said_in_words_and_without_serious_faults(visit, view, locale, axe):
+    visitor = visit(locale=locale)
+    visitor.open(model="modern", text=TEXT, view=view, other=OTHER)
+    visitor.page.locator("[data-place=detail] .says").wait_for()
+    assert len(visitor.page.locator("[data-place=detail] .says").inner_text()) > 40
+    visitor.settle()
+    assert axe(visitor) == []

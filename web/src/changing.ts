@@ -1,0 +1,54 @@
+/** Changes to what a model computes: how they are made, and what they are called. */
+
+import { parse } from "./cells";
+import type { Edit } from "./server";
+
+/** One weight of a row set to a number, the others making room for it, so that they still sum to 1. */
+export function setWeight(row: ArrayLike<number>, column: number, weight: number): number[] {
+  const rest = 1 - row[column]!;
+  const seen = Array.from(row).filter((value, i) => value > 0 && i !== column).length;
+  return Array.from(row, (value, i) => {
+    if (i === column) return weight;
+    if (rest > 1e-6) return (value * (1 - weight)) / rest;
+    return value > 0 ? (1 - weight) / Math.max(1, seen) : 0;
+  });
+}
+
+export interface Told {
+  what: "head" | "neuron" | "stream" | "weight" | "site";
+  how: "silenced" | "scaled" | "taken" | "set";
+  site: string;
+  block: number | null;
+  head: number | null;
+  columns: number[];
+  at: number[]; // positions; none are all
+  amount: number;
+}
+
+/** What a change does, in parts that every language can put into words. */
+export function tell(edit: Edit): Told {
+  const { block, head, part } = parse(edit.site);
+  const columns = edit.columns ?? [];
+  const value = typeof edit.value === "number" ? edit.value : null;
+  const what =
+    part === "weights"
+      ? "weight"
+      : head !== null && part === "output"
+        ? "head"
+        : part === "hidden" && columns.length > 0
+          ? "neuron"
+          : head === null && part === "input"
+            ? "stream"
+            : "site";
+  const how = edit.text != null ? "taken" : edit.scale != null ? "scaled" : value === 0 ? "silenced" : "set";
+  return {
+    what,
+    how,
+    site: edit.site,
+    block,
+    head,
+    columns,
+    at: edit.at ?? [],
+    amount: edit.scale ?? value ?? NaN,
+  };
+}

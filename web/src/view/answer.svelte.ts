@@ -1,0 +1,44 @@
+/** The answer to what is asked at the moment; the one before it stays until the new one has come. */
+export interface Answer<T> {
+  readonly current: T | null;
+  readonly error: string;
+  readonly busy: boolean;
+}
+
+/** `ask` begins to ask, or is nothing; where what it reads changes, it is asked anew. */
+export function answer<T>(ask: () => ((signal: AbortSignal) => Promise<T>) | null): Answer<T> {
+  let current = $state.raw<T | null>(null);
+  let error = $state("");
+  let busy = $state(false);
+  $effect(() => {
+    const begin = ask();
+    if (begin === null) {
+      [current, error, busy] = [null, "", false];
+      return;
+    }
+    const leaving = new AbortController();
+    [error, busy] = ["", true];
+    begin(leaving.signal).then(
+      (found) => {
+        if (!leaving.signal.aborted) [current, busy] = [found, false];
+      },
+      (reason: unknown) => {
+        if (leaving.signal.aborted) return;
+        [current, busy] = [null, false];
+        error = reason instanceof Error ? reason.message : String(reason);
+      },
+    );
+    return () => leaving.abort();
+  });
+  return {
+    get current() {
+      return current;
+    },
+    get error() {
+      return error;
+    },
+    get busy() {
+      return busy;
+    },
+  };
+}
