@@ -5,8 +5,18 @@ from types import SimpleNamespace
 import pytest
 
 from clearhead.notebook.built import is_built
-from tests.web.conftest import browser, models  # noqa: F401 (fixtures)
+from tests.web.conftest import models  # noqa: F401 (a fixture)
 from tests.web.visitor import Visitor
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Not for longer: its loop runs in this thread, where other tests run one of their own."""
+    found = pytest.importorskip("bench.browser", reason="there is no playwright: pip install '.[dev]'")
+    if found.find_chromium() is None:
+        pytest.skip("there is no Chromium")
+    with found.browsing() as made:
+        yield made
 
 
 class Reader(Visitor):
@@ -19,7 +29,7 @@ class Reader(Visitor):
 
 
 @pytest.fixture
-def read(browser):  # noqa: F811
+def read(browser):
     """At the end the browser must have had nothing to complain of, and must have asked for the file alone."""
     if not is_built():
         pytest.skip("the page was not built: pip install . builds it, with npm")
