@@ -5,9 +5,11 @@ mode takes a small random one. On the processor, with the server in a process of
 line, each figure the median of several: `typed_ms`, from a letter typed into a prompt of 30 tokens until all
 of the page is drawn anew, to be at most `typed_bound_ms`, 1.5 forwards + 100 ms; `head_ms`, paging to another
 head, at most 100; with 1,024 tokens `map_ms`, until the matrix of a head not seen before is drawn, at most
-300, and `pan_fps`, frames a second while it is moved about, at least 30. `load` is the machine's before the
-run: on a crowded one a forward slows down far more than the page does, and the bound with it, so that figures
-count only where it is well under 1.
+300, and `pan_fps`, frames a second while it is moved about, at least 30. With 16 tokens: `change_ms`, from
+silencing a head until all is drawn with that in force, at most `change_bound_ms`, 1.5 forwards + 100 ms; and
+`effects_s`, until the map of how much every head matters is full, at most 10. `load` is the machine's before
+the run: on a crowded one a forward slows down far more than the page does, and the bound with it, so that
+figures count only where it is well under 1.
 """
 
 from __future__ import annotations
@@ -65,6 +67,17 @@ WATCH = """async (quiet) => {
 # Frames a second, and the longest between two of them, while the pointer moves the map.
 FRAMES = """() => { window.frames = []; const note = (at) => { window.frames.push(at);
   window.noting = requestAnimationFrame(note); }; requestAnimationFrame(note); }"""
+
+# A head is silenced: until everything is drawn anew.
+SILENCE = """(count) => new Promise((done) => {
+  const start = performance.now();
+  const drawn = () => document.querySelectorAll(".edits li").length === count
+    && document.querySelector("main").getAttribute("aria-busy") === "false";
+  const look = () => drawn()
+    ? requestAnimationFrame(() => setTimeout(() => done(performance.now() - start))) : setTimeout(look, 2);
+  document.querySelector(".change [role=group] button").click();
+  look();
+})"""
 
 
 @contextmanager
@@ -178,6 +191,20 @@ def measure(page: Page, address: str, model: LanguageModel, turns: int) -> dict[
     for _ in range(turns):
         maps.append(timed(page, lambda: page.keyboard.press("]")))
         settle(page)
+    pan = frames_while_moving(page, 2.0)
+    short = text_of(model, 16)
+    page.goto(f"{address.partition('?')[0]}?{urlencode({'text': short, 'view': 'change', 'block': 1})}")
+    start = time.monotonic()
+    page.wait_for_selector("[data-testid=effects][aria-busy=true]")
+    page.wait_for_selector("[data-testid=effects][aria-busy=false] [role=grid]")
+    effects = time.monotonic() - start
+    changes, plain = [], []
+    for count in range(1, turns + 1):
+        plain.append(forward_seconds(model, short, 3))
+        changes.append(page.evaluate(SILENCE, count))
+        page.wait_for_selector("[data-testid=effects][aria-busy=false] [role=grid]")
+        page.keyboard.press("]")
+        settle(page)
     forward = 1000 * median(forwards)
     return {
         "forward_ms": round(forward, 1),
@@ -185,7 +212,10 @@ def measure(page: Page, address: str, model: LanguageModel, turns: int) -> dict[
         "typed_bound_ms": round(1.5 * forward + 100, 1),
         "head_ms": round(median(heads), 1),
         "map_ms": round(median(maps), 1),
-        "pan_fps": round(frames_while_moving(page, 2.0), 1),
+        "pan_fps": round(pan, 1),
+        "change_ms": round(median(changes), 1),
+        "change_bound_ms": round(1500 * median(plain) + 100, 1),
+        "effects_s": round(effects, 2),
     }
 
 

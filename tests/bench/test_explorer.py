@@ -35,9 +35,10 @@ def test_short_mode_prints_one_line_with_its_bounds():
     assert said.count("\n") == 1
     figures = loads(said)
     assert figures["typed_bound_ms"] == pytest.approx(1.5 * figures["forward_ms"] + 100, abs=0.2)
-    for name in ("typed_ms", "head_ms", "map_ms"):
+    for name in ("typed_ms", "head_ms", "map_ms", "change_ms"):
         assert 0 < figures[name] < 20_000, name
     assert 0 < figures["pan_fps"] <= 240
+    assert 0 < figures["effects_s"] < 60
 
 
 def test_pictures_of_the_flow_and_of_a_head(model_folder, tmp_path):

@@ -49,11 +49,26 @@ OPERATIONS = {
 
 SITES = ["logits", "block.0.input", "block.0.head.1.masked", "block.0.normed.scale"]
 SLICE = {"rows": [None, [0, 1]], "columns": [None, [0, 1]]}
+BLOCKS = {"blocks": [None, [0, 1]]}
+WORD = {"word": [97, 98], "position": [-1, 0]}
 THERE = {
-    "EditRequest": {"site": SITES[:3], "value": [None], "text": [None], "at": [None, [0]]},
+    "EditRequest": {
+        "site": SITES[:3],
+        "value": [None],
+        "text": [None],
+        "at": [None, [0]],
+        "columns": [None, [0]],
+    },
     "Read": {"site": SITES, "weight": [None], **SLICE},
     "SiteRequest": {"site": SITES, **SLICE},
-    "PatternsRequest": {"blocks": [None, [0, 1]]},
+    "PatternsRequest": BLOCKS,
+    "CompareRequest": {"text": ["a cat"], "other": [{"model": "small", "text": "a hat"}], **BLOCKS},
+    "EffectsRequest": {"source": [None], **WORD, **BLOCKS},
+    "AttributeRequest": {"through": [[], [{"block": 0, "head": 1, "source": 0}]], **WORD},
+    "WhyRequest": {"block": [0], "head": [0, 1], "looking": [-1], "looked_at": [0]},
+    "LensRequest": {"rows": [None, [0, 1]], "word": [None, 97]},
+    "SensesRequest": {"word": ["a"], "sentences": [["a b a", "c"]]},
+    "NeighboursRequest": {"position": [-1], "stage": ["embedding", "final"], "along": [None]},
     "WeightRequest": {"name": ["embedding.W", "block.0.head.0.QK"], **SLICE},
 }
 

@@ -7,7 +7,7 @@ import type { Edit, Hop } from "./server";
 import { PARTS, type PartName, type StepName, STEPS } from "./steps";
 
 /** What is shown below the flow. */
-export const VIEWS = ["steps", "compare", "change", "why", "lens"] as const;
+export const VIEWS = ["steps", "compare", "change", "why", "lens", "words", "tiny"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Place {

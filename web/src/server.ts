@@ -142,6 +142,17 @@ export class Server {
     return (await this.#ask("POST", "/api/lens", asked, signal)).json();
   }
 
+  async senses(asked: Schemas["SensesRequest"], signal?: AbortSignal): Promise<Schemas["SensesAnswer"]> {
+    return (await this.#ask("POST", "/api/senses", asked, signal)).json();
+  }
+
+  async neighbours(
+    asked: Schemas["NeighboursRequest"],
+    signal?: AbortSignal,
+  ): Promise<Schemas["NeighboursAnswer"]> {
+    return (await this.#ask("POST", "/api/neighbours", asked, signal)).json();
+  }
+
   async #matrices(path: string, body: unknown, signal?: AbortSignal) {
     const answer = await this.#ask("POST", path, body, signal);
     return readMatrices(await answer.arrayBuffer(), answer.headers.get("X-Shape") ?? "");

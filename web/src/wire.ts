@@ -324,6 +324,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/senses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Senses
+         * @description One word in many sentences: at every stage a map on which its senses come apart, or do not.
+         */
+        post: operations["senses_api_senses_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/neighbours": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Near
+         * @description The words whose own vectors lie nearest to the vector at a position.
+         */
+        post: operations["near_api_neighbours_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/heads": {
         parameters: {
             query?: never;
@@ -1422,6 +1462,62 @@ export interface components {
             /** Data */
             data: components["schemas"]["Model"][];
         };
+        /** Neighbour */
+        Neighbour: {
+            /** Id */
+            id: number;
+            /** Text */
+            text: string;
+            /** Cosine */
+            cosine: number | null;
+        };
+        /** NeighboursAnswer */
+        NeighboursAnswer: {
+            /** Neighbours */
+            neighbours: components["schemas"]["Neighbour"][];
+        };
+        /**
+         * NeighboursRequest
+         * @description The words whose vectors lie nearest to that of a position.
+         */
+        NeighboursRequest: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or its tokens' ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
+            /**
+             * Position
+             * @description Counted from 0, or back from -1.
+             * @default -1
+             */
+            position?: number;
+            /**
+             * Stage
+             * @description One of those that /api/senses names.
+             * @default embedding
+             */
+            stage?: string;
+            /** @description Added to the vector: as king to queen. */
+            along?: components["schemas"]["Step"] | null;
+            /**
+             * Count
+             * @default 12
+             */
+            count?: number;
+        };
         /** NextWord */
         NextWord: {
             /** Id */
@@ -1432,6 +1528,13 @@ export interface components {
             logit: number | null;
             /** Probability */
             probability: number | null;
+        };
+        /** Occurrence */
+        Occurrence: {
+            /** Sentence */
+            sentence: number;
+            /** Position */
+            position: number;
         };
         /**
          * OpenRequest
@@ -1615,6 +1718,43 @@ export interface components {
             /** Strict */
             strict?: boolean | null;
         };
+        /**
+         * SensesAnswer
+         * @description At every stage, from the static vector to the end: points on a plane, and how alike the vectors are.
+         */
+        SensesAnswer: {
+            /** Stages */
+            stages: string[];
+            /** Occurrences */
+            occurrences: components["schemas"]["Occurrence"][];
+            /** Points */
+            points: number[][][];
+            /**
+             * Shares
+             * @description Of how they differ, what each direction shows.
+             */
+            shares: number[][];
+            /** Cosines */
+            cosines: number[][][];
+        };
+        /**
+         * SensesRequest
+         * @description One word in many sentences.
+         */
+        SensesRequest: {
+            /**
+             * Model
+             * @description One of those that /v1/models lists.
+             */
+            model: string;
+            /**
+             * Word
+             * @example bank
+             */
+            word: string;
+            /** Sentences */
+            sentences: string[];
+        };
         /** SiteDistance */
         SiteDistance: {
             /** Site */
@@ -1698,6 +1838,16 @@ export interface components {
             edits?: components["schemas"]["EditRequest"][];
             /** Reads */
             reads: components["schemas"]["Read"][];
+        };
+        /**
+         * Step
+         * @description The direction from one token to another.
+         */
+        Step: {
+            /** Start */
+            start: string;
+            /** End */
+            end: string;
         };
         /** StreamOptions */
         StreamOptions: {
@@ -3781,6 +3931,240 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LensAnswer"];
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    senses_api_senses_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SensesRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SensesAnswer"];
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    near_api_neighbours_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NeighboursRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NeighboursAnswer"];
                 };
             };
             /** @description What was asked cannot be done. */

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from clearhead.errors import UserError
+from clearhead.inspect.senses import stages
 
 if TYPE_CHECKING:
     from clearhead.inspect.trace import Trace
@@ -51,7 +52,7 @@ def cosines(one: Trace, other: Trace, word: str) -> Tensor:
     """Between a word's occurrences in two traces, at every stage: S N M."""
     here, there = one.positions_of(word), other.positions_of(word)
     tables = []
-    for stage in ("embedding", *(f"block.{i}.input" for i in range(one.config.n_block)), "final"):
+    for stage in stages(one.config):
         first, second = one.read(stage, rows=here), other.read(stage, rows=there)
         tables.append(normalize(first, dim=-1) @ normalize(second, dim=-1).T)
     return torch.stack(tables)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from clearhead import __version__
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
-from clearhead.server import completions, heads, inspection, models, overview, page, questions
+from clearhead.server import completions, heads, inspection, models, overview, page, questions, words
 from clearhead.server.access import Access, Door
 from clearhead.server.description import ABOUT, ALWAYS, document
 from clearhead.server.faults import Refused, answer_fault
@@ -45,6 +45,7 @@ def make_routes(
     app.include_router(inspection.make_routes(desk))
     app.include_router(overview.make_routes(desk))
     app.include_router(questions.make_routes(desk))
+    app.include_router(words.make_routes(desk))
     app.include_router(heads.make_routes(shelf))
     puller = Puller(None if offer is None else offer.home, log)
     app.include_router(models.make_routes(Library(shelf, desk, offer, log), puller))

@@ -1,0 +1,59 @@
+import pytest
+import torch
+
+from clearhead.inspect.senses import map_senses
+
+
+def post(client, route, **body):
+    answer = client.post(f"/api/{route}", json={"model": "small", **body})
+    return answer.status_code, answer.json()
+
+
+def test_senses_are_those_of_the_traces(client, server):
+    sentences = ["a cat sat", "", "the cat ran to a cat", "no such word"]
+    status, found = post(client, "senses", word="cat", sentences=sentences)
+    assert status == 200, found
+    kept = [sentences[0], sentences[2], sentences[3]]
+    expected = map_senses([server.model.inspect(each) for each in kept], "cat")
+    assert [(each["sentence"], each["position"]) for each in found["occurrences"]] == [
+        ([0, 2, 3][text], at) for text, at in expected.places
+    ]
+    assert found["stages"][0] == "embedding"
+    assert found["stages"][-1] == "final"
+    torch.testing.assert_close(torch.tensor(found["cosines"]), expected.cosines, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(torch.tensor(found["points"]), expected.points, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"word": "dog", "sentences": ["a cat"]}, "nowhere"),
+        ({"word": "cat", "sentences": ["", ""]}, "empty"),
+        ({"word": "cat", "sentences": ["cat " * 2000]}, "at most 4096"),
+    ],
+)
+def test_what_has_no_senses_is_told(client, body, said):
+    status, found = post(client, "senses", **body)
+    assert status == 400
+    assert said in found["error"]["message"]
+
+
+def test_neighbours(client, server):
+    model = server.model
+    status, found = post(client, "neighbours", text="abc", position=1, count=3)
+    assert status == 200, found
+    assert found["neighbours"][0]["text"] == "b"
+    assert found["neighbours"][0]["cosine"] == pytest.approx(1, abs=1e-4)
+    # From a to c, begun at a, is c.
+    status, found = post(
+        client, "neighbours", text="a", position=0, along={"start": "a", "end": "c"}, count=1
+    )
+    assert [each["text"] for each in found["neighbours"]] == ["c"]
+    trace = model.inspect("abc")
+    status, found = post(client, "neighbours", text="abc", stage="final", count=2)
+    cosines = torch.nn.functional.cosine_similarity(
+        model.network.unembedding.weight, trace["final"][-1][None], dim=-1
+    )
+    assert found["neighbours"][0]["id"] == cosines.argmax().item()
+    assert post(client, "neighbours", text="abc", stage="middle")[0] == 400
+    assert post(client, "neighbours", text="abc", along={"start": "ab", "end": "c"})[0] == 400

@@ -1,0 +1,93 @@
+"""Words as vectors, and the tiny head: what the page shows is what Python says."""
+
+import pytest
+import torch
+
+from clearhead.inspect.senses import map_senses, neighbours
+from clearhead.model.attention import compare, mix, project, softmax
+from tests.web.visitor import visible
+
+TEXT = "The duck was too tired"
+SENTENCES = ["the duck saw a cat", "a cat ran", "the cat and the ball"]
+
+
+def number(text):
+    return float(text.replace("−", "-"))
+
+
+def test_a_word_in_many_sentences(visitor, models):
+    model = models["modern"]
+    visitor.open(model="modern", text=TEXT, view="words")
+    visitor.page.get_by_label("Word", exact=True).fill("cat")
+    visitor.page.get_by_label("Sentences, one a line").fill("\n".join(SENTENCES))
+    cosines = visitor.page.locator("[data-cosine]")
+    visitor.expect(cosines.count, 3)
+    expected = map_senses([model.inspect(each) for each in SENTENCES], "cat")
+    visitor.expect(
+        lambda: [number(each) for each in cosines.all_inner_texts()],
+        pytest.approx(expected.cosines[-1, 0].tolist(), abs=0.006),
+    )
+    stage = visitor.page.get_by_label("Stage")
+    stage.fill("1")
+    visitor.expect(
+        lambda: [number(each) for each in cosines.all_inner_texts()],
+        pytest.approx(expected.cosines[1, 0].tolist(), abs=0.006),
+    )
+    stage.fill("0")
+    visitor.page.get_by_text("The static vectors are all the same one.").wait_for()
+    visitor.forgive("status 400|400")
+    visitor.page.get_by_label("Word", exact=True).fill("unicorn")
+    visitor.page.get_by_role("alert").filter(has_text="nowhere").wait_for()
+
+
+def test_neighbours_and_a_direction(visitor, models):
+    model = models["modern"]
+    visitor.open(model="modern", text=TEXT, view="words", row=1)
+    trace = model.inspect(TEXT)
+    lists = visitor.page.locator(".lists > div")
+
+    def shown(i):
+        return lists.nth(i).locator("li span:first-child").all_inner_texts()
+
+    for place, stage in ((0, "embedding"), (2, "final")):
+        ids = [i for i, _ in neighbours(trace, trace[stage][1], stage, 10)]
+        visitor.expect(
+            lambda place=place: shown(place), [visible(each) for each in model.tokenizer.pieces(ids)]
+        )
+    first, second = model.tokenizer.pieces([40, 41])
+    visitor.page.get_by_role("textbox", name="From").fill(first)
+    visitor.page.get_by_label("to", exact=True).fill(second)
+    W = model.network.embedding.weight
+    moved = trace["embedding"][1] + W[41] - W[40]
+    ids = [i for i, _ in neighbours(trace, moved.detach(), "embedding", 10)]
+    visitor.expect(lambda: shown(0), [visible(each) for each in model.tokenizer.pieces(ids)])
+
+
+def test_the_tiny_head_is_changed_by_hand(visitor):
+    visitor.open(model="modern", text=TEXT, view="tiny")
+    table = visitor.page.get_by_role("table", name="softmax: A")
+    assert number(table.locator("tbody tr").first.locator("td").nth(2).inner_text()) == 0.99986
+    visitor.page.get_by_label("Sequence").fill("0110")
+    visitor.page.get_by_label("W^K, row 1, column 1").fill("2")
+    visitor.page.get_by_label("W^V, row 0, column 1").fill("-3")
+    x = torch.tensor([[1.0, 0], [0, 1], [0, 1], [1, 0]])
+    W_Q, W_K, W_V = (
+        torch.tensor(each, dtype=torch.float)
+        for each in ([[0, 1], [0, 1]], [[10, 0], [0, 2]], [[1, -3], [0, 1]])
+    )
+    weights = softmax(compare(project(x, W_Q), project(x, W_K)))
+    for name, expected in (("softmax: A", weights), ("weigh and sum: A V", mix(weights, project(x, W_V)))):
+        rows = visitor.page.get_by_role("table", name=name).locator("tbody tr")
+        shown = [[number(each) for each in row.locator("td").all_inner_texts()] for row in rows.all()]
+        torch.testing.assert_close(torch.tensor(shown), expected, atol=6e-6, rtol=0)
+
+
+@pytest.mark.parametrize("view", ["words", "tiny"])
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
+def test_each_is_said_in_words_and_without_serious_faults(visit, view, locale, axe):
+    visitor = visit(locale=locale, width=900)
+    visitor.forgive("status 400|400")  # the example's word is none of this model's
+    visitor.open(model="modern", text=TEXT, view=view)
+    visitor.page.locator("[data-place=detail] .says").wait_for()
+    visitor.settle()
+    assert axe(visitor) == []
