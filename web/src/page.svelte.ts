@@ -33,6 +33,12 @@ interface Added {
   slid: number;
 }
 
+/** What a saved file holds of a model: nothing else can be gone to, and nothing new goes through. */
+export interface Kept {
+  flow: boolean;
+  holds: (place: Pick<Place, "block" | "head" | "part">) => boolean;
+}
+
 export interface Problem {
   message: string;
   status: number;
@@ -49,6 +55,8 @@ export class Page {
   streams = $state.raw<Matrix[]>([]);
   problem = $state.raw<Problem | null>(null);
   lost = $state(false);
+  waiting = $state(false); // for a notebook's kernel
+  missed = $state(false); // whether one wanted to where a saved file does not reach
   missing = $state(""); // a model that was asked for and is not here
   hovered = $state.raw<Cell | null>(null);
   opened = $state.raw<Cell[]>([]); // the doors gone through, the last is looked at
@@ -66,7 +74,11 @@ export class Page {
   #step: ReturnType<typeof setTimeout> | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(server: Server, query = "") {
+  constructor(
+    server: Server,
+    query = "",
+    readonly kept: Kept | null = null,
+  ) {
     this.server = server;
     this.library = new Library(server);
     this.training = new Training(server);
@@ -100,6 +112,8 @@ export class Page {
   readonly steps: Step[] = $derived(
     this.config === null ? [] : stepsOf(this.place.part, this.config, this.block, this.head),
   );
+  /** The parts that can be opened. */
+  readonly parts = $derived(PARTS.filter((part) => this.#holds({ part })));
   readonly step = $derived.by(() => {
     const { step } = this.place;
     const number = typeof step === "number" ? step : this.steps.findIndex(({ name }) => name === step);
@@ -141,7 +155,8 @@ export class Page {
     return lightUp(this.shown.config, this.shown.trace.ids, this.derivation.from, isSeen);
   });
 
-  async start(example: string): Promise<void> {
+  /** With an example where no text is named, or with the ids of a text that is given. */
+  async start(example: string, ids?: number[]): Promise<void> {
     this.#example = example;
     await this.#guard(async () => {
       await this.library.refresh();
@@ -155,7 +170,7 @@ export class Page {
       if (this.place.model === "") return; // the picker says what can be done
       if (this.place.text === "") this.place.text = example;
       this.draft = this.place.text;
-      await this.#open();
+      await this.#open(ids && { ids, piece: "", slid: 0 });
     });
   }
 
@@ -222,6 +237,8 @@ export class Page {
   readonly word = $derived(this.place.word >= 0 ? this.place.word : (this.shown?.trace.next[0]?.id ?? 0));
 
   goTo(where: Partial<Omit<Place, "sampling" | "edits">>): void {
+    this.missed = !this.#holds(where);
+    if (this.missed) return;
     const part = where.part ?? this.place.part;
     if (part !== this.place.part && where.step === undefined) where = { ...where, step: 0, site: 0 };
     if (where.step !== undefined && where.step !== this.place.step) where = { site: 0, ...where };
@@ -234,16 +251,30 @@ export class Page {
 
   pageBlock(by: number): void {
     if (!this.config) return;
+    const { n_block: blocks } = this.config;
     const { block, head } = this.#aim ?? this;
-    void this.#turnTo({ block: wrap(block + by, this.config.n_block), head });
+    void this.#turnTo(this.#find(blocks, (k) => ({ block: wrap(block + by * k, blocks), head })));
   }
 
   pageHead(by: number): void {
     if (!this.config) return;
-    const heads = this.config.n_head;
+    const { n_head: heads, n_block: blocks } = this.config;
     const { block, head } = this.#aim ?? this;
-    const number = wrap(block * heads + head + by, heads * this.config.n_block);
-    void this.#turnTo({ part: "head", block: Math.floor(number / heads), head: number % heads });
+    const aim = this.#find(heads * blocks, (k) => {
+      const number = wrap(block * heads + head + by * k, heads * blocks);
+      return { part: "head" as const, block: Math.floor(number / heads), head: number % heads };
+    });
+    void this.#turnTo(aim);
+  }
+
+  /** Of so many places one after the other the first that can be gone to. */
+  #find<Aim extends Partial<Place>>(count: number, place: (k: number) => Aim): Aim {
+    for (let k = 1; k < count; k++) if (this.#holds(place(k))) return place(k);
+    return place(count);
+  }
+
+  #holds({ block = this.block, head = this.head, part = this.place.part }: Partial<Place>): boolean {
+    return this.kept?.holds({ block, head, part }) ?? true;
   }
 
   /** To another head, once its numbers have come, or after a moment: so all of it is painted once. */
@@ -261,7 +292,7 @@ export class Page {
       this.goTo({ step });
       return true;
     }
-    const part: PartName | undefined = PARTS[PARTS.indexOf(this.place.part) + by];
+    const part: PartName | undefined = this.parts[this.parts.indexOf(this.place.part) + by];
     if (part === undefined || this.config === null) return false;
     const steps = stepsOf(part, this.config, this.block, this.head);
     this.goTo({ part, step: by > 0 ? 0 : steps.length - 1 });

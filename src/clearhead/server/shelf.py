@@ -16,6 +16,7 @@ from clearhead.formats.listing import Listed, describe
 from clearhead.formats.opening import find_model
 from clearhead.generate.capacity import QUEUE
 from clearhead.generate.engine import Engine
+from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel, load
 from clearhead.server.faults import Refused
 
@@ -33,6 +34,7 @@ class Served:
     error: str | None = None
     listed: Listed | None = None  # where it lies, which is told to no one, and what it is like
     loading: bool = False
+    traces: tuple[Trace, ...] = ()  # made elsewhere: each stands for its own text
 
     @property
     def state(self) -> State:
@@ -91,6 +93,10 @@ class Shelf:
             raise Refused(503, "model_not_open", f"{name!r} is not loaded: POST it to /api/open", "model")
         self.last_use[name] = next(self._times)
         return found.model
+
+    def trace(self, name: str, ids: list[int]) -> Trace | None:
+        """What was made of this text elsewhere."""
+        return next((each for each in self.served[name].traces if each.ids[0].tolist() == ids), None)
 
     def engine(self, name: str) -> Engine:
         self.model(name)

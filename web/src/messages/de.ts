@@ -489,6 +489,15 @@ export const de: Messages = {
     link: "Link kopieren",
     copied: "Kopiert",
   },
+  kept: {
+    missed: "Das wurde in dieser Datei nicht aufgehoben. Wo das Modell ist, lässt sich alles öffnen.",
+    missing: (value: string) => `${value}; woraus es entstand, wurde in dieser Datei nicht aufgehoben.`,
+    edited: (n: number) =>
+      n === 1
+        ? "Eine Änderung aus Python gilt in diesem Text."
+        : `${n} Änderungen aus Python gelten in diesem Text.`,
+    waiting: "Der Kernel ist beschäftigt oder nicht mehr da. Sobald er antwortet, geht es weiter.",
+  },
   problems: {
     lost: "Der Server ist weg. Die Seite fragt wieder nach ihm und kommt von selbst zurück.",
     access:

@@ -471,6 +471,13 @@ export const en = {
     link: "Copy link",
     copied: "Copied",
   },
+  kept: {
+    missed: "This was not kept in this file. Where the model is, everything can be opened.",
+    missing: (value: string) => `${value}; what it was made of was not kept in this file.`,
+    edited: (n: number) =>
+      `${n} ${n === 1 ? "change" : "changes"} made in Python ${n === 1 ? "is" : "are"} in force in this text.`,
+    waiting: "The kernel is busy with something else, or gone. This goes on as soon as it answers.",
+  },
   problems: {
     lost: "The server is gone. The page asks for it again and comes back by itself.",
     access:
