@@ -32,6 +32,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.load_test
 	$(BIN)/python -m bench.context
 	$(BIN)/python -m bench.explorer
+	$(BIN)/python -m bench.saved_page smollm2
 	$(BIN)/python -m bench.fuzz --files 100000
 	$(BIN)/python -m bench.faults --kills 200
 	$(BIN)/python -m bench.exact
@@ -64,4 +65,4 @@ $(WEB): web/package.json web/package-lock.json
 	touch $(WEB)
 
 clean:
-	rm -rf web/node_modules src/clearhead/views/page $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf web/node_modules src/clearhead/views/page src/clearhead/views/carried $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

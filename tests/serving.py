@@ -3,6 +3,8 @@
 import asyncio
 import dataclasses
 import hashlib
+import json
+import shutil
 import tempfile
 import threading
 import time
@@ -142,3 +144,19 @@ def make_pullable(folder, monkeypatch):
     )
     monkeypatch.setitem(CATALOGUE, "tiny", tiny)
     return made
+
+
+def make_finished(folder, model_folder, steps=3, **more):
+    """What a finished run leaves, without its training."""
+    shutil.copytree(model_folder, folder)
+    shutil.copytree(model_folder, folder / "snapshots" / "step-000000001")
+    settings = {
+        "format": 1,
+        "finished": True,
+        "request": {"minutes": None, "preset": "modern"},
+        "plan": {"recipe": {"steps": steps}},
+        "command": ["clearhead", "train", "my.txt"],
+    }
+    (folder / "run.json").write_text(json.dumps(settings))
+    lines = [{"step": i, "loss": 1 / i, "rate": 1.0, "tokens": 10 * i, **more} for i in range(1, steps + 1)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

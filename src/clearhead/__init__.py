@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
     from clearhead.model.transformer import Transformer
+    from clearhead.notebook.saved_page import save_html
+    from clearhead.notebook.showing import show
     from clearhead.runs.training import train
     from clearhead.text.tokenizer import Tokenizer
     from clearhead.views.figures import figure
@@ -29,6 +31,8 @@ __all__ = [
     "heads",
     "load",
     "probe",
+    "save_html",
+    "show",
     "train",
 ]
 
@@ -44,6 +48,8 @@ _HOMES = {
     "heads": "clearhead.labs.heads",
     "load": "clearhead.language_model",
     "probe": "clearhead.labs.probe",
+    "save_html": "clearhead.notebook.saved_page",
+    "show": "clearhead.notebook.showing",
     "train": "clearhead.runs.training",
 }
 

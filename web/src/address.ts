@@ -1,5 +1,6 @@
 /** The page's whole state as an address: what is shared, linked, reloaded and gone back to. */
 
+import type { Axis } from "./curves";
 import { type Order, ORDERS } from "./kinds";
 import { PLAIN, type Sampling } from "./sampling";
 import { readPath, writePath } from "./following";
@@ -7,7 +8,7 @@ import type { Edit, Hop } from "./server";
 import { PARTS, type PartName, type StepName, STEPS } from "./steps";
 
 /** What is shown below the flow. */
-export const VIEWS = ["steps", "compare", "change", "why", "lens", "words", "tiny"] as const;
+export const VIEWS = ["steps", "compare", "change", "why", "lens", "words", "tiny", "training"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Place {
@@ -29,6 +30,8 @@ export interface Place {
   word: number; // the next word that is asked about, by its id; -1 is the likeliest
   order: Order; // of the heads' small pictures
   only: boolean; // those that do what they are ordered by
+  runs: string[]; // whose curves are drawn; where none is named, one that fits
+  axis: Axis; // of their steps
 }
 
 export const START: Place = {
@@ -50,6 +53,8 @@ export const START: Place = {
   word: -1,
   order: "block",
   only: false,
+  runs: [],
+  axis: "linear",
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
@@ -68,6 +73,8 @@ export function toQuery(place: Place): string {
   put("otherModel", place.otherModel, START.otherModel);
   put("part", place.part, START.part);
   put("order", place.order, START.order);
+  put("runs", place.runs.join(","), START.runs.join(","));
+  put("axis", place.axis, START.axis);
   if (place.only) query.set("only", "yes");
   for (const name of NUMBERS) put(name, place[name], START[name]);
   for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
@@ -118,6 +125,8 @@ export function fromQuery(text: string): Place {
     edits: readEdits(query.get("edits")),
     order: ORDERS.includes(order) ? order : START.order,
     only: query.get("only") === "yes",
+    runs: (query.get("runs") ?? "").split(",").filter((name) => name !== ""),
+    axis: query.get("axis") === "log" ? "log" : START.axis,
   };
 }
 

@@ -42,6 +42,12 @@ export const PALETTES: Record<Theme, Palette> = {
   },
 };
 
+/** Lines that are told apart by their colour alone: those of runs, one after the other. */
+export const LINES: Record<Theme, string[]> = {
+  light: ["#7a49d0", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f"],
+  dark: ["#b797ff", "#4fc3d4", "#e5ae5c", "#ff86bf", "#7dabff", "#a3d65c"],
+};
+
 /** A number's colour, where `peak` has the strongest. */
 export type Scale = (value: number, peak: number) => string;
 

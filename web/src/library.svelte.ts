@@ -1,5 +1,6 @@
 /** The models that there are, and what can be pulled: what the picker shows. */
 
+import { isSnapshot } from "./curves";
 import { type Model, type Pullable, type PullState, type Server, ServerError } from "./server";
 
 const OFTEN = 400; // milliseconds between two looks at what is under way
@@ -10,6 +11,7 @@ export class Library {
   pull = $state.raw<PullState | null>(null);
   known = $state(false);
   error = $state("");
+  #snapshots = $state.raw<Record<string, Model>>({}); // of runs: those that were opened
 
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -26,7 +28,7 @@ export class Library {
   }
 
   find(name: string): Model | undefined {
-    return this.models.find((each) => each.name === name);
+    return this.models.find((each) => each.name === name) ?? this.#snapshots[name];
   }
 
   /** The one to begin with: one that is loaded, else the first that may be. */
@@ -42,7 +44,10 @@ export class Library {
     );
     try {
       const opened = await this.server.open(name);
+      const known = this.models.some((each) => each.name === name);
       this.models = this.models.map((each) => (each.name === name ? opened : each));
+      if (!known && !isSnapshot(name)) this.models = [opened, ...this.models]; // trained since
+      if (isSnapshot(name)) this.#snapshots = { ...this.#snapshots, [name]: opened };
       return opened;
     } catch (error) {
       await this.refresh().catch(() => undefined);

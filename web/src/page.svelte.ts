@@ -3,8 +3,10 @@
 import { fromQuery, type Place, START, toQuery } from "./address";
 import { type Area, type Cell, isOfWords, isSquare, isWeight, parse } from "./cells";
 import type { Theme } from "./colours";
+import { isSnapshot, runOf } from "./curves";
 import { derive, deriveWeighed, lightUp, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
+import type { HeadName } from "./kinds";
 import type { Matrix } from "./matrix";
 import { Library } from "./library.svelte";
 import { type Reading, read, readOn } from "./reading";
@@ -12,6 +14,7 @@ import { type Config, type Edit, type Question, Server, ServerError } from "./se
 import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
+import { Training } from "./training.svelte";
 
 const CELLS = 24; // a side of a head's small picture
 const PAUSE = 2200; // milliseconds of a step while playing
@@ -31,6 +34,12 @@ interface Added {
   slid: number;
 }
 
+/** What a saved file holds of a model: nothing else can be gone to, and nothing new goes through. */
+export interface Kept {
+  flow: boolean;
+  holds: (place: Pick<Place, "block" | "head" | "part">) => boolean;
+}
+
 export interface Problem {
   message: string;
   status: number;
@@ -39,6 +48,7 @@ export interface Problem {
 export class Page {
   readonly server: Server;
   readonly library: Library;
+  readonly training: Training;
   place = $state<Place>({ ...START });
   draft = $state("");
   shown = $state.raw<Shown | null>(null);
@@ -46,12 +56,17 @@ export class Page {
   streams = $state.raw<Matrix[]>([]);
   problem = $state.raw<Problem | null>(null);
   lost = $state(false);
+  waiting = $state(false); // for a notebook's kernel
+  missed = $state(false); // whether one wanted to where a saved file does not reach
   missing = $state(""); // a model that was asked for and is not here
   hovered = $state.raw<Cell | null>(null);
   opened = $state.raw<Cell[]>([]); // the doors gone through, the last is looked at
   playing = $state(false);
+  sorted = $state.raw<HeadName[] | null>(null); // heads as they are shown, where not as they stand
   theme = $state<Theme>("light");
+  loaded = $state(0); // how often a model had to be read again: it may have been trained since
 
+  #shownWhen = 0; // by that count
   #appended = Promise.resolve();
   #leaving: AbortController | null = null;
   #aim: { block: number; head: number } | null = null; // where one is about to be
@@ -61,13 +76,32 @@ export class Page {
   #step: ReturnType<typeof setTimeout> | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(server: Server, query = "") {
+  constructor(
+    server: Server,
+    query = "",
+    readonly kept: Kept | null = null,
+  ) {
     this.server = server;
     this.library = new Library(server);
+    this.training = new Training(server);
     this.place = fromQuery(query);
     this.draft = this.place.text;
   }
 
+  /** The run that the model is of, if it can be watched. */
+  readonly run = $derived.by(() => {
+    const model = this.place.model;
+    return this.training.runs.find((run) =>
+      isSnapshot(model) ? run.name === runOf(model) : run.model === model,
+    );
+  });
+  /** The runs whose curves are drawn. */
+  readonly drawn = $derived.by(() => {
+    const named = this.place.runs.flatMap((name) => this.training.find(name) ?? []);
+    if (named.length > 0) return named;
+    const one = this.training.find(this.training.now ?? "") ?? this.run ?? this.training.runs[0];
+    return one ? [one] : [];
+  });
   readonly config = $derived(this.shown?.config ?? null);
   readonly tokens = $derived(this.shown?.trace.tokens ?? []);
   readonly length = $derived(this.tokens.length);
@@ -80,6 +114,8 @@ export class Page {
   readonly steps: Step[] = $derived(
     this.config === null ? [] : stepsOf(this.place.part, this.config, this.block, this.head),
   );
+  /** The parts that can be opened. */
+  readonly parts = $derived(PARTS.filter((part) => this.#holds({ part })));
   readonly step = $derived.by(() => {
     const { step } = this.place;
     const number = typeof step === "number" ? step : this.steps.findIndex(({ name }) => name === step);
@@ -121,10 +157,14 @@ export class Page {
     return lightUp(this.shown.config, this.shown.trace.ids, this.derivation.from, isSeen);
   });
 
-  async start(example: string): Promise<void> {
+  /** With an example where no text is named, or with the ids of a text that is given. */
+  async start(example: string, ids?: number[]): Promise<void> {
     this.#example = example;
     await this.#guard(async () => {
       await this.library.refresh();
+      void this.training.refresh().catch(() => undefined); // the page can do without
+      // In no list; and it may have been closed since it was opened.
+      if (isSnapshot(this.place.model)) await this.library.open(this.place.model).catch(() => undefined);
       if (!this.library.find(this.place.model)?.config) {
         this.missing = this.place.model;
         this.place.model = this.library.first?.name ?? "";
@@ -132,7 +172,7 @@ export class Page {
       if (this.place.model === "") return; // the picker says what can be done
       if (this.place.text === "") this.place.text = example;
       this.draft = this.place.text;
-      await this.#open();
+      await this.#open(ids && { ids, piece: "", slid: 0 });
     });
   }
 
@@ -169,9 +209,10 @@ export class Page {
         return;
       }
     }
+    // The same model at another time of its training can be changed in the same way.
+    if (runOf(model) !== runOf(this.place.model)) this.place.edits = [];
     this.place.model = model;
     this.missing = "";
-    this.place.edits = [];
     if (this.place.text === "") await this.type(example);
     else await this.#guard(() => this.#open());
   }
@@ -198,6 +239,8 @@ export class Page {
   readonly word = $derived(this.place.word >= 0 ? this.place.word : (this.shown?.trace.next[0]?.id ?? 0));
 
   goTo(where: Partial<Omit<Place, "sampling" | "edits">>): void {
+    this.missed = !this.#holds(where);
+    if (this.missed) return;
     const part = where.part ?? this.place.part;
     if (part !== this.place.part && where.step === undefined) where = { ...where, step: 0, site: 0 };
     if (where.step !== undefined && where.step !== this.place.step) where = { site: 0, ...where };
@@ -210,16 +253,40 @@ export class Page {
 
   pageBlock(by: number): void {
     if (!this.config) return;
+    const { n_block: blocks } = this.config;
     const { block, head } = this.#aim ?? this;
-    void this.#turnTo({ block: wrap(block + by, this.config.n_block), head });
+    void this.#turnTo(this.#find(blocks, (k) => ({ block: wrap(block + by * k, blocks), head })));
   }
 
+  /** In the order that heads are shown in. */
   pageHead(by: number): void {
     if (!this.config) return;
-    const heads = this.config.n_head;
+    const { n_head: heads, n_block: blocks } = this.config;
     const { block, head } = this.#aim ?? this;
-    const number = wrap(block * heads + head + by, heads * this.config.n_block);
-    void this.#turnTo({ part: "head", block: Math.floor(number / heads), head: number % heads });
+    const { sorted } = this;
+    if (sorted !== null && sorted.length > 0) {
+      const at = sorted.findIndex((each) => each.block === block && each.head === head);
+      const aim = this.#find(sorted.length, (k) => {
+        const next = sorted[at < 0 ? k - 1 : wrap(at + by * k, sorted.length)]!;
+        return { part: "head" as const, block: next.block, head: next.head };
+      });
+      return void this.#turnTo(aim);
+    }
+    const aim = this.#find(heads * blocks, (k) => {
+      const number = wrap(block * heads + head + by * k, heads * blocks);
+      return { part: "head" as const, block: Math.floor(number / heads), head: number % heads };
+    });
+    void this.#turnTo(aim);
+  }
+
+  /** Of so many places one after the other the first that can be gone to. */
+  #find<Aim extends Partial<Place>>(count: number, place: (k: number) => Aim): Aim {
+    for (let k = 1; k < count; k++) if (this.#holds(place(k))) return place(k);
+    return place(count);
+  }
+
+  #holds({ block = this.block, head = this.head, part = this.place.part }: Partial<Place>): boolean {
+    return this.kept?.holds({ block, head, part }) ?? true;
   }
 
   /** To another head, once its numbers have come, or after a moment: so all of it is painted once. */
@@ -237,7 +304,7 @@ export class Page {
       this.goTo({ step });
       return true;
     }
-    const part: PartName | undefined = PARTS[PARTS.indexOf(this.place.part) + by];
+    const part: PartName | undefined = this.parts[this.parts.indexOf(this.place.part) + by];
     if (part === undefined || this.config === null) return false;
     const steps = stepsOf(part, this.config, this.block, this.head);
     this.goTo({ part, step: by > 0 ? 0 : steps.length - 1 });
@@ -301,7 +368,8 @@ export class Page {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
     let details = this.library.find(this.place.model);
-    if (details && details.state !== "loaded") details = await this.library.open(details.name);
+    const there = details?.state === "loaded" || (!details && !isSnapshot(this.place.model));
+    if (!there) details = await this.library.open(this.place.model);
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
@@ -312,8 +380,8 @@ export class Page {
     const before = this.shown;
     leaving.signal.addEventListener("abort", () => slices.close());
     let prepared: Promise<void> | undefined;
-    if (before?.question.model === model) {
-      slices.adopt(before.slices);
+    if (before && runOf(before.question.model) === runOf(model)) {
+      if (before.question.model === model && this.#shownWhen === this.loaded) slices.adopt(before.slices);
       prepared = slices.prepare(this.#needs(trace.ids.length));
     }
     void this.#guard(() => this.#overview(question, config, trace.ids.length, leaving.signal));
@@ -325,6 +393,7 @@ export class Page {
       this.draft = this.place.text = trace.text.startsWith(draft) ? trace.text : draft + added.piece;
     }
     this.shown = { question, config, trace, slices, slid };
+    this.#shownWhen = this.loaded;
     this.opened = [];
     this.hovered = null;
   }
@@ -385,6 +454,7 @@ export class Page {
     this.problem = { message: error instanceof Error ? error.message : String(error), status };
     // A model that was not used for long may have been closed to make room: starting again opens it.
     const closed = error instanceof ServerError && error.code === "model_not_open";
+    if (closed) this.loaded++;
     this.lost = status === 0;
     if (status !== 0 && status !== 401 && status !== 429 && !closed) return; // it may be known again by then
     const seconds = error instanceof ServerError ? error.retryAfter : null;

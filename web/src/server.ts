@@ -13,6 +13,9 @@ export type Pullable = Schemas["PullableModel"];
 export type PullState = Schemas["PullState"];
 export type HeadScores = Schemas["HeadsAnswer"];
 export type TraceAnswer = Schemas["TraceAnswer"];
+export type Run = Schemas["RunDetails"];
+export type RunStep = Schemas["RunStep"];
+export type RunRequest = Schemas["RunRequest"];
 export type NextWord = Schemas["NextWord"];
 export type Attribution = Schemas["AttributeAnswer"];
 export type Hop = Schemas["Hop"];
@@ -62,6 +65,27 @@ export class Server {
 
   async cancelPull(): Promise<PullState> {
     return (await this.#ask("POST", "/api/pull/cancel")).json();
+  }
+
+  async runs(): Promise<Schemas["RunList"]> {
+    return (await this.#ask("GET", "/api/runs")).json();
+  }
+
+  /** What a run tells of its steps after one. */
+  async runMetrics(name: string, after: number): Promise<Schemas["RunMetrics"]> {
+    return (await this.#ask("GET", `/api/runs/${encodeURIComponent(name)}/metrics?after=${after}`)).json();
+  }
+
+  async train(asked: RunRequest): Promise<Schemas["RunList"]> {
+    return (await this.#ask("POST", "/api/train", asked)).json();
+  }
+
+  async stopRun(name: string): Promise<Schemas["RunList"]> {
+    return (await this.#ask("POST", `/api/runs/${encodeURIComponent(name)}/stop`)).json();
+  }
+
+  async resumeRun(name: string): Promise<Schemas["RunList"]> {
+    return (await this.#ask("POST", `/api/runs/${encodeURIComponent(name)}/resume`)).json();
   }
 
   /** What each head does: takes a while the first time. */

@@ -23,6 +23,8 @@ const PLACE: Place = {
   ],
   order: "induction",
   only: true,
+  runs: ["my", "other-2"],
+  axis: "log",
 };
 
 test("a place comes back from its address", () => {

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Show = Callable[[str, bool], object]  # a line, and whether it is worth one of the plain ones
 
-SAMPLE_TOKENS = 40
 PLAIN_LINES = 10
 
 
@@ -63,10 +62,8 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
             if progress.validation is not None:
                 validation = progress.validation
             show(_describe(progress, validation), _is_plain_line(progress))
-            # Who sees both ways does not write; nor does one of several processes without the others.
-            samples = run.plan.config.causal and run.workers.first and not run.request.sharded
-            if samples and progress.validation is not None and progress.record.step < progress.steps:
-                _show_sample(run)
+            if progress.sample is not None:
+                err.print("  │ " + " ".join(progress.sample.split()), style="dim")
             if run.workers.any(bool(interrupted)):
                 run.finish()
                 return False
@@ -93,11 +90,6 @@ def _is_plain_line(progress: Progress) -> bool:
     step, steps = progress.record.step, progress.steps
     tenth = step * PLAIN_LINES // steps > (step - 1) * PLAIN_LINES // steps
     return step == 1 or tenth or progress.validation is not None
-
-
-def _show_sample(run: Run) -> None:
-    text = run.model.generate(tokens=SAMPLE_TOKENS, seed=run.trainer.step)
-    err.print("  │ " + " ".join(str(text).split()), style="dim")
 
 
 @contextmanager

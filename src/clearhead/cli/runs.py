@@ -87,16 +87,13 @@ def _describe(folder: Path) -> dict[str, Any]:
 
 
 def _how_to_resume(command: list[str], folder: Path) -> str:
-    """The command that began it, as it can be typed, with --resume, and the folder where it is now."""
-    if command[1:2] != ["train"]:
+    """As it can be typed."""
+    from clearhead.runs.listing import resume_command
+
+    words = resume_command(command, folder)
+    if words is None:
         return f"ch.train(…, out={str(folder)!r}, resume=True), with the settings it was begun with"
-    words, given = ["clearhead", *(word for word in command[1:] if word != "--resume")], False
-    for i, word in enumerate(words):
-        if word in ("--out", "-o") and i + 1 < len(words):
-            words[i + 1], given = str(folder), True
-        elif word.startswith("--out="):
-            words[i], given = f"--out={folder}", True
-    return shlex.join([*words, *([] if given else ["--out", str(folder)]), "--resume"])
+    return shlex.join(["clearhead", *words])
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:

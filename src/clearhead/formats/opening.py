@@ -69,13 +69,15 @@ def find_model(name: str | Path) -> Path:
     )
 
 
+def list_snapshots(run: Path) -> list[int]:
+    """The steps after which a run kept its model."""
+    names = (path.name.removeprefix("step-") for path in (run / "snapshots").glob("step-*"))
+    return sorted(int(name) for name in names if name.isdigit())
+
+
 def find_snapshot(run: Path, step: int) -> Path:
     """Where a run keeps its model as it was after a step."""
-    steps = sorted(
-        int(path.name.removeprefix("step-"))
-        for path in (run / "snapshots").glob("step-*")
-        if path.name.removeprefix("step-").isdigit()
-    )
+    steps = list_snapshots(run)
     if type(step) is not int:
         raise UserError(f"step = {step!r}: expected a whole number, such as 100")
     if step not in steps:

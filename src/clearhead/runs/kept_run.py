@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from clearhead.text.corpus import Document, measure
 from clearhead.training.workers import Workers
 
 SECONDS_A_CHECKPOINT = 60.0
+SAMPLE_TOKENS = 40
 # What saving a model takes, until one has been saved; then as long as that took.
 SAVING, SAVED_A_SECOND = 0.1, 3e8  # seconds, bytes
 
@@ -110,6 +112,7 @@ class KeptRun:
 
     def __iter__(self) -> Iterator[Progress]:
         for progress in self.run:
+            progress = replace(progress, sample=self._sample(progress))
             self._write("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
             self.run.notes += self.reports.add(progress)
             step = progress.record.step
@@ -126,6 +129,17 @@ class KeptRun:
             if self._is_due(step) or is_good or self.run.trainer.step < step:
                 self.save()
             yield progress
+
+    def _sample(self, progress: Progress) -> str | None:
+        """What the model writes where its loss was taken, but at the end, when anyone can ask it.
+
+        Who sees both ways does not write; nor does one of several processes without the others.
+        """
+        run, step = self.run, progress.record.step
+        writes = run.plan.config.causal and run.workers.first and not run.request.sharded
+        if not writes or progress.validation is None or step >= progress.steps:
+            return None
+        return str(run.model.generate(tokens=SAMPLE_TOKENS, seed=run.trainer.step))
 
     def _save_best(self, model: LanguageModel) -> None:
         began = time.perf_counter()

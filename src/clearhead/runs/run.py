@@ -49,6 +49,7 @@ class Progress:
     seconds_a_step: float  # likewise
     seconds: float  # since the run began
     validation: float | None  # the loss over the whole validation text, where it was taken
+    sample: str | None = None  # what the model wrote then
 
     @property
     def tokens_a_second(self) -> float:

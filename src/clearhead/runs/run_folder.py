@@ -47,6 +47,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "checkpoints", "best", "snapshots"
 FORMAT = 1
+LOOKED_AT = 0.3  # seconds; whoever lists runs holds a lock for a moment, to see whether it is held
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
@@ -64,7 +65,7 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
             self.lock = FileLock(path / ".lock")
             try:
-                self.lock.acquire(timeout=0)
+                self.lock.acquire(timeout=LOOKED_AT, poll_interval=LOOKED_AT / 10)
             except Timeout:
                 raise UserError(
                     f"another run is training in {path}; wait for it, or choose another folder with --out"
@@ -188,7 +189,8 @@ class RunFolder:
 
     def add_metrics(self, progress: Progress) -> None:
         """One line; where the disk refuses it, it is kept for the next time."""
-        self.unwritten.append(json.dumps(progress.metrics()) + "\n")
+        sample = {} if progress.sample is None else {"sample": progress.sample}
+        self.unwritten.append(json.dumps({**progress.metrics(), **sample}) + "\n")
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()

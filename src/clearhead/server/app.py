@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from clearhead import __version__
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
-from clearhead.server import completions, heads, inspection, models, overview, page, questions, words
+from clearhead.server import completions, heads, inspection, models, overview, page, questions, runs, words
 from clearhead.server.access import Access, Door
 from clearhead.server.description import ABOUT, ALWAYS, document
 from clearhead.server.faults import Refused, answer_fault
@@ -23,7 +23,9 @@ from clearhead.server.library import Library, Offer
 from clearhead.server.limits import Bounds, Limits
 from clearhead.server.pulling import Puller
 from clearhead.server.record import Record, Recorder
+from clearhead.server.run_list import RunList
 from clearhead.server.shelf import Shelf
+from clearhead.server.training import Trainer
 
 
 def make_routes(
@@ -48,7 +50,11 @@ def make_routes(
     app.include_router(words.make_routes(desk))
     app.include_router(heads.make_routes(shelf))
     puller = Puller(None if offer is None else offer.home, log)
-    app.include_router(models.make_routes(Library(shelf, desk, offer, log), puller))
+    run_list = RunList(shelf, None if offer is None else offer.places)
+    library = Library(shelf, desk, offer, run_list, log)
+    app.include_router(models.make_routes(library, puller))
+    trainer = Trainer(run_list, library, None if offer is None else offer.loader.device, log)
+    app.include_router(runs.make_routes(run_list, trainer))
     app.include_router(page.make_routes(shelf))
 
     # Answered where requests come in: neither waits for a thread, however many are at work.
@@ -82,5 +88,7 @@ def make_app(
 ) -> ASGIApp:
     """Everything, as uvicorn runs it. Without an offer, what is on the shelf is all that is ever served."""
     record = Record(shelf)
-    limited = Limits(make_routes(shelf, record, offer, log), bounds or Bounds())
+    # Only where runs can be begun may a body be as long as a text to train on.
+    roomy = frozenset({"/api/train"} if offer is not None and offer.places else ())
+    limited = Limits(make_routes(shelf, record, offer, log), bounds or Bounds(), roomy)
     return Recorder(Access(limited, door), record, log)

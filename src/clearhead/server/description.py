@@ -39,6 +39,7 @@ ALWAYS = _refusals(
 )
 OF_A_MODEL = _refusals({404: "There is no such model.", 503: "The model could not be loaded."})
 OF_A_PULL = _refusals({404: "It cannot be pulled.", 409: "Another is being pulled."})
+OF_A_RUN = _refusals({404: "There is no such run.", 409: "Its name is taken, or a run is at work."})
 RAW = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 MATRIX: Responses = {
     **OF_A_MODEL,

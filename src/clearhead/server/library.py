@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clearhead.errors import UserError
-from clearhead.formats.listing import list_models
+from clearhead.formats.listing import Listed, describe, list_models
 from clearhead.generate.engine import Busy
 from clearhead.model.machine import memory_of, pick_device
 from clearhead.server.faults import Refused
 from clearhead.server.inspection import Desk
 from clearhead.server.leaving import in_thread
+from clearhead.server.run_list import RunList
 from clearhead.server.shelf import Loader, Served, Shelf, free_name
 
 USUAL_MEMORY = 2**33  # bytes, where the machine does not say
+SNAPSHOTS = 8  # of runs, in memory at a time
 BYTES = 4  # of a parameter: models are held in float32
 
 
@@ -38,9 +41,14 @@ class Library:
     """Puts on the shelf what is on the disk. Without an offer, what is served stays as it was."""
 
     def __init__(
-        self, shelf: Shelf, desk: Desk, offer: Offer | None, tell: Callable[[str], object] = lambda _: None
+        self,
+        shelf: Shelf,
+        desk: Desk,
+        offer: Offer | None,
+        runs: RunList,
+        tell: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.shelf, self.desk, self.offer, self.tell = shelf, desk, offer, tell
+        self.shelf, self.desk, self.offer, self.runs, self.tell = shelf, desk, offer, runs, tell
         self._looking, self._one = asyncio.Lock(), asyncio.Lock()
         self._openings: dict[str, asyncio.Task[Busy | None]] = {}
         self._wanted: Counter[str] = Counter()  # requests that wait for a model
@@ -66,6 +74,8 @@ class Library:
 
     async def open(self, name: str) -> None:
         """Have it loaded. Whoever leaves meanwhile stops only what has not begun."""
+        if self.offer is not None and name not in self.shelf.served:
+            await self._find_snapshot(name)
         found = self.shelf.served.get(name)
         if self.offer is None or found is None or found.model is not None:
             self.shelf.model(name)  # or a refusal
@@ -84,6 +94,17 @@ class Library:
         if after.error is not None:
             raise Refused(503, "model_not_loaded", f"{name!r} could not be loaded: {after.error}", "model")
         self.shelf.model(name)
+
+    async def _find_snapshot(self, name: str) -> None:
+        """A run's snapshots are known of once they are asked for."""
+
+        def find(_: threading.Event) -> Listed | None:
+            path = self.runs.find_snapshot(name)
+            return None if path is None else describe(path)
+
+        listed = await in_thread(find)
+        if listed is not None and name not in self.shelf.served:
+            self.shelf.put(Served(name, listed=listed))
 
     async def _load(self, name: str, offer: Offer) -> Busy | None:
         """What comes of it is on the shelf then; or it could not be begun, and may be another time."""
@@ -110,6 +131,14 @@ class Library:
             del self._openings[name]
         return None
 
+    async def renew(self, path: Path) -> None:
+        """A model was trained further: the one in memory is closed, and read again when it is asked for."""
+        place = path.resolve()
+        for each in list(self.shelf):
+            ours = each.listed is not None and each.listed.path.resolve() == place
+            if ours and each.model is not None:
+                await self._close(each)
+
     async def _make_room(self, needed: int, memory: int) -> None:
         """Close what was not used for longest and has nothing to do.
 
@@ -122,17 +151,25 @@ class Library:
                 f"it needs {needed / 2**30:.1f} GB of memory, and there are {memory / 2**30:.1f} GB"
             )
         while (held := self._held()) and held + needed > memory // 2:
-            idle = [
-                each
-                for each in self.shelf
-                if each.model is not None
-                and each.listed is not None
-                and not each.writes
-                and not self.shelf.readers[each.name]
-            ]
-            if not idle:
-                raise Busy("the models in memory are all at work, and there is no room for another")
-            await self._close(min(idle, key=lambda each: self.shelf.last_use[each.name]))
+            await self._close_one(self.shelf)
+        while sum(each.model is not None for each in self._snapshots()) >= SNAPSHOTS:
+            await self._close_one(self._snapshots())
+
+    def _snapshots(self) -> list[Served]:
+        return [each for each in self.shelf if each.is_snapshot]
+
+    async def _close_one(self, among: Iterable[Served]) -> None:
+        idle = [
+            each
+            for each in among
+            if each.model is not None
+            and each.listed is not None
+            and not each.writes
+            and not self.shelf.readers[each.name]
+        ]
+        if not idle:
+            raise Busy("the models in memory are all at work, and there is no room for another")
+        await self._close(min(idle, key=lambda each: self.shelf.last_use[each.name]))
 
     def _held(self) -> int:
         return sum(BYTES * each.model.config.n_parameter for each in self.shelf if each.model is not None)

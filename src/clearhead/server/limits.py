@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
@@ -16,6 +17,7 @@ class Bounds:
     """What the server takes on."""
 
     body: int = 2**21  # bytes
+    text: int = 2**26  # bytes of a body with a text to train on, of which one comes at a time
     patience: float = 10.0  # seconds for a body to come
     requests: int = 1024  # at a time
     connections: int = 2048
@@ -25,9 +27,11 @@ class Bounds:
 class Limits:
     """Reads the body before anyone acts on it, and hands it on whole."""
 
-    def __init__(self, app: ASGIApp, bounds: Bounds) -> None:
-        self.app, self.bounds = app, bounds
+    def __init__(self, app: ASGIApp, bounds: Bounds, roomy: Container[str] = ()) -> None:
+        """`roomy` are the paths to which texts may be sent that are trained on."""
+        self.app, self.bounds, self.roomy = app, bounds, roomy
         self.running = 0
+        self._one = asyncio.Lock()  # for long bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -40,12 +44,16 @@ class Limits:
             return
         self.running += 1
         try:
-            await self._handle(scope, receive, send)
+            if scope["method"] == "POST" and scope["path"] in self.roomy:
+                async with self._one:
+                    await self._handle(scope, receive, send, self.bounds.text)
+            else:
+                await self._handle(scope, receive, send, self.bounds.body)
         finally:
             self.running -= 1
 
-    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        most, patience = self.bounds.body, self.bounds.patience
+    async def _handle(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
+        patience = self.bounds.patience
         if (unclear := _unclear(Headers(scope=scope))) is not None:
             await _refuse(*unclear, scope, receive, send)
             return

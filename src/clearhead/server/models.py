@@ -20,7 +20,8 @@ def make_routes(library: Library, puller: Puller) -> APIRouter:
         """Every model that there is, also those that could not be loaded, and what can be pulled."""
         await library.look()
         return models.ModelDetailsList(
-            models=[_details(each) for each in shelf], can_be_pulled=puller.pullable
+            models=[_details(each) for each in shelf if not each.is_snapshot],
+            can_be_pulled=puller.pullable,
         )
 
     @routes.post("/open", responses=OF_A_MODEL)
@@ -52,11 +53,11 @@ def make_routes(library: Library, puller: Puller) -> APIRouter:
 def _details(served: Served) -> models.ModelDetails:
     model, listed = served.model, served.listed
     config = model.config if model is not None else listed.config if listed is not None else None
-    trained = model is not None and model.training is not None
+    trained = served.is_snapshot or (model is not None and model.training is not None)
     return models.ModelDetails(
         name=served.name,
         state=served.state,
-        origin=listed.origin if listed is not None else "run" if trained else "file",
+        origin="run" if trained else listed.origin if listed is not None else "file",
         # Why, where it came from the start, is for the server's own output: it may name folders.
         error=served.error if listed is not None or served.error is None else "could not be loaded",
         parameters=None if config is None else config.n_parameter,

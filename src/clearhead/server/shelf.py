@@ -16,9 +16,11 @@ from clearhead.formats.listing import Listed, describe
 from clearhead.formats.opening import find_model
 from clearhead.generate.capacity import QUEUE
 from clearhead.generate.engine import Engine
+from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel, load
 from clearhead.server.faults import Refused
 
+SNAPSHOT = "@"  # between a run's name and a step: no other name has it
 State = Literal["loaded", "loading", "not loaded", "failed"]
 
 
@@ -32,12 +34,18 @@ class Served:
     error: str | None = None
     listed: Listed | None = None  # where it lies, which is told to no one, and what it is like
     loading: bool = False
+    traces: tuple[Trace, ...] = ()  # made elsewhere: each stands for its own text
 
     @property
     def state(self) -> State:
         if self.model is not None:
             return "loaded"
         return "failed" if self.error is not None else "loading" if self.loading else "not loaded"
+
+    @property
+    def is_snapshot(self) -> bool:
+        """Whether it is a model in the midst of its training."""
+        return SNAPSHOT in self.name
 
     @property
     def writes(self) -> bool:
@@ -85,6 +93,10 @@ class Shelf:
             raise Refused(503, "model_not_open", f"{name!r} is not loaded: POST it to /api/open", "model")
         self.last_use[name] = next(self._times)
         return found.model
+
+    def trace(self, name: str, ids: list[int]) -> Trace | None:
+        """What was made of this text elsewhere."""
+        return next((each for each in self.served[name].traces if each.ids[0].tolist() == ids), None)
 
     def engine(self, name: str) -> Engine:
         self.model(name)

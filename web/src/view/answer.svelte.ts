@@ -1,3 +1,5 @@
+import { untrack } from "svelte";
+
 /** The answer to what is asked at the moment; the one before it stays until the new one has come. */
 export interface Answer<T> {
   readonly current: T | null;
@@ -18,7 +20,8 @@ export function answer<T>(ask: () => ((signal: AbortSignal) => Promise<T>) | nul
     }
     const leaving = new AbortController();
     [error, busy] = ["", true];
-    begin(leaving.signal).then(
+    // Only what `ask` reads counts: on its way, a model may be loaded, which changes what is known of models.
+    untrack(() => begin(leaving.signal)).then(
       (found) => {
         if (!leaving.signal.aborted) [current, busy] = [found, false];
       },

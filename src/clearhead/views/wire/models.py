@@ -13,7 +13,9 @@ from clearhead.views.wire.base import Asked, Name, Served, Wire
 class OpenRequest(Asked):
     """A model to be loaded."""
 
-    model: Annotated[Name, Field(description="One of those that /api/models lists.")]
+    model: Annotated[
+        Name, Field(description="One of /api/models, or a snapshot of a run of /api/runs: NAME@STEP.")
+    ]
 
 
 class PullRequest(Asked):

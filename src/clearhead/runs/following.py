@@ -1,0 +1,116 @@
+"""Following a run's metrics as they are written: each time only what is new is read."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clearhead.runs.run import Smooth
+from clearhead.runs.run_folder import METRICS
+
+RECENT = 10.0  # seconds over which the speed is measured
+STILL = 30.0  # seconds without a new line, after which a speed is no longer told
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A line of the metrics. None is what was not finite, or not taken."""
+
+    step: int
+    loss: float | None
+    smoothed: float | None  # the loss, as the mean of about the last twenty
+    validation: float | None
+    rate: float | None
+    gradient_norm: float | None
+    tokens: int
+    sample: str | None
+
+
+class Follower:
+    """The steps of one run so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / METRICS
+        self._begin()
+
+    def _begin(self) -> None:
+        self.steps: list[Step] = []
+        self._smooth = Smooth()
+        self._offset, self._last = 0, b""  # how far was read, and the last line of it
+        self._grew: deque[tuple[float, int]] = deque()  # when the file grew, and the tokens read by then
+
+    def look(self) -> None:
+        """Read on. A run that went back to a checkpoint has its metrics cut: then all is read again."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset - len(self._last))
+                if file.read(len(self._last)) != self._last:
+                    self._begin()
+                    file.seek(0)
+                fresh = file.read()
+                written = self.path.stat().st_mtime
+        except OSError:
+            self._begin()
+            return
+        whole = fresh[: fresh.rfind(b"\n") + 1]
+        lines = whole.splitlines(keepends=True)
+        for line in lines:
+            self._add(line)
+        self._offset += len(whole)
+        self._last = lines[-1] if lines else self._last
+        if lines and self.steps:
+            self._grew.append((written, self.steps[-1].tokens))
+        while len(self._grew) > 2 and self._grew[-1][0] - self._grew[1][0] > RECENT:
+            self._grew.popleft()
+
+    @property
+    def tokens_a_second(self) -> float | None:
+        """Over the last seconds, by when the file grew; none where it was not seen growing, or is still."""
+        if len(self._grew) < 2 or time.time() - self._grew[-1][0] > STILL:
+            return None
+        (began, before), (ended, after) = self._grew[0], self._grew[-1]
+        return (after - before) / (ended - began) if ended > began and after > before else None
+
+    def after(self, step: int, most: int) -> list[Step]:
+        """The steps after this one; of more than so many, some from all over, and all with a validation."""
+        # Where a run went back, steps are told twice: what counts is from the last time it passed here.
+        first = len(self.steps)
+        while first > 0 and self.steps[first - 1].step > step:
+            first -= 1
+        found = self.steps[first:]
+        if len(found) <= most:
+            return found
+        evenly = {round(place) for place in np.linspace(0, len(found) - 1, most).tolist()}
+        return [each for i, each in enumerate(found) if i in evenly or each.validation is not None]
+
+    def _add(self, line: bytes) -> None:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            return
+        if not isinstance(record, dict) or type(record.get("step")) is not int:
+            return
+        loss, sample, tokens = _number(record.get("loss")), record.get("sample"), record.get("tokens")
+        self.steps.append(
+            Step(
+                record["step"],
+                loss,
+                None if loss is None else self._smooth(loss),
+                _number(record.get("validation")),
+                _number(record.get("rate")),
+                _number(record.get("gradient_norm")),
+                tokens if type(tokens) is int else 0,
+                sample if isinstance(sample, str) else None,
+            )
+        )
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if type(value) in (int, float) and math.isfinite(value) else None

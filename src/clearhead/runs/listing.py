@@ -1,0 +1,122 @@
+"""The runs on this disk: how far each came, from what it was begun with and the last of its metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from clearhead.errors import UserError
+from clearhead.files import read_json
+from clearhead.formats.opening import list_snapshots
+from clearhead.runs.run_folder import METRICS, RUN
+
+LAST = 2**16  # bytes of the metrics in which the last line is looked for
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run in its folder."""
+
+    folder: Path
+    finished: bool
+    running: bool  # whether some process trains in the folder now
+    steps_planned: int
+    steps_done: int
+    tokens: int  # read so far
+    minutes: float | None  # where it goes by time, the steps are only about as many as planned
+    preset: str
+    texts: list[str]  # their names, as far as the command that began it tells
+    snapshots: list[int]  # their steps
+    command: list[str]
+
+
+def find_runs(places: Sequence[Path]) -> list[Path]:
+    """The places that are runs themselves, and the runs in them."""
+    found = [folder for place in places for folder in [place, *sorted(place.glob("*"))]]
+    return [folder for folder in found if (folder / RUN).is_file()]
+
+
+def describe_run(folder: Path) -> ListedRun:
+    """From run.json and the last line of the metrics."""
+    settings, last = read_json(folder / RUN), _last_record(folder / METRICS)
+    try:
+        request = settings["request"]
+        command = [str(word) for word in settings["command"]]
+        minutes = request["minutes"]
+        return ListedRun(
+            folder,
+            finished=bool(settings["finished"]),
+            running=is_held(folder),
+            steps_planned=int(settings["plan"]["recipe"]["steps"]),
+            steps_done=int(last.get("step", 0)),
+            tokens=int(last.get("tokens", 0)),
+            minutes=None if minutes is None else float(minutes),
+            preset=str(request["preset"]),
+            texts=_texts(command),
+            snapshots=list_snapshots(folder),
+            command=command,
+        )
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{folder / RUN} is of another version, or damaged") from None
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process holds the run's folder: the lock of one that was killed is nobody's."""
+    path = folder / ".lock"
+    if not path.exists():
+        return False
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    except OSError:
+        return False  # nothing can be written here, so nothing trains
+    lock.release()
+    return False
+
+
+def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
+    """What `clearhead` is to be given to go on; none where the run was begun from Python.
+
+    It is the command that began it, with --resume, and the folder where it is now.
+    """
+    if list(command[1:2]) != ["train"]:
+        return None
+    words, given = [word for word in command[1:] if word != "--resume"], False
+    for i, word in enumerate(words):
+        if word in ("--out", "-o") and i + 1 < len(words):
+            words[i + 1], given = str(folder), True
+        elif word.startswith("--out="):
+            words[i], given = f"--out={folder}", True
+    return [*words, *([] if given else ["--out", str(folder)]), "--resume"]
+
+
+def _texts(command: Sequence[str]) -> list[str]:
+    """The words between `train` and the first option."""
+    if list(command[1:2]) != ["train"]:
+        return []
+    options = [i for i, word in enumerate(command) if i > 1 and word.startswith("-")]
+    return [Path(word).name for word in command[2 : min(options, default=len(command))]]
+
+
+def _last_record(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LAST))
+            lines = file.read().split(b"\n")[:-1]
+    except OSError:
+        return {}
+    for line in reversed(lines):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and isinstance(record.get("step"), int):
+            return record
+    return {}

@@ -1,0 +1,26 @@
+"""The measurement runs, on a small model."""
+
+import json
+import subprocess
+import sys
+
+from tests.serving import make_model
+
+
+def test_one_line(tmp_path):
+    make_model().save(tmp_path / "model")
+    command = [
+        sys.executable,
+        "-m",
+        "bench.saved_page",
+        str(tmp_path / "model"),
+        "--tokens",
+        "64",
+        "--head",
+        "0.1",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    told = json.loads(done.stdout)
+    assert told["tokens"] == 64
+    assert 0 < told["head_bytes"] < told["flow_and_head_bytes"] < told["bound_bytes"]
+    assert told["within"]

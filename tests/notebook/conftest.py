@@ -1,0 +1,51 @@
+"""Files opened from the disk, in the browser and with the models of the page's own tests."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from clearhead.notebook.built import is_built
+from tests.web.conftest import models  # noqa: F401 (a fixture)
+from tests.web.visitor import Visitor
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Not for longer: its loop runs in this thread, where other tests run one of their own."""
+    found = pytest.importorskip("bench.browser", reason="there is no playwright: pip install '.[dev]'")
+    if found.find_chromium() is None:
+        pytest.skip("there is no Chromium")
+    with found.browsing() as made:
+        yield made
+
+
+class Reader(Visitor):
+    """Someone with a file and without a network."""
+
+    def open(self, path):
+        self.page.goto(path.as_uri())
+        self.settle()
+        self.page.locator(".brand").click()
+
+
+@pytest.fixture
+def read(browser):
+    """At the end the browser must have had nothing to complain of, and must have asked for the file alone."""
+    if not is_built():
+        pytest.skip("the page was not built: pip install . builds it, with npm")
+    made = []
+
+    def come(path, width=1800, **settings):
+        size = {"width": width, "height": 1000}
+        context = browser.new_context(viewport=size, offline=True, locale="en-GB", **settings)
+        reader = Reader(context, SimpleNamespace(url="file://"))
+        made.append((reader, path))
+        reader.open(path)
+        return reader
+
+    yield come
+    for reader, path in made:
+        asked = {request.url for request in reader.asked if not request.url.startswith("blob:")}
+        reader.context.close()
+        assert not reader.left()
+        assert asked == {path.as_uri()}

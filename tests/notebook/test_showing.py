@@ -1,0 +1,138 @@
+"""Widgets without a notebook around them: what they open with, and what they answer."""
+
+import asyncio
+import json
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from urllib.parse import parse_qs
+
+import pytest
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.notebook.built import is_built
+from tests.serving import make_model
+
+pytest.importorskip("anywidget", reason="there is no anywidget: pip install '.[dev]'")
+if not is_built():
+    pytest.skip("the page was not built: pip install . builds it, with npm", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_model(n_block=2)
+
+
+def away(work):
+    """In a thread of its own: beside a browser this one has a loop that runs."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(work).result(60)
+
+
+def listen(widget, monkeypatch):
+    """What it sends."""
+    sent = []
+    monkeypatch.setattr(type(widget), "send", lambda _, content, buffers: sent.append((content, *buffers)))
+    return sent
+
+
+def opened(widget):
+    return {name: value for name, [value] in parse_qs(widget.opening["query"][1:]).items()}
+
+
+def test_a_trace_opens_with_its_text(model):
+    trace = model.inspect("a </b> duck").edit({"final": 0})
+    widget = clearhead.show(trace, block=-1, head=1, step="softmax", height=500)
+    wanted = {"model": "model", "text": "a </b> duck", "block": "1", "head": "1", "step": "softmax"}
+    assert opened(widget) == wanted
+    assert (widget.opening["ids"], widget.opening["edits"]) == (trace.ids[0].tolist(), 1)
+
+
+def test_a_model_opens_with_an_example_or_a_text(model):
+    widget = clearhead.show(model)
+    assert ("text" in opened(widget), widget.opening["ids"]) == (False, None)
+    assert opened(clearhead.show(model, text="Once"))["text"] == "Once"
+
+
+def test_two_that_were_compared_stand_side_by_side(model):
+    one, other = model.inspect("a duck"), model.inspect("a hen")
+    place = opened(clearhead.show(one.compare(other)))
+    assert (place["view"], place["text"], place["other"]) == ("compare", "a duck", "a hen")
+    assert "otherModel" not in place
+    for beside in (make_model(n_block=2).inspect("a hen"), one.edit({"final": 0})):
+        place = opened(clearhead.show(one.compare(beside)))
+        assert (place["model"], place["otherModel"]) == ("one", "other")
+
+
+def test_of_one_text_twice_each_keeps_its_own_numbers(model, monkeypatch):
+    one = model.inspect("a duck")
+    widget = clearhead.show(one.edit({"block.0.head.0.weights": 0.25}).compare(one))
+    sent = listen(widget, monkeypatch)
+    for name in ("one", "other"):
+        reads = [{"site": "block.0.head.0.weights"}]
+        body = json.dumps({"model": name, "text": one.ids[0].tolist(), "reads": reads})
+        question = {"id": name, "method": "POST", "path": "/api/sites", "body": body}
+        away(partial(widget._handle_custom_msg, question, []))
+    [(_, edited), (_, plain)] = sent
+    assert set(memoryview(edited).cast("f")) == {0.25}
+    assert plain == one["block.0.head.0.weights"].numpy().tobytes()
+
+
+def test_messages_are_answered(model, monkeypatch):
+    trace = model.inspect("a duck")
+    widget = clearhead.show(trace)
+    sent = listen(widget, monkeypatch)
+    reads = [{"site": "block.0.head.0.weights"}]
+    body = json.dumps({"model": "model", "text": trace.ids[0].tolist(), "reads": reads})
+    question = {"id": "x 0", "method": "POST", "path": "/api/sites", "body": body}
+    away(lambda: widget._handle_custom_msg(question, []))
+    [(content, numbers)] = sent
+    assert (content["id"], content["status"], content["headers"]["x-shape"]) == ("x 0", 200, "6,6")
+    assert numbers == trace["block.0.head.0.weights"].numpy().tobytes()
+    widget._handle_custom_msg({"id": "x 0", "leave": True}, [])  # too late: nothing is said
+    widget._handle_custom_msg({**question, "path": "/metrics"}, [])  # not the page's
+    assert len(sent) == 1
+
+
+def test_where_a_loop_runs_it_is_not_kept_waiting(model, monkeypatch):
+    widget = clearhead.show(model)
+    sent = listen(widget, monkeypatch)
+
+    async def ask():
+        for k in range(3):
+            question = {"id": f"x {k}", "method": "GET", "path": "/api/models", "body": None}
+            widget._handle_custom_msg(question, [])
+        assert not sent
+        while len(sent) < 3:
+            await asyncio.sleep(0.01)
+
+    away(lambda: asyncio.run(asyncio.wait_for(ask(), 30)))
+    assert {content["id"] for content, _ in sent} == {"x 0", "x 1", "x 2"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"block": 2}, "block 2"),
+        ({"head": 9}, "head 9"),
+        ({"height": 3}, "height = 3: expected pixels, 200 or more"),
+        ({"height": "tall"}, "height = 'tall': expected pixels"),
+        ({"text": "b"}, "text goes with a model"),
+    ],
+)
+def test_what_is_refused(model, settings, said):
+    with pytest.raises(UserError, match=re.escape(said)):
+        clearhead.show(model.inspect("a"), **settings)
+
+
+def test_other_things_are_refused(model, monkeypatch):
+    with pytest.raises(UserError, match="show a str: expected a trace, two compared ones, or a model"):
+        clearhead.show("a")
+    with pytest.raises(UserError, match="asked of one text"):
+        clearhead.show(model.inspect(["a", "b"]))
+    monkeypatch.delitem(sys.modules, "clearhead.notebook.widget", raising=False)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    with pytest.raises(UserError, match=re.escape("pip install 'clearhead[notebook]'")):
+        clearhead.show(model)

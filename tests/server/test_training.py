@@ -1,0 +1,297 @@
+"""Runs that are begun, watched, stopped and gone on with through the server, by real processes."""
+
+import json
+import os
+import shutil
+import signal
+import time
+
+import jsonschema
+import numpy as np
+import pytest
+
+from clearhead.language_model import load
+from clearhead.runs.run_folder import read_metrics
+from clearhead.server.app import make_routes
+from clearhead.server.library import Offer
+from clearhead.server.limits import Bounds
+from clearhead.server.record import Record
+from clearhead.server.shelf import Loader, Shelf
+from tests.serving import make_finished
+
+SMALL = {"blocks": 1, "heads": 2, "width": 16, "context": 32}
+LONG = 100_000  # steps that no test waits for
+TEXT = "Once upon a time"
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "secret-place" / "runs"
+
+
+@pytest.fixture
+def serve(place, running_server, tmp_path):
+    """A server that trains there, with an empty shelf."""
+    made = []
+
+    def begin():
+        made.append(Shelf([]))
+        return running_server(made[-1], offer=Offer([place], tmp_path / "home", Loader("cpu", slots=1)))
+
+    yield begin
+    for shelf in made:
+        shelf.close(cancel=True)
+
+
+@pytest.fixture
+def server(serve):
+    with serve() as made:
+        yield made
+
+
+def start(client, story_text, name="my", **more):
+    asked = {"name": name, "text": story_text, "text_name": "My tales.txt", **SMALL, **more}
+    return client.post("/api/train", json=asked)
+
+
+def find(client, name="my"):
+    return next((each for each in client.get("/api/runs").json()["runs"] if each["name"] == name), None)
+
+
+def metrics(client, name="my", after=0):
+    return client.get(f"/api/runs/{name}/metrics", params={"after": after}).json()
+
+
+def reach(server, client, steps, name="my"):
+    server.until(lambda: find(client, name)["steps_done"] >= steps, 60)
+
+
+def rest(server, client):
+    server.until(lambda: client.get("/api/runs").json()["now"] is None, 60)
+
+
+def test_a_run_from_its_first_step_to_its_end(client, server, place, story_text):
+    listed = client.get("/api/runs").json()
+    assert listed == {"runs": [], "can_start": True, "now": None}
+    begun = start(client, story_text, steps=60, snapshots=5)
+    assert (begun.status_code, begun.json()["now"]) == (200, "my")
+    assert (find(client)["state"], find(client)["own"]) == ("starting", True)
+    seen, last, speeds = [], 0, []
+    end = time.monotonic() + 90
+    while client.get("/api/runs").json()["now"] is not None:
+        assert time.monotonic() < end
+        told = metrics(client, after=last)
+        if told.get("steps"):
+            seen += told["steps"]
+            last = seen[-1]["step"]
+            speeds.append(told["tokens_a_second"])
+        time.sleep(0.05)
+    seen += metrics(client, after=last)["steps"]
+    kept = read_metrics(place / "my")
+    assert [each["step"] for each in seen] == [each["step"] for each in kept] == list(range(1, 61))
+    for name in ("loss", "rate", "gradient_norm", "tokens", "validation", "sample"):
+        assert [each[name] for each in seen] == [each.get(name) for each in kept], name
+    assert seen[0]["smoothed"] == seen[0]["loss"]
+    assert abs(seen[1]["smoothed"] - (seen[0]["loss"] + seen[1]["loss"]) / 2) < 1e-6
+    assert sum(each["sample"] is not None for each in seen) >= 3
+    assert any(speed is not None and speed > 100 for speed in speeds)
+    run = find(client)
+    assert (run["state"], run["steps_done"], run["steps_planned"], run["error"]) == ("finished", 60, 60, None)
+    assert (run["texts"], run["model"], run["preset"]) == (["My-tales.txt"], "my", "modern")
+    assert run["tokens"] == kept[-1]["tokens"]
+    assert (place / "my" / "My-tales.txt").read_text(encoding="utf-8") == story_text
+    assert metrics(client)["tokens_a_second"] is None
+    assert "secret-place" not in client.get("/api/runs").text
+    check_snapshots(client, place, run["snapshots"])
+
+
+def check_snapshots(client, place, steps):
+    """Each is opened by its name, is what Python loads, and is in no list of models."""
+    assert steps[0] == 1
+    assert steps[-1] == 60
+    for step in steps[:2]:
+        name = f"my@{step}"
+        opened = client.post("/api/open", json={"model": name}).json()
+        assert (opened["name"], opened["state"], opened["origin"]) == (name, "loaded", "run")
+        asked = {"model": name, "text": TEXT, "site": "block.0.head.1.weights"}
+        raw = client.post("/api/site", json=asked).content
+        mine = load(place / "my", "cpu", step=step).inspect(TEXT)["block.0.head.1.weights"]
+        given = np.frombuffer(raw, dtype="<f4").reshape(mine.shape)
+        assert np.abs(given - mine.numpy()).max() < 1e-6
+    assert [each["name"] for each in client.get("/api/models").json()["models"]] == ["my"]
+
+
+@pytest.mark.parametrize(
+    "name", ["my@", "my@x", "my@7", "my@-1", "other@1", "@1", "my@1@1", "../my@1", "my@1/"]
+)
+def test_other_snapshots_are_not_there(client, server, place, model_folder, name):
+    make_finished(place / "my", model_folder)
+    refused = client.post("/api/open", json={"model": name})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "model_not_found")
+
+
+def test_of_a_long_run_some_steps_from_all_over_are_told(client, server, place, model_folder):
+    make_finished(place / "my", model_folder, steps=10_000)
+    told = [each["step"] for each in metrics(client)["steps"]]
+    assert len(told) == 2000
+    assert (told[0], told[-1]) == (1, 10_000)
+    assert max(np.diff(told)) <= 6
+    assert [each["step"] for each in metrics(client, after=9990)["steps"]] == list(range(9991, 10_001))
+    assert metrics(client, after=10_000)["steps"] == []
+
+
+def test_few_snapshots_are_in_memory_at_a_time(client, server, place, model_folder):
+    make_finished(place / "my", model_folder)
+    for step in range(2, 12):
+        shutil.copytree(model_folder, place / "my" / "snapshots" / f"step-{step:09d}")
+    for step in range(1, 12):
+        assert client.post("/api/open", json={"model": f"my@{step}"}).status_code == 200
+    loaded = [each["id"] for each in client.get("/v1/models").json()["data"]]
+    assert loaded == [f"my@{step}" for step in range(4, 12)]
+    assert client.post("/api/open", json={"model": "my@1"}).status_code == 200
+
+
+def test_stopped_and_gone_on_with(client, server, place, story_text):
+    start(client, story_text, steps=LONG)
+    reach(server, client, 5)
+    again = start(client, story_text, "other", steps=5)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "already_training")
+    assert client.post("/api/runs/my/resume").status_code == 409
+    assert client.post("/api/runs/my/stop").json()["runs"][0]["state"] in ("stopping", "stopped")
+    rest(server, client)
+    stopped = find(client)
+    assert (stopped["state"], stopped["resumes"], stopped["error"]) == ("stopped", True, None)
+    assert (place / "my" / "checkpoints").is_dir()
+    assert client.post("/api/runs/my/stop").status_code == 200  # which does nothing now
+    client.get("/api/models")
+    client.post("/api/open", json={"model": "my"})
+    asked = {"model": "my", "text": TEXT, "site": "logits"}
+    before = client.post("/api/site", json=asked).content
+    assert client.post("/api/runs/my/resume").json()["now"] == "my"
+    reach(server, client, stopped["steps_done"] + 5)
+    steps = [each["step"] for each in metrics(client)["steps"]]
+    assert steps == list(range(1, len(steps) + 1))
+    client.post("/api/runs/my/stop")
+    rest(server, client)
+    # It was trained further, so what was in memory is read again.
+    server.until(lambda: client.post("/api/site", json=asked).status_code == 503)
+    client.post("/api/open", json={"model": "my"})
+    assert client.post("/api/site", json=asked).content != before
+
+
+def test_it_ends_with_the_server_and_its_state_is_saved(serve, place, story_text):
+    with serve() as server, server.client() as client:
+        start(client, story_text, steps=LONG)
+        reach(server, client, 5)
+        (said,) = (line for line in server.log if line.startswith("training my"))
+        process = int(said.rpartition(" ")[2])
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    assert list((place / "my" / "checkpoints").iterdir())
+    assert not (place / "my" / ".lock").exists()
+    with serve() as server, server.client() as client:
+        assert (find(client)["state"], find(client)["resumes"]) == ("stopped", True)
+
+
+def test_what_was_killed_is_stopped_and_says_so(client, server, place, story_text):
+    start(client, story_text, steps=LONG)
+    reach(server, client, 2)
+    (said,) = (line for line in server.log if line.startswith("training my"))
+    os.kill(int(said.rpartition(" ")[2]), signal.SIGKILL)
+    rest(server, client)
+    run = find(client)
+    assert run["state"] == "stopped"
+    assert run["error"]
+
+
+def test_what_cannot_begin_says_why_and_leaves_nothing(client, server, place):
+    assert start(client, "too short", steps=5).status_code == 200
+    rest(server, client)
+    run = find(client)
+    assert run["state"] == "failed"
+    assert "text" in run["error"]
+    assert "secret-place" not in run["error"]
+    assert not (place / "my").exists()  # the name is free again
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "../other"},
+        {"name": "a/b"},
+        {"name": ""},
+        {"name": ".hidden"},
+        {"name": "my@1"},
+        {"name": "--out"},
+        {"name": "a" * 65},
+        {"text": ""},
+        {"minutes": 0},
+        {"minutes": 1e6},
+        {"steps": 0},
+        {"steps": 5, "minutes": 1},
+        {"preset": "--out=/etc"},
+        {"snapshots": 101},
+        {"blocks": 0},
+        {"out": "/etc"},
+        {"text": "\ud800 alone"},
+    ],
+)
+def test_what_is_wrong_is_refused_and_nothing_begins(client, server, place, wrong):
+    body = json.dumps({"name": "my", "text": "a b c", **wrong})
+    refused = client.post("/api/train", content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 400
+    assert len(refused.json()["error"]["message"]) > 5
+    assert client.get("/api/runs").json()["runs"] == []
+    assert not place.exists() or list(place.iterdir()) == []
+
+
+def test_names_that_are_taken_and_names_that_are_not_there(client, server, place, model_folder):
+    make_finished(place / "my", model_folder)
+    taken = start(client, "a b c")
+    assert (taken.status_code, taken.json()["error"]["code"]) == (409, "name_taken")
+    finished = client.post("/api/runs/my/resume")
+    assert (finished.status_code, finished.json()["error"]["code"]) == (409, "run_is_finished")
+    for route in ("stop", "resume"):
+        for name in ("other", "..", "%2e%2e", "my%2f", "my\\"):
+            assert client.post(f"/api/runs/{name}/{route}").status_code in (404, 405), name
+    assert client.get("/api/runs/other/metrics").status_code == 404
+    assert (place / "my" / "run.json").exists()
+
+
+def test_only_here_may_a_body_be_as_long_as_a_text(serve, place, tmp_path, running_server):
+    long = {"name": "my", "text": "a" * 3_000_000, "preset": "none"}
+    with serve() as server, server.client() as client:
+        assert client.post("/api/train", json=long).status_code == 400
+        assert client.post("/api/open", json={"model": "a" * 3_000_000}).status_code == 413
+    offer = Offer([place], tmp_path / "home", Loader("cpu"))
+    with (
+        running_server(Shelf([]), Bounds(text=2_500_000), offer=offer) as server,
+        server.client() as client,
+    ):
+        assert client.post("/api/train", json=long).status_code == 413
+    with running_server(Shelf([])) as server, server.client() as client:
+        assert client.post("/api/train", json=long).status_code == 413
+
+
+def test_without_an_offer_there_is_no_run_and_none_begins(shelf, running_server, story_text, tmp_path):
+    for offer in (None, Offer([], tmp_path / "home", Loader("cpu"))):
+        with running_server(shelf, offer=offer) as server, server.client() as client:
+            assert client.get("/api/runs").json() == {"runs": [], "can_start": False, "now": None}
+            refused = start(client, story_text)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (404, "cannot_be_trained")
+            assert client.post("/api/runs/my/resume").status_code == 404
+            assert client.post("/api/open", json={"model": "my@1"}).status_code == 404
+
+
+def test_answers_are_as_the_document_tells(client, server, place, model_folder):
+    make_finished(place / "my", model_folder)
+    document = make_routes(Shelf([]), Record(Shelf([]))).openapi()
+    for method, path, address in (
+        ("get", "/api/runs", "/api/runs"),
+        ("get", "/api/runs/{name}/metrics", "/api/runs/my/metrics"),
+        ("post", "/api/runs/{name}/stop", "/api/runs/my/stop"),
+    ):
+        told = document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"]
+        answer = client.request(method, address)
+        assert answer.status_code == 200
+        jsonschema.validate(answer.json(), {**told, "components": document["components"]})

@@ -1,0 +1,281 @@
+"""A run begun on the page with a dropped text, watched, stopped, gone on with, and scrubbed through."""
+
+import shutil
+import time
+
+import pytest
+
+from clearhead.language_model import load
+from clearhead.runs.run_folder import read_metrics
+from clearhead.server.library import Offer
+from clearhead.server.shelf import Loader, Shelf, load_models
+from tests.serving import make_finished, running
+from tests.web.visitor import fixed, percent, shows
+
+TEXT = "The duck was too tired"
+WEIGHTS = "block.0.head.1.weights"
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def school(place, home):
+    """A server that trains; with the models that are there when it starts."""
+    made = []
+
+    def serve():
+        loader = Loader("cpu", slots=1)
+        there = sorted(path for path in place.glob("*") if (path / "config.json").exists())
+        shelf = load_models(there, loader, only_first=True) if there else Shelf([])
+        made.append(shelf)
+        return running(shelf, offer=Offer([place], home, loader))
+
+    yield serve
+    for shelf in made:
+        shelf.close(cancel=True)
+
+
+def drop(visitor, text, name="My tales.txt"):
+    """Let a file fall into the form, as from a desktop."""
+    files = visitor.page.evaluate_handle(
+        """([text, name]) => {
+          const data = new DataTransfer();
+          data.items.add(new File([text], name, { type: "text/plain" }));
+          return data;
+        }""",
+        [text, name],
+    )
+    visitor.page.dispatch_event(".drop", "drop", {"dataTransfer": files})
+    visitor.expect(visitor.page.get_by_test_id("text-name").inner_text, name)
+
+
+def fill(visitor, **sizes):
+    visitor.page.get_by_text("More choices").click()
+    for name, size in sizes.items():
+        visitor.page.get_by_label(name, exact=True).fill(str(size))
+
+
+def row(visitor, run="My-tales"):
+    """What the table says of a run, at the step that is read."""
+    cells = visitor.page.locator(f"tr[data-run='{run}'] td")
+    return dict(cells.evaluate_all("cells => cells.map((each) => [each.dataset.field, each.innerText])"))
+
+
+def state(visitor, run="My-tales"):
+    item = visitor.page.locator(".side li", has=visitor.page.get_by_text(run, exact=True))
+    return item.locator("[data-state]").get_attribute("data-state")
+
+
+def address(visitor):
+    return visitor.page.evaluate("location.search")
+
+
+def whole(text):
+    return int(text.replace(",", ""))
+
+
+def check_row(visitor, run, records, step):
+    """Every number of the table is that of the run's folder."""
+    shown, record = row(visitor, run), records[step - 1]
+    assert whole(shown["step"]) == record["step"] == step
+    assert shows(shown["loss"], record["loss"], lambda x: fixed(x, 4))
+    assert shown["rate"] == percent(record["rate"])
+    assert whole(shown["tokens"]) == record["tokens"]
+    validated = [each for each in records[:step] if each.get("validation") is not None]
+    if not validated:
+        assert shown["validation"] == "–"
+    else:
+        number, _, at = shown["validation"].partition("at")
+        assert shows(number.strip(), validated[-1]["validation"], lambda x: fixed(x, 4))
+        assert (whole(at) if at else step) == validated[-1]["step"]
+
+
+def test_from_the_first_step_to_the_end_and_then_scrubbed(visit, school, place, story_text):
+    with school() as server:
+        visitor = visit(server, width=1400)
+        visitor.page.goto(f"{server.url}/?token={server.door.token}")
+        visitor.page.get_by_text("There is no model here yet").wait_for()
+        visitor.page.keyboard.press("Escape")
+        drop(visitor, story_text)
+        assert visitor.page.get_by_label("name", exact=True).input_value() == "My-tales"
+        fill(visitor, **{"or steps": 400}, blocks=1, heads=2, width=16, context=32)
+        visitor.button("Train").click()
+        steps, speeds = watch(visitor)
+        assert len(set(steps)) > 1, "it was not seen while it trained"
+        assert steps == sorted(steps)
+        assert speeds
+        records = read_metrics(place / "My-tales")
+        last = records[-1]["step"]
+        visitor.expect(lambda: whole(row(visitor)["step"]), last)
+        check_row(visitor, "My-tales", records, last)
+        reader = visitor.page.get_by_label("Read at a step")
+        reader.focus()
+        visitor.page.keyboard.press("Home")
+        visitor.expect(lambda: row(visitor)["step"], "1")
+        check_row(visitor, "My-tales", records, 1)
+        assert_samples(visitor, records)
+        scrub(visitor, place / "My-tales", last)
+
+
+def watch(visitor):
+    """Steps and speeds that are shown until it is over."""
+    steps, speeds, end = [], [], time.monotonic() + 240
+    while state(visitor) != "finished":
+        assert time.monotonic() < end
+        shown = visitor.page.locator("td[data-field=step]").all_inner_texts()
+        steps += [whole(text) for text in shown if text != "–"]
+        speeds += [each for each in visitor.page.get_by_test_id("speed").all_inner_texts() if each]
+        time.sleep(0.2)
+    return steps, speeds
+
+
+def assert_samples(visitor, records):
+    """The last is on top."""
+    written = [each for each in records if each.get("sample") is not None]
+    shown = visitor.page.locator(".samples li").evaluate_all(
+        "items => items.map((each) => [+each.dataset.step, each.querySelector('.text').textContent])"
+    )
+    # What a page cannot hold, such as carriage returns, it may show otherwise.
+    assert [step for step, _ in shown] == [each["step"] for each in reversed(written)]
+    assert [len(text) for _, text in shown] == [len(each["sample"]) for each in reversed(written)]
+
+
+def scrub(visitor, folder, last):
+    visitor.button("Look inside My-tales").click()
+    visitor.settle()
+    visitor.type(TEXT)
+    visitor.page.get_by_role("button", name="softmax", exact=True).click()
+    visitor.page.locator(".brand").click()
+    visitor.page.keyboard.press("]")
+    slider = visitor.page.get_by_role("slider", name="Training time")
+    steps = [int(path.name.removeprefix("step-")) for path in sorted((folder / "snapshots").iterdir())]
+    slider.focus()
+    visitor.page.keyboard.press("Home")
+    check_head(visitor, folder, steps[0])
+    assert f"model=My-tales%40{steps[0]}" in address(visitor)
+    visitor.page.get_by_role("slider", name="Training time").focus()
+    visitor.page.keyboard.press("ArrowRight")
+    check_head(visitor, folder, steps[1])
+    assert slider.get_attribute("aria-valuetext") == f"step {steps[1]} of {last:,}"
+    visitor.page.reload()  # the address holds the step
+    check_head(visitor, folder, steps[1])
+    slider.focus()
+    visitor.page.keyboard.press("End")
+    visitor.expect(lambda: "@" in address(visitor) or "%40" in address(visitor), False)
+    check_head(visitor, folder, None)
+
+
+def check_head(visitor, folder, step):
+    """The open head's weights are Python's at that step."""
+    name = visitor.page.get_by_test_id("training-time")
+    visitor.expect(
+        lambda: name.get_attribute("data-model"), "My-tales" if step is None else f"My-tales@{step}"
+    )
+    visitor.settle()
+    mine = load(folder, "cpu", step=step).inspect(TEXT)[WEIGHTS]
+
+    def same():
+        seen = visitor.see(WEIGHTS)["cells"]
+        return all(shows(text, float(mine[i, j])) for i, j, text in seen)
+
+    visitor.expect(same, True)
+
+
+def test_stopped_and_gone_on_with(visit, school, place, model_folder, story_text):
+    shutil.copytree(model_folder, place / "first")
+    with school() as server:
+        visitor = visit(server, width=1400, locale="de-DE")
+        visitor.open(text=TEXT, view="training")
+        visitor.page.get_by_text("Wie der Verlust eines Laufs sinkt").wait_for()
+        drop(visitor, story_text)
+        visitor.page.get_by_label("Minuten").fill("30")
+        visitor.button("Trainieren").click()
+        visitor.page.locator("td[data-field=step]").wait_for(timeout=90_000)
+        assert visitor.button("Ein Lauf zur Zeit").is_disabled()
+        visitor.button("My-tales anhalten").click()
+        visitor.button("My-tales fortsetzen").wait_for(timeout=60_000)
+        assert state(visitor) == "stopped"
+        done = read_metrics(place / "My-tales")[-1]["step"]
+        visitor.button("My-tales fortsetzen").click()
+        visitor.page.wait_for_function(
+            "done => +document.querySelector('td[data-field=step]')?.innerText.replace('.', '') > done",
+            arg=done,
+            timeout=90_000,
+        )
+        visitor.button("My-tales anhalten").click()
+        visitor.button("My-tales fortsetzen").wait_for(timeout=60_000)
+
+
+@pytest.fixture
+def past(place, model_folder):
+    """Two finished runs."""
+    make_finished(place / "one", model_folder, 300, validation=2.0, sample="a cat")
+    make_finished(place / "two", model_folder, 120)
+
+
+def test_runs_overlaid_and_in_the_address(visit, school, place, past):
+    with school() as server:
+        visitor = visit(server, width=1400)
+        visitor.open(text=TEXT, view="training", model="one")
+        visitor.expect(lambda: row(visitor, "one").get("step"), "300")
+        for name in ("one", "two"):
+            assert visitor.page.get_by_role("checkbox", name=name).is_checked() == (name == "one")
+        visitor.page.get_by_role("checkbox", name="two").check()
+        visitor.expect(lambda: row(visitor, "two").get("step"), "120")
+        colours = visitor.page.locator("path.smoothed").evaluate_all(
+            "paths => paths.map((each) => each.getAttribute('stroke'))"
+        )
+        assert len(set(colours)) == 2
+        visitor.button("log scale").click()
+        visitor.expect(lambda: "runs=one%2Ctwo&axis=log" in address(visitor), True)
+        visitor.page.reload()
+        visitor.settle()
+        visitor.expect(lambda: row(visitor, "two").get("step"), "120")
+        check_row(visitor, "one", read_metrics(place / "one"), 300)
+        assert visitor.button("log scale").get_attribute("aria-pressed") == "true"
+        chart = visitor.page.get_by_role("img", name="Loss over the steps: one, step 300")
+        chart.hover(position={"x": 200, "y": 60})
+        visitor.expect(lambda: whole(row(visitor, "one")["step"]) < 300, True)
+        check_row(visitor, "one", read_metrics(place / "one"), whole(row(visitor, "one")["step"]))
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1400, "light"), (800, "dark"), (360, "light")])
+def test_axe_finds_no_serious_fault(visit, axe, school, past, width, theme):
+    with school() as server:
+        visitor = visit(server, width=width, height=900, color_scheme=theme)
+        visitor.open(text=TEXT, view="training", runs="one,two", model="one@1")
+        visitor.expect(lambda: row(visitor, "two").get("step"), "120")
+        assert visitor.page.get_by_role("slider", name="Training time").is_visible()
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert axe(visitor) == []
+
+
+def test_one_model_at_two_times_of_its_training(visit, school, past):
+    with school() as server:
+        visitor = visit(server, width=1400)
+        visitor.open(text=TEXT, view="compare", model="one")
+        visitor.page.get_by_role("combobox", name="through").select_option("one@1")
+        # Both are the same small model here: nothing differs, and that is said by every cell.
+        visitor.expect(lambda: "otherModel=one%401" in address(visitor), True)
+        visitor.settle()
+        cells = visitor.page.locator("[role=gridcell]")
+        cells.first.wait_for()
+        visitor.expect(lambda: {text.lstrip("−") for text in cells.all_inner_texts()}, {"0.00"})
+
+
+def test_played_and_what_is_no_text_is_refused(visit, school, place, past):
+    with school() as server:
+        visitor = visit(server, width=1400)
+        visitor.open(text=TEXT, view="training", model="one")
+        visitor.page.get_by_role("region", name="Training time").get_by_role("button", name="Play").click()
+        visitor.expect(lambda: "one%401" in address(visitor), True)
+        visitor.expect(lambda: "one%401" in address(visitor), False)
+        visitor.page.locator("input[type=file]").set_input_files(
+            {"name": "x.txt", "mimeType": "text/plain", "buffer": b"\xff\xfe\x00"}
+        )
+        visitor.button("Train").click()
+        visitor.page.get_by_text("This file is no text in UTF-8.").wait_for()
+        assert sorted(path.name for path in place.iterdir()) == ["one", "two"]

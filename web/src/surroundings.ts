@@ -1,0 +1,33 @@
+/** Light or dark as what is around: JupyterLab, VS Code, Colab and marimo all say it in a way of their own. */
+
+import type { Theme } from "./colours";
+
+/** The colour that stands behind an element tells. */
+export function themeAround(element: Element): Theme {
+  for (let at: Element | null = element; at !== null; at = parentOf(at)) {
+    const [red = 0, green = 0, blue = 0, opacity = 1] = (
+      getComputedStyle(at).backgroundColor.match(/[\d.]+/g) ?? []
+    ).map(Number);
+    if (opacity > 0.5) return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
+  }
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+/** Told now and whenever it changes, until what is given back is called. */
+export function followTheme(element: Element, tell: (theme: Theme) => void): () => void {
+  const look = () => tell(themeAround(element));
+  const observer = new MutationObserver(() => setTimeout(look, 100)); // its style sheets come a little later
+  for (const each of [document.documentElement, document.body]) observer.observe(each, { attributes: true });
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  system.addEventListener("change", look);
+  look();
+  return () => {
+    observer.disconnect();
+    system.removeEventListener("change", look);
+  };
+}
+
+function parentOf(element: Element): Element | null {
+  const root = element.getRootNode();
+  return element.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
+}
