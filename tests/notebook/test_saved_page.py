@@ -133,7 +133,7 @@ def test_nothing_is_wider_than_the_window(read, models, tmp_path, width, scheme)
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
     assert reader.page.evaluate("document.documentElement.dataset.theme") == scheme
     with reader.page.expect_download() as download:
-        reader.button("CSV").click()
+        reader.page.locator(".detail").get_by_role("button", name="CSV").click()
     assert download.value.suggested_filename.endswith(".csv")
     assert reader.button("Copy link").count() == 0
 
