@@ -55,8 +55,9 @@ def server(shelf):
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """Ended with each file: as long as it is there, no test of the same process can run a loop of its own."""
     browser = pytest.importorskip("bench.browser", reason="there is no playwright: pip install '.[dev]'")
     if browser.find_chromium() is None:
         pytest.skip("there is no Chromium")
