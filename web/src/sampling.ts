@@ -50,6 +50,19 @@ export function distribute(logits: Float32Array, { temperature, topK, topP, minP
   return normalise(probabilities);
 }
 
+/** Of each word the first rule that cuts it off; none where it stays. What each rule leaves is found once. */
+export function cutter(logits: Float32Array, sampling: Sampling): (id: number) => keyof Sampling | null {
+  const { temperature, topK, topP, minP } = sampling;
+  const rules: [keyof Sampling, Sampling][] = [
+    ["temperature", { ...PLAIN, temperature }],
+    ["topK", { ...PLAIN, temperature, topK }],
+    ["topP", { ...PLAIN, temperature, topK, topP }],
+    ["minP", { temperature, topK, topP, minP }],
+  ];
+  const left: Float64Array[] = [];
+  return (id) => rules.find(([, rule], i) => (left[i] ??= distribute(logits, rule))[id] === 0)?.[0] ?? null;
+}
+
 /** Drawn by a number between 0 and 1. */
 export function draw(probabilities: Float64Array, random: number): number {
   let rest = random;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { distribute, draw, PLAIN } from "../src/sampling";
+import { cutter, distribute, draw, PLAIN } from "../src/sampling";
 
 const LOGITS = Float32Array.of(2, 1, 0, -1);
 
@@ -45,4 +45,14 @@ test("drawing never takes what was cut off", () => {
   expect(draw(probabilities, 0.2499)).toBe(1);
   expect(draw(probabilities, 0.25)).toBe(3);
   expect(draw(probabilities, 0.99999999)).toBe(3);
+});
+
+test("the first rule that cuts a word off is named", () => {
+  const logits = new Float32Array([3, 2, 1, 0]);
+  const rule = (more: object, id: number) => cutter(logits, { ...PLAIN, ...more })(id);
+  expect(rule({}, 3)).toBeNull();
+  expect(rule({ topK: 2, topP: 0.5 }, 3)).toBe("topK");
+  expect(rule({ topK: 2, topP: 0.5 }, 1)).toBe("topP");
+  expect(rule({ minP: 0.3 }, 2)).toBe("minP");
+  expect(rule({ temperature: 0 }, 1)).toBe("temperature");
 });

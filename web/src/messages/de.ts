@@ -350,6 +350,7 @@ export const de: Messages = {
     all: "alle",
     append: (word) => `„${word}“ anhängen`,
     cut: "weg",
+    divided: "Logit ÷ T",
     write: "schreiben",
     stop: "halt",
     context: (n, most) => `${n} von ${most} Tokens Kontext`,

@@ -346,6 +346,7 @@ export const en = {
     all: "all",
     append: (word: string) => `Append “${word}”`,
     cut: "cut off",
+    divided: "logit ÷ T",
     write: "write",
     stop: "stop",
     context: (n: number, most: number) => `${n} of ${most} tokens of context`,
