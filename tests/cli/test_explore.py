@@ -62,7 +62,7 @@ def exploring(*arguments, **environment):
         started.stdout.close()
 
 
-def wait_for(path, seconds=20):
+def wait_for(path, seconds=60):
     end = time.monotonic() + seconds
     while not (path.exists() and path.read_text().endswith("\n")):
         assert time.monotonic() < end, "no browser was opened"

@@ -54,7 +54,9 @@ def test_why_sums_to_the_score(inspect, ids, block, head, data):
     i, j = (data.draw(st.integers(0, len(ids) - 1)) for _ in range(2))
     view = trace.block[block].head[head]
     found = view.why(i, j)
-    assert abs(found.total - view.scores[i, j]) <= 1e-5 * found.values.abs().sum()
+    # A product of long vectors that nearly stand at right angles is small, and its rounding is not.
+    rounding = 1e-6 * view.query[i].norm() * view.key[j].norm()
+    assert abs(found.total - view.scores[i, j]) <= 1e-5 * found.values.abs().sum() + rounding
 
 
 @FEW

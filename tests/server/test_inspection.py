@@ -276,7 +276,9 @@ def test_of_a_text_that_begins_alike_only_the_rest_is_read(client, server, monke
     read = []
     go_through = TracedReader.go_through
     monkeypatch.setattr(
-        TracedReader, "go_through", lambda self, ids: read.append(ids.shape[1]) or go_through(self, ids)
+        TracedReader,
+        "go_through",
+        lambda self, ids, watch: read.append(ids.shape[1]) or go_through(self, ids, watch),
     )
     texts = ["Zoe, letter by letter", "Zoe, letter by letters", "Zoe, letter by", "Zoe, lines"]
     for text in texts:
