@@ -81,6 +81,6 @@ def _open_page(folder: Path, device: str, no_browser: bool) -> None:
     looking = sys.stdout.isatty() and not os.environ.get("CI") and not no_browser
     if looking and can_open() and is_built():
         out.print("\nThe page opens in the browser; Ctrl-C ends.\n", style="bold")
-        explore([str(folder)], no_browser=False, port=0, device=device)
+        explore([str(folder)], no_browser=False, port=0, token=None, device=device)
     else:
         out.print(f"\nEvery step of it, in a browser: {shlex.join(['clearhead', 'explore', str(folder)])}")
