@@ -24,7 +24,7 @@ def explore(
     ),
     no_browser: bool = typer.Option(False, "--no-browser", help="Print the address, and open nothing."),
     port: int = typer.Option(0, min=0, max=65535, help="0 takes one that is free."),
-    token: str = typer.Option(
+    token: str | None = typer.Option(
         None,
         envvar="CLEARHEAD_TOKEN",
         show_envvar=True,
