@@ -55,20 +55,22 @@ THERE = {
     "EditRequest": {
         "site": SITES[:3],
         "value": [None],
+        "scale": [0, 0.5, -2],
         "text": [None],
         "at": [None, [0]],
         "columns": [None, [0]],
     },
     "Read": {"site": SITES, "weight": [None], **SLICE},
     "SiteRequest": {"site": SITES, **SLICE},
-    "PatternsRequest": BLOCKS,
+    "TraceRequest": {"count": [1, 10]},
+    "PatternsRequest": {"cells": [1, 24], **BLOCKS},
     "CompareRequest": {"text": ["a cat"], "other": [{"model": "small", "text": "a hat"}], **BLOCKS},
     "EffectsRequest": {"source": [None], **WORD, **BLOCKS},
-    "AttributeRequest": {"through": [[], [{"block": 0, "head": 1, "source": 0}]], **WORD},
-    "WhyRequest": {"block": [0], "head": [0, 1], "looking": [-1], "looked_at": [0]},
+    "AttributeRequest": {"through": [[], [{"block": 0, "head": 1, "source": 0}]], "heads": [0, 3], **WORD},
+    "WhyRequest": {"block": [0], "head": [0, 1], "looking": [-1], "looked_at": [0], "count": [5]},
     "LensRequest": {"rows": [None, [0, 1]], "word": [None, 97]},
     "SensesRequest": {"word": ["a"], "sentences": [["a b a", "c"]]},
-    "NeighboursRequest": {"position": [-1], "stage": ["embedding", "final"], "along": [None]},
+    "NeighboursRequest": {"position": [-1], "stage": ["embedding", "final"], "along": [None], "count": [3]},
     "WeightRequest": {"name": ["embedding.W", "block.0.head.0.QK"], **SLICE},
 }
 
@@ -93,10 +95,10 @@ def with_all_that_is_there(document):
     schemas = told["components"]["schemas"]
     for name, known in THERE.items():
         schemas[name]["properties"].update({each: {"enum": values} for each, values in known.items()})
-    for schema in schemas.values():  # every other text is one that any model here can read
+    for schema in schemas.values():
         own = schema.get("properties", {})
-        if {"model", "text", "edits"} <= set(own) and "enum" not in own["text"]:
-            own["text"] = {"anyOf": [{"enum": ["a cat", [97, 98, 99]]}, own["text"]]}
+        if {"model", "text", "edits"} <= set(own):
+            own["text"] = {"enum": ["a cat", [97, 98, 99]]}
     schemas["EditRequest"]["required"] = ["site", "scale"]
     schemas["Read"]["required"] = ["site"]
     schemas["PullRequest"]["properties"]["name"] = {"enum": ["tiny"]}
