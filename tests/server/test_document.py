@@ -25,8 +25,8 @@ from schemathesis.specs.openapi.checks import (
 from clearhead.formats.pulled import CATALOGUE
 from clearhead.server import page
 from clearhead.server.app import make_routes
+from clearhead.server.collection import Offer
 from clearhead.server.description import ALWAYS
-from clearhead.server.library import Offer
 from clearhead.server.record import Record
 from clearhead.server.shelf import Loader, Shelf
 

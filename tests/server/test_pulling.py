@@ -3,7 +3,7 @@
 import pytest
 
 from clearhead.formats.pulled import CATALOGUE
-from clearhead.server.library import Offer
+from clearhead.server.collection import Offer
 from clearhead.server.shelf import Loader
 from tests.serving import make_pullable
 

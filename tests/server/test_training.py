@@ -13,7 +13,7 @@ import pytest
 from clearhead.language_model import load
 from clearhead.runs.run_folder import read_metrics
 from clearhead.server.app import make_routes
-from clearhead.server.library import Offer
+from clearhead.server.collection import Offer
 from clearhead.server.limits import Bounds
 from clearhead.server.record import Record
 from clearhead.server.shelf import Loader, Shelf

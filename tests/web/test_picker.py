@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from clearhead.server.library import Offer
+from clearhead.server.collection import Offer
 from clearhead.server.shelf import Loader, load_models
 from tests.serving import make_pullable, running
 

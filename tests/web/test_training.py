@@ -7,7 +7,7 @@ import pytest
 
 from clearhead.language_model import load
 from clearhead.runs.run_folder import read_metrics
-from clearhead.server.library import Offer
+from clearhead.server.collection import Offer
 from clearhead.server.shelf import Loader, Shelf, load_models
 from tests.serving import make_finished, running
 from tests.web.visitor import fixed, percent, shows

@@ -78,7 +78,7 @@ def run(
     the first that can be loaded may do.
     """
     from clearhead.files import home
-    from clearhead.server.library import Offer
+    from clearhead.server.collection import Offer
     from clearhead.server.run import address, make_door, make_token, open_socket
     from clearhead.server.run import serve as run_server
     from clearhead.server.shelf import Loader, load_models

@@ -16,10 +16,10 @@ from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.server import completions, heads, inspection, models, overview, page, questions, runs, words
 from clearhead.server.access import Access, Door
+from clearhead.server.collection import Collection, Offer
 from clearhead.server.description import ABOUT, ALWAYS, document
 from clearhead.server.faults import Refused, answer_fault
 from clearhead.server.leaving import Left
-from clearhead.server.library import Library, Offer
 from clearhead.server.limits import Bounds, Limits
 from clearhead.server.pulling import Puller
 from clearhead.server.record import Record, Recorder
@@ -51,9 +51,9 @@ def make_routes(
     app.include_router(heads.make_routes(shelf))
     puller = Puller(None if offer is None else offer.home, log)
     run_list = RunList(shelf, None if offer is None else offer.places)
-    library = Library(shelf, desk, offer, run_list, log)
-    app.include_router(models.make_routes(library, puller))
-    trainer = Trainer(run_list, library, None if offer is None else offer.loader.device, log)
+    collection = Collection(shelf, desk, offer, run_list, log)
+    app.include_router(models.make_routes(collection, puller))
+    trainer = Trainer(run_list, collection, None if offer is None else offer.loader.device, log)
     app.include_router(runs.make_routes(run_list, trainer))
     app.include_router(page.make_routes(shelf))
 

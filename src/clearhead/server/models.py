@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
+from clearhead.server.collection import Collection
 from clearhead.server.description import OF_A_MODEL, OF_A_PULL
 from clearhead.server.leaving import unless_left
-from clearhead.server.library import Library
 from clearhead.server.pulling import Puller
 from clearhead.server.shelf import Served
 from clearhead.views.wire import models
 
 
-def make_routes(library: Library, puller: Puller) -> APIRouter:
-    routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), library.shelf
+def make_routes(collection: Collection, puller: Puller) -> APIRouter:
+    routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), collection.shelf
 
     @routes.get("/models")
     async def list_models() -> models.ModelDetailsList:
         """Every model that there is, also those that could not be loaded, and what can be pulled."""
-        await library.look()
+        await collection.look()
         return models.ModelDetailsList(
             models=[_details(each) for each in shelf if not each.is_snapshot],
             can_be_pulled=puller.pullable,
@@ -27,7 +27,7 @@ def make_routes(library: Library, puller: Puller) -> APIRouter:
     @routes.post("/open", responses=OF_A_MODEL)
     async def open_model(request: Request, asked: models.OpenRequest) -> models.ModelDetails:
         """Load a model of the list, and answer when it is there; what was not used for long may be closed."""
-        await unless_left(request, library.open(asked.model))
+        await unless_left(request, collection.open(asked.model))
         return _details(shelf.served[asked.model])
 
     @routes.post("/pull", responses=OF_A_PULL)

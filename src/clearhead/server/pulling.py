@@ -10,9 +10,9 @@ from pathlib import Path
 
 from clearhead.errors import UserError
 from clearhead.formats import pulled
+from clearhead.server.collection import without_folders
 from clearhead.server.faults import Refused
 from clearhead.server.leaving import in_thread, stop_if
-from clearhead.server.library import without_folders
 from clearhead.views.wire import models
 
 

@@ -17,8 +17,8 @@ import uvicorn
 from clearhead.errors import UserError
 from clearhead.server.access import LOOPBACK, Door
 from clearhead.server.app import make_app
+from clearhead.server.collection import Offer
 from clearhead.server.connections import protocol
-from clearhead.server.library import Offer
 from clearhead.server.limits import Bounds
 from clearhead.server.shelf import Shelf
 

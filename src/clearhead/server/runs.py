@@ -75,7 +75,7 @@ def make_routes(runs: RunList, trainer: Trainer) -> APIRouter:
         """The runs that lie where models are looked for, and how far each came."""
         listed = await in_thread(lambda _: list_all())
         if any(each.state == "finished" and each.model is None for each in listed.runs):
-            await trainer.library.look()  # its model is new here
+            await trainer.collection.look()  # its model is new here
             listed = await in_thread(lambda _: list_all())
         return listed
 

@@ -16,9 +16,9 @@ from typing import IO
 from clearhead.runs.demo import STORIES
 from clearhead.runs.listing import describe_run, is_held, resume_command
 from clearhead.runs.run_folder import is_run
+from clearhead.server.collection import Collection, without_folders
 from clearhead.server.faults import Refused
 from clearhead.server.leaving import in_thread
-from clearhead.server.library import Library, without_folders
 from clearhead.server.run_list import RunList
 from clearhead.text.stories import stories
 from clearhead.views.wire import training
@@ -51,11 +51,11 @@ class Trainer:
     def __init__(
         self,
         runs: RunList,
-        library: Library,
+        collection: Collection,
         device: str | None = None,
         tell: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.runs, self.library, self.device, self.tell = runs, library, device, tell
+        self.runs, self.collection, self.device, self.tell = runs, collection, device, tell
         self.place = next(iter(runs.places or []), None)
         self.child: Child | None = None
         self.errors: dict[str, str] = {}  # by run: why it did not begin, or ended
@@ -154,7 +154,7 @@ class Trainer:
             if not is_run(child.folder) and _is_ours(child.folder):
                 shutil.rmtree(child.folder, ignore_errors=True)  # it never began
             self.child = None
-        await self.library.renew(child.folder)
+        await self.collection.renew(child.folder)
 
 
 def _prepare(folder: Path, asked: training.RunRequest) -> Path:

@@ -37,7 +37,7 @@ class Offer:
         return self.memory or memory_of(pick_device(self.loader.device)) or USUAL_MEMORY
 
 
-class Library:
+class Collection:
     """Puts on the shelf what is on the disk. Without an offer, what is served stays as it was."""
 
     def __init__(

@@ -12,7 +12,7 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
-from clearhead.server.library import BYTES, Offer, without_folders
+from clearhead.server.collection import BYTES, Offer, without_folders
 from clearhead.server.shelf import Loader, Shelf, load_models
 
 TEXT = "Once upon a time"
