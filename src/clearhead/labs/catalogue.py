@@ -20,8 +20,8 @@ LABS = {
             name="attention",
             title="Attention, number by number",
             says="The lecture's sequence of 0s and 1s, where 0 is [1, 0] and 1 is [0, 1]. A query is "
-            "compared with every key, the scores become weights, and the weights mix the values. With keys ten times "
-            "as long, almost all of the weight goes to the 1.",
+            "compared with every key, the scores become weights, and the weights mix the values. With "
+            "keys ten times as long, almost all of the weight goes to the 1.",
             question="Which boost gives the 1 as much weight as all the 0s together? Does that depend on how "
             "many 0s there are?",
             settings=(
@@ -36,8 +36,8 @@ LABS = {
             name="scale",
             title="Why divide by √d_k",
             says="Queries and keys of random numbers: the longer the vectors, the further apart their "
-            "products lie, as √d. Undivided, softmax then gives nearly everything to one word, and hardly learns any "
-            "more; divided by √d_k, the weights stay as they were.",
+            "products lie, as √d. Undivided, softmax then gives nearly everything to one word, and hardly "
+            "learns any more; divided by √d_k, the weights stay as they were.",
             question="How large is d when the largest weight passes a half? What would happen to learning?",
             settings=(
                 Setting("words", 16, "how many are looked at", 2, 256),
