@@ -8,7 +8,17 @@ import type { Edit, Hop } from "./server";
 import { PARTS, type PartName, type StepName, STEPS } from "./steps";
 
 /** What is shown below the flow. */
-export const VIEWS = ["steps", "compare", "change", "why", "lens", "words", "tiny", "training"] as const;
+export const VIEWS = [
+  "steps",
+  "compare",
+  "change",
+  "why",
+  "lens",
+  "words",
+  "tiny",
+  "labs",
+  "training",
+] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Place {
@@ -32,7 +42,11 @@ export interface Place {
   only: boolean; // those that do what they are ordered by
   runs: string[]; // whose curves are drawn; where none is named, one that fits
   axis: Axis; // of their steps
+  lab: string; // "" is the first
+  settings: Settings; // of that lab, where they are not as usual
 }
+
+export type Settings = Record<string, string | number | boolean>;
 
 export const START: Place = {
   view: "steps",
@@ -55,6 +69,8 @@ export const START: Place = {
   only: false,
   runs: [],
   axis: "linear",
+  lab: "",
+  settings: {},
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
@@ -75,6 +91,8 @@ export function toQuery(place: Place): string {
   put("order", place.order, START.order);
   put("runs", place.runs.join(","), START.runs.join(","));
   put("axis", place.axis, START.axis);
+  put("lab", place.lab, START.lab);
+  if (Object.keys(place.settings).length > 0) query.set("settings", JSON.stringify(place.settings));
   if (place.only) query.set("only", "yes");
   for (const name of NUMBERS) put(name, place[name], START[name]);
   for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
@@ -127,7 +145,20 @@ export function fromQuery(text: string): Place {
     only: query.get("only") === "yes",
     runs: (query.get("runs") ?? "").split(",").filter((name) => name !== ""),
     axis: query.get("axis") === "log" ? "log" : START.axis,
+    lab: query.get("lab") ?? START.lab,
+    settings: readSettings(query.get("settings")),
   };
+}
+
+function readSettings(text: string | null): Settings {
+  try {
+    const found: unknown = JSON.parse(text ?? "{}");
+    if (typeof found !== "object" || found === null || Array.isArray(found)) return {};
+    const plain = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
+    return Object.fromEntries(Object.entries(found).filter(([, value]) => plain(value)));
+  } catch {
+    return {};
+  }
 }
 
 function readEdits(text: string | null): Edit[] {

@@ -25,6 +25,8 @@ const PLACE: Place = {
   only: true,
   runs: ["my", "other-2"],
   axis: "log",
+  lab: "scale",
+  settings: { words: 8, base: "3", shown: true },
 };
 
 test("a place comes back from its address", () => {
