@@ -115,7 +115,7 @@ def _check_settings(model: Any, site: Any, folds: Any, seed: Any) -> None:
         )
     if not isinstance(site, str):
         raise UserError(f"site = {site!r}: expected a name such as block.0.input")
-    if parse_site(site, model.config).name in MATRICES:
+    if parse_site(site, model.transformer("a site to probe").config).name in MATRICES:
         raise UserError(f"{site} has a column for each position: probe a site that has features")
     if not isinstance(folds, Integral) or int(folds) < 2:
         raise UserError(f"folds = {folds!r}: expected at least 2")

@@ -46,7 +46,7 @@ def show(
     if height is not None and (not isinstance(height, int) or height < LOWEST):
         raise UserError(f"height = {height!r}: expected pixels, {LOWEST} or more")
     models = _models_of(what)
-    config = next(iter(models.values()))[0].config
+    config = next(iter(models.values()))[0].transformer("a view").config
     place = {
         "block": check_index(block, config.n_block, "block"),
         "head": check_index(head, config.n_head, "head"),

@@ -106,7 +106,7 @@ class Desk:
             if asked.edits:
                 made = Edits()
                 for edit in asked.edits:
-                    made += Edits.parse({edit.site: _edit(edit, model, others)}, model.config)
+                    made += Edits.parse({edit.site: _edit(edit, model, others)}, trace.config)
                 trace = trace.edit_more(made, watch)
         self.traces[key] = trace
         if len(self.traces) > HELD:
