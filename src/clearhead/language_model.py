@@ -28,11 +28,13 @@ from clearhead.generate.service import Service
 from clearhead.generate.writing import Generated, Writer, check_limits, read_stops, with_text, write
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.reading import EditedReader, TracedReader
+from clearhead.inspect.state_trace import AnyTrace, StateTrace
 from clearhead.inspect.trace import Trace
 from clearhead.inspect.weights import weight
 from clearhead.model.config import Config
 from clearhead.model.kinds import AnyConfig, Network, need_transformer
 from clearhead.model.machine import pick_device
+from clearhead.model.recurrent import Recurrent
 from clearhead.model.transformer import Transformer
 from clearhead.text.chat import render
 from clearhead.text.corpus import Document, documents
@@ -89,10 +91,8 @@ class LanguageModel:
         stores matrices: F32, F16 (unless said) or Q8_0.
         """
         if not isinstance(self.config, Config):
-            kind = self.config.kind
-            raise UserError(
-                f"no other program has an architecture for this {kind}: save it, and ch.load opens it"
-            )
+            what = f"no other program has an architecture for this {self.config.kind}"
+            raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
         path = Path(path)
         kind = to.lower() if to is not None else "gguf" if path.suffix == ".gguf" else "huggingface"
         if kind == "gguf":
@@ -243,18 +243,27 @@ class LanguageModel:
         tokens: int,
         edit: Mapping[str, Value | Edit] | None = None,
         **settings: Any,
-    ) -> tuple[Generated, Trace]:
-        network = self.transformer("a trace of what is being written")
+    ) -> tuple[Generated, AnyTrace]:
+        ids = self._start(prompt)
+        if isinstance(self.network, Recurrent):
+            pieces = self._write(prompt, tokens, 1, edit=edit, **settings)
+            text = Generated.joined([piece for (piece,) in pieces])
+            said = [i for i in text.ids if i not in self.tokenizer.end_ids]
+            said = said if self._is_whole(text, ids) else self.tokenizer.encode(text)
+            return text, self.inspect(ids + said)
+        network = self.transformer()
         edits = Edits.parse(edit or {}, network.config, grows=True)
         reader = EditedReader(network, edits) if edit else TracedReader(network)
         text = Generated.joined([piece for (piece,) in self._write(prompt, tokens, 1, reader, **settings)])
         if text.ids[-1] not in self.tokenizer.end_ids:
             reader.read(torch.tensor([text.ids[-1:]]))  # the last word was drawn and not yet read
-        ids = self._start(prompt)
-        if Writer(self.tokenizer, prompt=ids).push_all(text.drawn, "length") == text:
+        if self._is_whole(text, ids):
             return text, reader.trace(self.tokenizer)
-        # A stop string cut the text off: the words drawn are more than it has.
         return text, self._trace(ids + self.tokenizer.encode(text), edits)
+
+    def _is_whole(self, text: Generated, ids: list[int]) -> bool:
+        """Whether no stop string cut it off: the words drawn would be more than it has."""
+        return Writer(self.tokenizer, prompt=ids).push_all(text.drawn, "length") == text
 
     def _trace(self, ids: list[int], edits: Edits) -> Trace:
         window = torch.tensor([ids[-self.config.n_context :]], device=self.device)
@@ -367,11 +376,12 @@ class LanguageModel:
         grad: bool = False,
         padding: str = "right",
         watch: Callable[[], object] = lambda: None,
-    ) -> Trace:
+    ) -> AnyTrace:
         """Every step of what the model computes over a text, or over several as one padded batch.
 
-        A text may also be given as its ids. With `edit`, with those values put in their places; with `grad`,
-        so that gradients flow through it. `watch` is called before each block, and may raise to end it.
+        Of a recurrent network, its states. A text may also be given as its ids. With `edit`, with those
+        values put in their places; with `grad`, so that gradients flow through it. `watch` is called before
+        each block, and may raise to end it.
         """
         if padding not in ("left", "right"):
             raise UserError(f"padding = {padding!r}: expected left or right")
@@ -385,7 +395,12 @@ class LanguageModel:
             padded[place], marks[place] = row, True
         tokens = [self.tokenizer.pieces(row.tolist()) for row in ids]
         known = None if real.all() else real.to(self.device)
-        network = self.transformer("a trace")
+        if isinstance(self.network, Recurrent):
+            if edit or padding == "left":
+                self.transformer("an edit" if edit else "a state that padding before a text leaves alone")
+            with nullcontext() if grad else torch.no_grad():
+                return StateTrace(self.network, ids.to(self.device), tokens, single, self.tokenizer)
+        network = self.network
         edits = Edits.parse(edit or {}, network.config)
         with nullcontext() if grad else torch.no_grad():
             return Trace(

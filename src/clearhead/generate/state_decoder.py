@@ -15,6 +15,9 @@ from clearhead.generate.rows import Reads, Rows
 from clearhead.model.recurrent import Recurrent
 
 
+WIDTH = 8  # rows of every step on a processor, so that a text's numbers are the same in any company
+
+
 class StateReading:
     """A text that is read by itself, a piece at a time; `logits` (V) are of the word after it, once read."""
 
@@ -40,8 +43,13 @@ class StateDecoder(Rows):
     longest = math.inf
 
     def __init__(self, network: Recurrent, slots: int, whole: bool | None = None) -> None:
-        self.network, self.state = network, network.begin(slots)
+        self.network, self.state = network, network.begin(max(slots, WIDTH))
         super().__init__(network.config, slots, self.state.room.device, whole)
+
+    def _widths_alike(self) -> list[int]:
+        if self.whole:
+            return super()._widths_alike()
+        return [1] if self._same_rows(WIDTH) is None else [WIDTH]
 
     def read(self, ids: Sequence[int]) -> StateReading:
         return StateReading(self.network, ids, self.piece)

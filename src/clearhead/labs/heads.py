@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.text.stories import Span, story
@@ -94,7 +95,7 @@ def find_antecedents(
         check()
         told = story(SEED, number)
         pairs = _positions(model, told.text, [(each.span, each.antecedent) for each in told.pronouns])
-        trace = model.inspect(_within_context(model, told.text))
+        trace = need_heads(model.inspect(_within_context(model, told.text)), "heads")
         for i in range(model.config.n_block):
             weights = trace.weights(i).cpu()
             for pronoun, antecedent in pairs:

@@ -31,8 +31,8 @@ CELLS: tuple[CellKind, ...] = get_args(CellKind)
 # The gates, in the order in which their weights stand side by side.
 GATES: dict[CellKind, tuple[str, ...]] = {
     "elman": ("state",),
-    "gru": ("reset", "update", "proposal"),
-    "lstm": ("input", "forget", "proposal", "output"),
+    "gru": ("reset_gate", "update_gate", "proposal"),
+    "lstm": ("input_gate", "forget_gate", "proposal", "output_gate"),
 }
 
 
@@ -42,7 +42,7 @@ def take_gates(kind: CellKind, from_word: Tensor, from_state: Tensor) -> dict[st
     gates: dict[str, Tensor] = {}
     for name, word, state in zip(GATES[kind], words, states, strict=True):
         if name == "proposal" and kind == "gru":
-            gates[name] = torch.tanh(word + gates["reset"] * state)
+            gates[name] = torch.tanh(word + gates["reset_gate"] * state)
         elif name in ("proposal", "state"):
             gates[name] = torch.tanh(word + state)
         else:
@@ -52,7 +52,7 @@ def take_gates(kind: CellKind, from_word: Tensor, from_state: Tensor) -> dict[st
 
 def next_cell(gates: dict[str, Tensor], cell: Tensor) -> Tensor:
     """What an LSTM remembers."""
-    return gates["forget"] * cell + gates["input"] * gates["proposal"]
+    return gates["forget_gate"] * cell + gates["input_gate"] * gates["proposal"]
 
 
 def next_state(kind: CellKind, gates: dict[str, Tensor], state: Tensor, cell: Tensor | None = None) -> Tensor:
@@ -60,6 +60,6 @@ def next_state(kind: CellKind, gates: dict[str, Tensor], state: Tensor, cell: Te
     if kind == "elman":
         return gates["state"]
     if kind == "gru":
-        return (1 - gates["update"]) * gates["proposal"] + gates["update"] * state
+        return (1 - gates["update_gate"]) * gates["proposal"] + gates["update_gate"] * state
     assert cell is not None
-    return gates["output"] * torch.tanh(cell)
+    return gates["output_gate"] * torch.tanh(cell)

@@ -116,4 +116,4 @@ class Recurrent(nn.Module):
             nn.init.zeros_(c)
             if block.kind == "lstm":
                 # It remembers, until it learns to forget.
-                nn.init.ones_(b.chunk(len(gates))[gates.index("forget")])
+                nn.init.ones_(b.chunk(len(gates))[gates.index("forget_gate")])

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from clearhead.errors import UserError
 from clearhead.inspect.choice import check_index
 from clearhead.inspect.comparison import Comparison
+from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.notebook.routes import Routes
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from clearhead.notebook.widget import Explorer
 
 LOWEST = 200  # pixels
-Shown = Trace | Comparison | LanguageModel
+Shown = AnyTrace | Comparison | LanguageModel
 Models = dict[str, tuple[LanguageModel, tuple[Trace, ...]]]
 
 
@@ -75,6 +76,8 @@ def _models_of(what: Shown) -> Models:
     """The models by name, each with its traces that are shown: of one text never two."""
     if isinstance(what, LanguageModel):
         return {"model": (what, ())}
+    if isinstance(what, StateTrace):
+        need_heads(what, "the explorer")
     if isinstance(what, Trace):
         return {"model": (_model_of(what), (what,))}
     if isinstance(what, Comparison):

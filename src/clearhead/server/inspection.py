@@ -26,6 +26,7 @@ from clearhead.generate.engine import Busy
 from clearhead.inspect.edits import Edit, Edits
 from clearhead.inspect.reading import trace_after
 from clearhead.inspect.sites import all_sites, site_shape
+from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.server.description import MATRIX, OF_A_MODEL
@@ -81,6 +82,7 @@ class Desk:
     def trace(self, asked: looking.TextRequest, left: threading.Event) -> Trace:
         """The model runs once for the text, once for each that it is patched from, and once for all edits."""
         model = self.shelf.model(asked.model)
+        model.transformer("what the explorer shows")
         ids = _ids(model, asked.text)
         given = self.shelf.trace(asked.model, ids)
         if given is not None and not asked.edits:
@@ -97,7 +99,7 @@ class Desk:
         def run(ids: list[int]) -> Trace:
             before, same = self._most_alike(asked.model, ids)
             if before is None:
-                return model.inspect(ids, watch=watch)
+                return need_heads(model.inspect(ids, watch=watch), "a trace")
             return trace_after(before, ids, same, watch)
 
         with torch.no_grad():
