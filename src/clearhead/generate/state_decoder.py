@@ -14,7 +14,6 @@ from torch import Tensor
 from clearhead.generate.rows import Reads, Rows
 from clearhead.model.recurrent import Recurrent
 
-
 WIDTH = 8  # rows of every step on a processor, so that a text's numbers are the same in any company
 
 
