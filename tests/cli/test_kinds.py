@@ -58,6 +58,7 @@ def test_what_it_has_not_is_said_in_a_line(lstm, refused, story_file, tmp_path):
     refused("inspect", lstm, "The", "--block", "0", words=["of kind lstm", "block.i.state"])
     refused("inspect", lstm, "The", "--site", "block.0.head.0.weights", words=["of kind lstm"])
     refused("inspect", lstm, "The", "--site", "lens", "--json", words=["of kind lstm"])
+    refused("explore", lstm, "--no-browser", words=["of kind lstm", f"clearhead inspect {lstm}"])
     refused("fill", lstm, "The ___", words=["sees only what came before"])
     refused("chat", lstm, words=["no chat template"])
     refused("generate", lstm, "The", "--shift", words=["a lstm never has"])

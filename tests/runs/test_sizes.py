@@ -1,6 +1,7 @@
 """Networks of every kind in runs: sized, trained, resumed, listed."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -59,13 +60,16 @@ def test_what_does_not_go_together_is_refused(settings, words):
 
 @pytest.mark.parametrize("kind", CELLS)
 def test_it_learns_stories(kind, story_file, tmp_path):
-    """In so few steps the mean over all characters falls well below what their frequencies alone give."""
+    """In so few steps the loss falls well below what the frequencies of characters alone would give."""
+    text = story_file.read_text()
+    shares = [text.count(each) / len(text) for each in set(text)]
+    by_frequency = -sum(share * math.log(share) for share in shares)
     request = Request(**{**SMALL, "kind": kind, "steps": 120, "width": 48, "blocks": 1, "dropout": 0.0})
     run = Run(list(documents([story_file])), request, tmp_path)
     first = run.validate()
     list(run)
     assert first > 3.5
-    assert run.losses[-1] < 2.4
+    assert run.losses[-1] < by_frequency - 0.3
     assert run.model.generate(tokens=30, seed=1) == run.model.generate(tokens=30, seed=1)
     assert run.model.evaluate("The hen was tired.").loss < first
 
@@ -97,8 +101,7 @@ def test_resumed_is_as_if_never_stopped(kind, story_file, tmp_path):
 
 def test_minutes_are_the_dial_here_too(story_file, tmp_path):
     run = Run(list(documents([story_file])), Request(kind="gru", minutes=0.1, device="cpu"), tmp_path)
-    assert run.plan.config.kind == "gru"
-    assert run.plan.recipe.steps > 1
+    assert run.plan.config in list_sizes(run.request, run.tokens, run.tokenizer.n_vocab)
     assert not run.plan.recipe.bfloat16
     assert run.plan.seconds < 6
 

@@ -1544,6 +1544,12 @@ export interface components {
             error: string | null;
             /** Parameters */
             parameters: number | null;
+            /**
+             * Kind
+             * @description Of network: transformer, elman, gru or lstm.
+             */
+            kind: string | null;
+            /** @description Of a transformer. */
             config: components["schemas"]["Config"] | null;
             /**
              * Tokenizer
