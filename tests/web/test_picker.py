@@ -14,7 +14,7 @@ from tests.serving import make_pullable, running
 
 @pytest.fixture
 def home_server(model_folder, home, tmp_path, monkeypatch):
-    """A server that has opened one of four models, one of them damaged, one recurrent, and knows one to pull."""
+    """A server that has opened one of four models, one damaged and one recurrent, and knows one to pull."""
     make_pullable(tmp_path, monkeypatch)
     runs, loader = tmp_path / "runs", Loader("cpu", slots=1)
     for name in ("first", "second", "damaged"):

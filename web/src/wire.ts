@@ -1869,7 +1869,16 @@ export interface components {
             tokens: number;
             /** Minutes */
             minutes: number | null;
-            /** Preset */
+            /**
+             * Kind
+             * @description Of network.
+             * @default transformer
+             */
+            kind: string;
+            /**
+             * Preset
+             * @description Of a transformer.
+             */
             preset: string | null;
             /**
              * Texts
