@@ -1,8 +1,8 @@
 """The n-gram: the next word by how often it was seen after the last few, and after ever fewer of them.
 
-The n-grams of an order lie sorted. One of them is a node: its place among those of its order. Its key is the
-node of all its words but the last, times the number of words, plus the last; a word's node is the word. So all
-that may follow a context lies side by side, and what was never seen costs nothing.
+The n-grams of an order lie sorted. One of them is a node: its place among those of its order. Its key is
+the node of all its words but the last, times the number of words, plus the last; a word's node is the word.
+So all that may follow a context lies side by side, and what was never seen costs nothing.
 
 Shapes: B sequences, T positions, V words.
 """
@@ -23,7 +23,7 @@ UNKNOWN = -1  # in place of a node: these words were never seen together
 class Order(nn.Module):
     """The n-grams of one length: what each is known by, how likely its last word is, what it leaves over.
 
-    `keys` are there for all but single words, `backoff` for all but the longest. Numbers are natural logarithms.
+    `keys` are there for all but single words, `backoff` for all but the longest. Numbers are logarithms.
     """
 
     keys: Tensor | None
@@ -88,7 +88,7 @@ class NGram(nn.Module):
         return torch.cat([torch.full_like(ids[:, :1], UNKNOWN), found], dim=1)
 
     def _put(self, logits: Tensor, contexts: Tensor, shorter: Order, longer: Order) -> None:
-        """Where a context is known: less for all words, and what is known of those that were seen after it."""
+        """Where a context is known: less for all words, but what is known for those seen after it."""
         assert shorter.backoff is not None
         assert longer.keys is not None
         if not len(shorter.backoff):

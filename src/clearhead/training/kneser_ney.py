@@ -1,12 +1,12 @@
 """Modified Kneser-Ney: counts of n-grams to probabilities, interpolated over all orders.
 
-A word that was seen after few others is no likely word after a new one, however often it was seen: so shorter
-n-grams are counted by how many different words they came after. From each count something is taken off, and goes
-to what shorter contexts say (Chen and Goodman 1999; the words of Heafield et al. 2013 are used here):
+A word that was seen after few others is no likely word after a new one, however often it was seen: so
+shorter n-grams are counted by how many different words they came after. From each count something is taken
+off, and goes to what shorter contexts say (Chen and Goodman 1999, in the words of Heafield et al. 2013):
 
     p(w | context) = (a - D(a)) / total(context) + b(context) p(w | context without its first word)
 
-where a is the adjusted count of the n-gram, and b is what was taken off. Single words go back to all being equal.
+where a is the adjusted count of the n-gram, and b is what was taken off. Below single words all are equal.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _taken_off(adjusted: Array, discounts: Discounts) -> Floats:
 
 
 def _adjust(counts: NGramCounts) -> tuple[Array, list[_Adjusted]]:
-    """Counts by how many words came before; those of the longest, and of a document's first words, as seen."""
+    """Counts by how many words came before; of the longest, and of how documents begin, as often as seen."""
     adjusted: list[Array] = [counts.words, *(each.counts for each in counts.longer)]
     shorter: list[Array] = []
     opening = slice(counts.end_id, counts.end_id + 1)  # those that begin a document, of each order

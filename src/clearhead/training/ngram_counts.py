@@ -1,8 +1,8 @@
 """Counting n-grams: how often each sequence of words is in a text, of one word, of two, and so on.
 
-The text is read once for each order and may be larger than memory; what is counted must fit, as the model made
-of it must. Documents are counted one by one: the end token stands before the first word of each and after its
-last, and nothing reaches across it.
+The text is read once or twice for each order and may be larger than memory; what is counted must fit, as
+the model made of it must. Documents are counted one by one: the end token stands before the first word of
+each and after its last, and nothing reaches across it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Counted:
-    """The n-grams of one order, by their keys (which `model/ngram.py` tells of), and how often each was seen."""
+    """The n-grams of one order, by their keys (see `model/ngram.py`), and how often each was seen."""
 
     keys: Array
     counts: Array
@@ -78,7 +78,7 @@ def count_ngrams(
 ) -> NGramCounts:
     """Count all n-grams up to an order, in about so many bytes of memory and a temporary folder in `folder`.
 
-    `report` is told of each order that is done, of how many. Of a text that has no word, nothing can be learned.
+    `report` is told of each order that is done, of how many.
     """
     check_order(order)
     stream = _Stream(tokens, end_id, max(16, memory // (2 * BYTES_A_KEY)))
@@ -118,7 +118,7 @@ def count_ngrams(
 
 
 def _keys(stream: _Stream, nodes: Array, n_vocab: int) -> Iterator[tuple[slice, Array, NDArray[np.bool_]]]:
-    """The n-gram that ends at each position by its key, and whether there is one; nodes may be overwritten."""
+    """The n-gram that ends at each position, by its key, and whether there is one. Nodes may change."""
     last = np.full(1, UNKNOWN, np.int64)
     for start, ids in stream:
         where = slice(start, start + len(ids))
