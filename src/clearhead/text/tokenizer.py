@@ -176,6 +176,11 @@ class Tokenizer:
         return inner
 
     @property
+    def tokens(self) -> list[str]:
+        """Every token by its id, spelled as the vocabulary has it; an id without one has a name of its own."""
+        return [self._inner.id_to_token(i) or f"<{i}>" for i in range(self.n_vocab)]
+
+    @property
     def specials(self) -> list[str]:
         """The special tokens, as they are spelled."""
         return [self._added[i] for i in sorted(self._silent)]
