@@ -1544,6 +1544,12 @@ export interface components {
             error: string | null;
             /** Parameters */
             parameters: number | null;
+            /**
+             * Kind
+             * @description Of network: transformer, elman, gru or lstm.
+             */
+            kind: string | null;
+            /** @description Of a transformer. */
             config: components["schemas"]["Config"] | null;
             /**
              * Tokenizer
@@ -1863,7 +1869,16 @@ export interface components {
             tokens: number;
             /** Minutes */
             minutes: number | null;
-            /** Preset */
+            /**
+             * Kind
+             * @description Of network.
+             * @default transformer
+             */
+            kind: string;
+            /**
+             * Preset
+             * @description Of a transformer.
+             */
             preset: string | null;
             /**
              * Texts

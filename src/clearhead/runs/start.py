@@ -15,11 +15,14 @@ from clearhead.formats.opening import open_model
 from clearhead.formats.saved import Saved
 from clearhead.model.block import Block
 from clearhead.model.config import Config
+from clearhead.model.kinds import AnyConfig, Network, need_transformer
 from clearhead.model.machine import has_fast_bfloat16
-from clearhead.model.transformer import Transformer
+from clearhead.model.recurrent import Recurrent
+from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.runs.pace import Schedule
-from clearhead.runs.plan import DEFAULT_STEPS, Plan, check_memory, fitting_context
+from clearhead.runs.plan import DEFAULT_STEPS, Plan, check_memory
 from clearhead.runs.request import Request
+from clearhead.runs.sizes import fitting_context
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import Tokens
 from clearhead.training.lora import adapt
@@ -45,12 +48,19 @@ def open_start(request: Request) -> Saved | None:
     saved = open_model(request.start)
     if not saved.network.config.causal:
         raise UserError(f"{request.start} sees both ways: it fills in blanks, and cannot learn to write on")
+    if request.lora is not None:
+        need_transformer(saved.network.config, "lora")
     return saved
 
 
-def prepare(network: Transformer, config: Config, lora: int | None) -> Transformer:
+def prepare(network: Network, config: AnyConfig, lora: int | None) -> Network:
     """Ready to train: with the plan's dropout, and with adapters if they are asked for."""
     assert replace(config, dropout=0.0) == replace(network.config, dropout=0.0)
+    if isinstance(network, Recurrent):
+        assert isinstance(config, RecurrentConfig)
+        network.config = config
+        return network
+    assert isinstance(config, Config)
     network.config = config
     for block in network.blocks:
         assert isinstance(block, Block)
@@ -60,7 +70,7 @@ def prepare(network: Transformer, config: Config, lora: int | None) -> Transform
 
 def plan_start(
     request: Request,
-    network: Transformer,
+    network: Network,
     tokens: Tokens,
     n_validation: int,
     device: torch.device,
@@ -90,7 +100,7 @@ def plan_start(
 
 
 def _measure(
-    request: Request, network: Transformer, context: int, tokens: Tokens, left: float
+    request: Request, network: Network, context: int, tokens: Tokens, left: float
 ) -> tuple[int, float, float]:
     """Windows a batch for about the best number of steps; seconds to learn from a token, and to read it."""
     device = network.embedding.weight.device
@@ -155,7 +165,7 @@ def _recipe(request: Request, steps: int, rows: int, device: torch.device) -> Re
 
 
 def _check_memory(
-    request: Request, config: Config, context: int, recipe: Recipe, device: torch.device
+    request: Request, config: AnyConfig, context: int, recipe: Recipe, device: torch.device
 ) -> None:
     # The weights; for each that learns its gradient and two moments; with adapters, the merged weights.
     bytes_a_weight = 16 if request.lora is None else 8

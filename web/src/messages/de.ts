@@ -33,6 +33,7 @@ export const de: Messages = {
     shape: (blocks, heads) => `${blocks} × ${heads}`,
     blocks: (blocks, heads) =>
       `${blocks} ${blocks === 1 ? "Block" : "Blöcke"} × ${heads} ${heads === 1 ? "Kopf" : "Köpfe"}`,
+    unseen: (kind) => `${kind}: es schreibt, hat aber keine Köpfe zum Zeigen`,
     parameters: (n) => `${n} Parameter`,
     origins: { run: "hier trainiert", pulled: "geholt", file: "aus einer Datei" },
     states: {

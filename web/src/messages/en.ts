@@ -31,6 +31,7 @@ export const en = {
     shape: (blocks: number, heads: number) => `${blocks} × ${heads}`,
     blocks: (blocks: number, heads: number) =>
       `${blocks} ${blocks === 1 ? "block" : "blocks"} × ${heads} ${heads === 1 ? "head" : "heads"}`,
+    unseen: (kind: string) => `${kind}: it writes, but has no heads to show`,
     parameters: (n: string) => `${n} parameters`,
     origins: { run: "trained here", pulled: "pulled", file: "from a file" },
     states: { loaded: "in memory", loading: "loading …", "not loaded": "", failed: "could not be loaded" },
