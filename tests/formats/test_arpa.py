@@ -107,7 +107,7 @@ def test_a_packed_file_is_the_same_bytes_each_time(tmp_path):
 def test_kenlm_gives_a_sentence_the_score_we_give_it(tmp_path, kind, order):
     kenlm = pytest.importorskip(
         "kenlm",
-        reason="KenLM is not installed: pip install --no-build-isolation kenlm (needs cmake and a C++ compiler)",
+        reason="KenLM is not installed: pip install --no-build-isolation kenlm (with cmake, a compiler)",
     )
     network, tokenizer, texts = train(kind, order)
     path = tmp_path / "model.arpa"

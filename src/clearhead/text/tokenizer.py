@@ -177,7 +177,7 @@ class Tokenizer:
 
     @property
     def tokens(self) -> list[str]:
-        """Every token by its id, spelled as the vocabulary has it; an id without one has a name of its own."""
+        """Every token by its id, spelled as the vocabulary has it; an id without one has its number."""
         return [self._inner.id_to_token(i) or f"<{i}>" for i in range(self.n_vocab)]
 
     @property
