@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import torch
@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, open_regular, write_whole
+from clearhead.formats.saved import Saved
 from clearhead.model.machine import memory_of
 from clearhead.model.ngram import NGram, Order
 from clearhead.model.ngram_config import MOST_ORDER, MOST_VOCAB, NGramConfig
+from clearhead.text.tokenizer import BYTES, Tokenizer
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 NEVER = -99.0  # as these files write a probability of 0
@@ -140,6 +142,17 @@ def read(path: Path, words: Sequence[str] | None = None, end_id: int | None = No
     return Arpa(network.eval(), names)
 
 
+def load(path: Path) -> Saved:
+    """The model in a file, with a tokenizer for its words as they stand between spaces."""
+    found = read(path)
+    if set(found.words) >= BYTES:
+        raise UserError(
+            f"{path} is of the tokens of a tokenizer that it does not hold: open the folder of its model instead"
+        )
+    unknown = next((word for word in found.words if word.lower() == UNKNOWN), None)
+    return Saved(found.network, Tokenizer.of_words(found.words, unknown), None)
+
+
 class _Lines:
     """The lines of a file, one at a time, so that what is wrong can be said of its line."""
 
@@ -214,7 +227,7 @@ def _opened(path: Path) -> Iterator[_Lines]:
     try:
         with open_regular(path, "an ARPA file") as raw:
             packed = path.suffix == ".gz"
-            file = gzip.GzipFile(fileobj=raw) if packed else BufferedReader(cast("BufferedIOBase", raw))  # type: ignore[type-var]
+            file = gzip.GzipFile(fileobj=raw) if packed else BufferedReader(cast("BufferedIOBase", raw))
             yield _Lines(path, cast("IO[bytes]", file))
     except FileNotFoundError:
         raise UserError(f"no such file: {path}; expected an ARPA file") from None
@@ -306,7 +319,7 @@ def _orders(network: NGram) -> list[Order]:
     return [cast("Order", order) for order in network.orders]
 
 
-def _numpy(tensor: torch.Tensor | None) -> NDArray[np.generic]:
+def _numpy(tensor: torch.Tensor | None) -> NDArray[Any]:
     assert tensor is not None
     return tensor.detach().cpu().numpy()
 

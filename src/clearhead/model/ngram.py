@@ -71,14 +71,13 @@ class NGram(nn.Module):
             self._put(logits, nodes, shorter, longer)
         return logits
 
-    def contexts(self, ids: Tensor) -> Tensor:
-        """How many of the last words each position of B T ids knows together, and so goes by: B T."""
-        known, nodes = torch.ones_like(ids), ids
-        for length, order in enumerate(self.orders[1:-1], start=2):
-            assert isinstance(order, Order)
-            nodes = self._follow(nodes, ids, order)
-            known = torch.where(nodes == UNKNOWN, known, length)
-        return known if self.config.order > 1 else torch.zeros_like(ids)
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    def window(self, ids: list[int]) -> list[int]:
+        """The last of these words, as many as can make a difference, and at least one."""
+        return ids[-max(1, self.config.order - 1) :]
 
     def _follow(self, nodes: Tensor, ids: Tensor, order: Order) -> Tensor:
         """The contexts that are a word longer. At the end of a document another begins, so none goes on."""

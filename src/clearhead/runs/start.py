@@ -15,8 +15,9 @@ from clearhead.formats.opening import open_model
 from clearhead.formats.saved import Saved
 from clearhead.model.block import Block
 from clearhead.model.config import Config
-from clearhead.model.kinds import AnyConfig, Network, need_transformer
+from clearhead.model.kinds import Learner, LearnerConfig, need_transformer
 from clearhead.model.machine import has_fast_bfloat16
+from clearhead.model.ngram import NGram
 from clearhead.model.recurrent import Recurrent
 from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.runs.pace import Schedule
@@ -48,12 +49,14 @@ def open_start(request: Request) -> Saved | None:
     saved = open_model(request.start)
     if not saved.network.config.causal:
         raise UserError(f"{request.start} sees both ways: it fills in blanks, and cannot learn to write on")
+    if isinstance(saved.network, NGram):
+        raise UserError(f"{request.start} is an n-gram model, which is counted anew: leave --from out")
     if request.lora is not None:
         need_transformer(saved.network.config, "lora")
     return saved
 
 
-def prepare(network: Network, config: AnyConfig, lora: int | None) -> Network:
+def prepare(network: Learner, config: LearnerConfig, lora: int | None) -> Learner:
     """Ready to train: with the plan's dropout, and with adapters if they are asked for."""
     assert replace(config, dropout=0.0) == replace(network.config, dropout=0.0)
     if isinstance(network, Recurrent):
@@ -70,7 +73,7 @@ def prepare(network: Network, config: AnyConfig, lora: int | None) -> Network:
 
 def plan_start(
     request: Request,
-    network: Network,
+    network: Learner,
     tokens: Tokens,
     n_validation: int,
     device: torch.device,
@@ -100,7 +103,7 @@ def plan_start(
 
 
 def _measure(
-    request: Request, network: Network, context: int, tokens: Tokens, left: float
+    request: Request, network: Learner, context: int, tokens: Tokens, left: float
 ) -> tuple[int, float, float]:
     """Windows a batch for about the best number of steps; seconds to learn from a token, and to read it."""
     device = network.embedding.weight.device
@@ -165,7 +168,7 @@ def _recipe(request: Request, steps: int, rows: int, device: torch.device) -> Re
 
 
 def _check_memory(
-    request: Request, config: AnyConfig, context: int, recipe: Recipe, device: torch.device
+    request: Request, config: LearnerConfig, context: int, recipe: Recipe, device: torch.device
 ) -> None:
     # The weights; for each that learns its gradient and two moments; with adapters, the merged weights.
     bytes_a_weight = 16 if request.lora is None else 8
