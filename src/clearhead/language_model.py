@@ -407,7 +407,7 @@ class LanguageModel:
         """
         if isinstance(self.network, NGram):
             raise UserError(
-                "an n-gram model has no streams to look at; what it can show is how likely each next word is: "
+                "an n-gram model has no streams to look at; it can show how likely each next word is: "
                 "model.logits(text), or generate with log_probabilities"
             )
         if padding not in ("left", "right"):

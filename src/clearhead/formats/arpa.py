@@ -67,7 +67,7 @@ def _write(path: Path, packed: bool, network: NGram, words: Sequence[str]) -> No
             file.close()
 
 
-def escape(words: Sequence[str], end_id: int) -> list[str]:
+def escape(words: Sequence[str], end_id: int | None = None) -> list[str]:
     """Words as they stand in a file: the one that ends a sentence is </s>, and none has a space in it."""
     escaped = [
         "".join(rf"\x{ord(c):02x}" if c <= " " or c in "\\\x7f" else c for c in word) for word in words
@@ -75,7 +75,8 @@ def escape(words: Sequence[str], end_id: int) -> list[str]:
     for i, word in enumerate(escaped):
         if word in ("", BEGIN, END):
             escaped[i] = rf"\{word}"
-    escaped[end_id] = END
+    if end_id is not None:
+        escaped[end_id] = END
     return escaped
 
 
@@ -146,9 +147,7 @@ def load(path: Path) -> Saved:
     """The model in a file, with a tokenizer for its words as they stand between spaces."""
     found = read(path)
     if set(found.words) >= BYTES:
-        raise UserError(
-            f"{path} is of the tokens of a tokenizer that it does not hold: open the folder of its model instead"
-        )
+        raise UserError(f"{path} is of the tokens of a tokenizer that it does not hold: open its own folder")
     unknown = next((word for word in found.words if word.lower() == UNKNOWN), None)
     return Saved(found.network, Tokenizer.of_words(found.words, unknown), None)
 
