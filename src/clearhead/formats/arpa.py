@@ -146,7 +146,7 @@ def read(path: Path, words: Sequence[str] | None = None, end_id: int | None = No
 def load(path: Path) -> Saved:
     """The model in a file, with a tokenizer for its words as they stand between spaces."""
     found = read(path)
-    if set(found.words) >= BYTES:
+    if set(found.words).issuperset(escape(sorted(BYTES))):
         raise UserError(f"{path} is of the tokens of a tokenizer that it does not hold: open its own folder")
     unknown = next((word for word in found.words if word.lower() == UNKNOWN), None)
     return Saved(found.network, Tokenizer.of_words(found.words, unknown), None)
