@@ -61,7 +61,7 @@ def test_what_it_has_not_is_said_in_a_line(lstm, refused, story_file, tmp_path):
     refused("explore", lstm, "--no-browser", words=["of kind lstm", f"clearhead inspect {lstm}"])
     refused("fill", lstm, "The ___", words=["sees only what came before"])
     refused("chat", lstm, words=["no chat template"])
-    refused("generate", lstm, "The", "--shift", words=["a lstm never has"])
+    refused("generate", lstm, "The", "--shift", words=["of kind lstm never has"])
     refused("train", story_file, "--kind", "rnn", words=["transformer, elman, gru, lstm"])
     refused("train", story_file, "--kind", "gru", "--heads", "2", words=["heads goes with transformers"])
 

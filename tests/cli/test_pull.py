@@ -160,6 +160,7 @@ def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, t
     expected = {
         "model": str(other),
         "family": "qwen3",
+        "kind": "transformer",
         "parameters": config.n_parameter,
         "blocks": 1,
         "heads": 2,

@@ -42,7 +42,7 @@ def test_runs_are_listed(two_runs, clearhead, story_file):
     assert result.code == 0
     heading, done, half, _, how, resume = result.out.splitlines()
     assert heading.split()[:3] == ["run", "kind", "steps"]
-    assert done.split()[:2] == ["runs/done", "4/4"]
+    assert done.split()[:3] == ["runs/done", "transformer", "4/4"]
     assert done.endswith("finished")
     assert "1/4" in half
     assert half.endswith("unfinished")

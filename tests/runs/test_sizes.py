@@ -115,6 +115,8 @@ def test_one_can_go_on_from_it(story_file, tmp_path):
     assert not torch.equal(first.logits("The"), model.logits("The"))
     with pytest.raises(UserError, match="lora: only a transformer has that, and this model is of kind gru"):
         ch.train(story_file, start=str(tmp_path / "first"), lora=2, **more)
+    with pytest.raises(UserError, match="sharded: only a transformer has that"):
+        ch.train(story_file, start=str(tmp_path / "first"), sharded=True, **more)
     with pytest.raises(UserError, match="kind goes with a new model"):
         ch.train(story_file, start=str(tmp_path / "first"), kind="gru", **more)
 

@@ -16,8 +16,9 @@ def make_reader(
     """For so many samples of at most `longest` words; `shift` drops words once a context is full."""
     if isinstance(network, Recurrent | NGram):
         if shift:
+            kind = network.config.kind
             raise UserError(
-                f"shift is for a full context, which a {network.config.kind} never has: leave it out"
+                f"shift is for full contexts, which a network of kind {kind} never has: leave it out"
             )
         return (
             StateReader(network, samples)

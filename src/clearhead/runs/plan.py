@@ -198,7 +198,7 @@ class Measure:
         A larger batch may cost less a token, and so leave room for a larger one again.
         """
         gpu = device.type == "cuda"
-        precisions = [True] if _may_be_half(config, device) else []
+        precisions = [True] if may_be_half(config, device) else []
         if not gpu or not precisions:
             precisions.append(False)  # of a small model on a processor, bfloat16 may be the slower
         rows = request.batch or _rows(config, LEAST_BATCH * (16 if gpu else 1))
@@ -253,7 +253,7 @@ def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.de
     config = usual_size(request, tokens, n_vocab)
     steps = request.steps or DEFAULT_STEPS
     rows = request.batch or _rows(config, LEAST_BATCH)
-    recipe = _recipe(request, config, steps, rows, _may_be_half(config, device))
+    recipe = _recipe(request, config, steps, rows, may_be_half(config, device))
     check_memory(config, recipe, device)
     return Plan(*_restrain(request, config, recipe, tokens), validations=min(steps, 5), seconds=None)
 
@@ -269,7 +269,7 @@ def _plan_time(
     return Plan(*_restrain(request, config, recipe, tokens), seconds=left, **schedule.to_plan())
 
 
-def _may_be_half(config: LearnerConfig, device: torch.device) -> bool:
+def may_be_half(config: LearnerConfig, device: torch.device) -> bool:
     """Whether bfloat16 may pay. A recurrent state, which passes through every word, is not to be rounded."""
     return isinstance(config, Config) and has_fast_bfloat16(device)
 
