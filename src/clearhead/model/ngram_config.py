@@ -12,6 +12,7 @@ MOST_ORDER = 32
 MOST_NGRAMS = 2**40  # of one order: times a vocabulary, that is still a whole number of 64 bits
 MOST_VOCAB = 2**22
 WINDOW = 256  # words
+MOST_LOGITS = 2**25  # numbers that are made at once where a whole text is read
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class NGramConfig:
     def causal(self) -> bool:
         """Its past is all that it ever sees."""
         return True
+
+    @property
+    def n_row(self) -> int:
+        """Windows that are read at once: a vocabulary may have a million words."""
+        return max(1, MOST_LOGITS // (self.n_context * self.n_vocab))
 
     @property
     def n_ngram(self) -> int:

@@ -20,7 +20,6 @@ from clearhead.training.ngram_counts import count_ngrams
 from clearhead.training.objective import evaluate
 
 DEFAULT_ORDER = 5
-BATCH = 8  # windows that are validated at once
 
 
 @dataclass(frozen=True)
@@ -64,5 +63,5 @@ def count_text(
 
 
 def _validate(network: NGram, text: PreparedText) -> float:
-    before = int(text.tokens[len(text.tokens) - 1 :][0])
-    return evaluate(network, windows_for_evaluation(text.validation, network.config.n_context, BATCH, before))
+    before, config = int(text.tokens[len(text.tokens) - 1 :][0]), network.config
+    return evaluate(network, windows_for_evaluation(text.validation, config.n_context, config.n_row, before))
