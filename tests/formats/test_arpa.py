@@ -10,6 +10,7 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.formats import arpa
+from clearhead.formats.listing import describe
 from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
@@ -82,6 +83,13 @@ def test_a_file_is_read_by_its_own_words(small):
         assert network(torch.tensor(context))[-1, word].item() == pytest.approx(
             log10 * math.log(10), abs=1e-5
         )
+
+
+def test_what_a_file_holds_is_told_without_reading_it_all(small):
+    small.write_text(SMALL[: SMALL.index("-0.5\tthe")])  # the rest is not there
+    listed = describe(small)
+    assert (listed.family, listed.config.kind, listed.config.order) == ("arpa", "ngram", 3)
+    assert (listed.config.n_vocab, listed.config.counts) == (4, (3, 1))
 
 
 @pytest.mark.parametrize("name", ["model.arpa", "model.arpa.gz"])

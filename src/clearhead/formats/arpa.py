@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NoReturn, cast
 
 import numpy as np
 import torch
@@ -143,6 +143,13 @@ def read(path: Path, words: Sequence[str] | None = None, end_id: int | None = No
     return Arpa(network.eval(), names)
 
 
+def read_config(path: Path) -> NGramConfig:
+    """What its first lines say of a file: words, of which <s> is none to us, and longer n-grams."""
+    with _opened(path) as lines:
+        first, *counts = lines.read_counts()
+        return NGramConfig(max(1, first - 1), max(0, first - 2), tuple(counts))
+
+
 def load(path: Path) -> Saved:
     """The model in a file, with a tokenizer for its words as they stand between spaces."""
     found = read(path)
@@ -168,7 +175,7 @@ class _Lines:
                 return stripped
         return b""
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> NoReturn:
         raise UserError(f"{self.path} is no whole ARPA file: its line {self.number} {why}; copy it again")
 
     def expect(self, expected: str) -> None:
@@ -271,7 +278,7 @@ class _Words:
             i = self.end_id if word == begin else self.ids.get(word)
             if i is None:
                 lines.refuse(f"has the word {_show(word)}, which is not among the 1-grams")
-            found.append(cast("int", i))
+            found.append(i)
         return found
 
     def names(self) -> list[str]:

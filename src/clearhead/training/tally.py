@@ -81,7 +81,7 @@ class Tally:
                     places[i] += length
                 parts = [head[:length] for head, length in zip(heads, lengths, strict=True)]
                 _add_up(np.concatenate(parts)).tofile(file)
-        del runs, heads
+        del runs, heads, parts  # what is mapped cannot be taken away everywhere
         for path in paths:
             path.unlink()
         return merged
