@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clearhead.errors import UserError
     from clearhead.inspect.edits import Edit
+    from clearhead.labs.catalogue import lab
     from clearhead.labs.heads import heads
     from clearhead.labs.probe import probe
     from clearhead.language_model import LanguageModel, load
@@ -37,6 +38,7 @@ __all__ = [
     "UserError",
     "figure",
     "heads",
+    "lab",
     "load",
     "probe",
     "save_html",
@@ -58,6 +60,7 @@ _HOMES = {
     "UserError": "clearhead.errors",
     "figure": "clearhead.views.figures",
     "heads": "clearhead.labs.heads",
+    "lab": "clearhead.labs.catalogue",
     "load": "clearhead.language_model",
     "probe": "clearhead.labs.probe",
     "save_html": "clearhead.notebook.saved_page",
