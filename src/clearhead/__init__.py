@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from clearhead.labs.probe import probe
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
+    from clearhead.model.ngram import NGram
+    from clearhead.model.ngram_config import NGramConfig
     from clearhead.model.recurrent import Recurrent
     from clearhead.model.recurrent_config import RecurrentConfig
     from clearhead.model.transformer import Transformer
@@ -27,6 +29,8 @@ __all__ = [
     "Config",
     "Edit",
     "LanguageModel",
+    "NGram",
+    "NGramConfig",
     "Recurrent",
     "RecurrentConfig",
     "Tokenizer",
@@ -47,6 +51,8 @@ _HOMES = {
     "Config": "clearhead.model.config",
     "Edit": "clearhead.inspect.edits",
     "LanguageModel": "clearhead.language_model",
+    "NGram": "clearhead.model.ngram",
+    "NGramConfig": "clearhead.model.ngram_config",
     "Recurrent": "clearhead.model.recurrent",
     "RecurrentConfig": "clearhead.model.recurrent_config",
     "Tokenizer": "clearhead.text.tokenizer",
