@@ -19,6 +19,7 @@ from clearhead.cli import (
     runs,
     serve,
     train,
+    words,
 )
 
 app = typer.Typer(
@@ -42,6 +43,7 @@ app.command("pull")(pull.pull)
 app.command("export")(export.export)
 app.command("models")(models.models)
 app.command("runs")(runs.runs)
+app.command("words")(words.words)
 
 
 def _show_version(asked: bool) -> None:
