@@ -52,10 +52,11 @@ class WordCorpus:
     @classmethod
     def read(cls, documents: Iterable[Document], min_count: int = 1) -> WordCorpus:
         """Read documents once, a piece at a time; their numbers lie in a file that goes with the corpus."""
-        folder = Path(tempfile.gettempdir())
-        with disk_errors(folder, "the text's words are kept there while it is learned from"):
-            file = tempfile.TemporaryFile(prefix="clearhead-")  # noqa: SIM115 (as long as the corpus)
-            tally = _Tally()
+        folder, tally = Path(tempfile.gettempdir()), _Tally()
+        with (
+            disk_errors(folder, "the words of the text are kept there while it is learned from"),
+            tempfile.TemporaryFile(prefix="clearhead-") as file,  # it lives on as a mapping
+        ):
             for document in documents:
                 for piece in document.pieces():
                     file.write(tally.number(piece))
