@@ -66,7 +66,9 @@ def test_of_very_many_words_the_rarest_are_forgotten(monkeypatch):
     monkeypatch.setattr(words, "MOST_COUNTED", 50)
     monkeypatch.setattr("clearhead.text.corpus.PIECE", 200)
     text = " ".join(f"often{i % 10} rare{i}" for i in range(500))
-    corpus = WordCorpus.read([Document("long", lambda: [text[i : i + 99] for i in range(0, len(text), 99)])], 5)
+    corpus = WordCorpus.read(
+        [Document("long", lambda: [text[i : i + 99] for i in range(0, len(text), 99)])], 5
+    )
     assert sorted(corpus.words) == [f"often{i}" for i in range(10)]
     assert corpus.counts.tolist() == [50] * 10
     assert len(corpus.ids) == 501

@@ -1,4 +1,4 @@
-"""Skip-gram: its steps against the formulas, what it draws, and that words in like surroundings come together."""
+"""Skip-gram: its steps against the formulas, what it draws, and words in like surroundings."""
 
 from itertools import islice
 
@@ -43,7 +43,7 @@ def loss(inputs, outputs, centre, neighbour, against):
 
 
 def test_a_step_goes_down_the_gradient_of_the_loss():
-    """One word can be drawn against the pair, word 2; the gradient is measured by small changes of the loss."""
+    """Only word 2 can be drawn against the pair; the gradient is measured by small changes."""
     V, D, rate = 4, 6, 0.01
     inputs, outputs = tables(V, D)
     sure, other = np.zeros(V, np.uint32), np.full(V, 2, np.int32)

@@ -84,10 +84,10 @@ def load(path: Path) -> tuple[list[str], NDArray[np.float32]]:
     if not finite.all():
         word = words[int(finite.argmin())]
         raise UserError(f"{path}: the vector of {word[:80]!r} has numbers that are not finite; copy it again")
-    first = list({word: i for i, word in reversed(list(enumerate(words)))}.values())[::-1]
-    if len(first) < len(words):
-        return [words[i] for i in first], vectors[first]
-    return words, vectors
+    first: dict[str, int] = {}
+    for i, word in enumerate(words):
+        first.setdefault(word, i)
+    return (words, vectors) if len(first) == len(words) else (list(first), vectors[list(first.values())])
 
 
 class _Header:
@@ -137,13 +137,14 @@ def _read_text(file: io.BufferedReader, header: _Header) -> tuple[list[str], NDA
     longest = _longest_row(header.width)
     for i in range(header.words):
         line = file.readline(longest)
-        if not line:
-            header.complain(f"is cut off: it ends after {i:,} of {header.words:,} words")
+        if not line.endswith(b"\n") and len(line) < longest:  # a number that is cut is another number
+            header.complain(f"is cut off: it ends in word {i:,} of {header.words:,}")
         word, *numbers = line.strip(b" \r\n").split(b" ")
         if len(word) > LONGEST_WORD:
             header.complain(f"has a word of over {LONGEST_WORD} bytes")
         try:
-            vectors[i] = numbers
+            with np.errstate(over="ignore"):  # infinity is complained of later
+                vectors[i] = numbers
         except (ValueError, OverflowError):
             header.complain(f"has, for its word {i:,}, not {header.width} numbers")
         words.append(word.decode(errors="replace"))
