@@ -2,9 +2,10 @@
 
     python -m bench.words novels.txt.xz [--megabytes 30] [--epochs 1] [--seeds 3]
 
-Our time begins with the text as it is, packed or not, and so counts unpacking, splitting, counting and compiling;
-gensim's begins with a file in which these words already stand one passage a line, which is its fastest way. Both
-are judged by gensim, from a file in word2vec's format, on WordSim-353 (Spearman's rank correlation).
+Our time begins with the text as it is, packed or not, and so counts unpacking, splitting, counting and
+compiling; gensim's begins with a file in which these words already stand one passage a line, which is its
+fastest way. Both are judged by gensim, from a file in word2vec's format, on WordSim-353 (Spearman's rank
+correlation).
 """
 
 from __future__ import annotations

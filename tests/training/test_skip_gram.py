@@ -13,7 +13,7 @@ from clearhead.text.stories import ANIMALS, stories
 from clearhead.text.words import END, WordCorpus
 from clearhead.training import skip_gram
 from clearhead.training.skip_gram import CERTAIN, Settings, SkipGram, alias, keeping
-from clearhead.training.skip_gram_kernel import learn_pair, learn_stretch
+from clearhead.training.skip_gram_kernel import descend, draw_against, learn_stretch
 from clearhead.word_vectors import learn_words
 
 
@@ -43,51 +43,55 @@ def loss(inputs, outputs, centre, neighbour, against):
 
 
 def test_a_step_goes_down_the_gradient_of_the_loss():
-    """Only word 2 can be drawn against the pair; the gradient is measured by small changes."""
-    V, D, rate = 4, 6, 0.01
+    """The gradient is measured by small changes."""
+    V, D, rate, small = 5, 6, 0.01, 1e-5
     inputs, outputs = tables(V, D)
-    sure, other = np.zeros(V, np.uint32), np.full(V, 2, np.int32)
-    step_in, step_out = inputs.copy(), outputs.copy()
-    learn_pair(step_in, step_out, np.zeros(D), 0, 1, sure, other, 1, rate, np.uint64(7))
-    for table, stepped in ((inputs, step_in), (outputs, step_out)):
-        for i in range(V):
-            for k in range(D):
-                kept, small = table[i, k], 1e-5
-                table[i, k] = kept + small
-                above = loss(inputs, outputs, 0, 1, [2])
-                table[i, k] = kept - small
-                below = loss(inputs, outputs, 0, 1, [2])
-                table[i, k] = kept
-                gradient = (above - below) / (2 * small)
-                assert stepped[i, k] - kept == pytest.approx(-rate * gradient, abs=1e-11)
+    stepped = inputs.copy(), outputs.copy()
+    descend(*stepped, 0, np.array([1, 2, 3, 4]), rate, np.ones(D), np.ones(4))
+    for table, after in zip((inputs, outputs), stepped, strict=True):
+        for place in np.ndindex(V, D):
+            kept = table[place]
+            table[place] = kept + small
+            above = loss(inputs, outputs, 0, 1, [2, 3, 4])
+            table[place] = kept - small
+            below = loss(inputs, outputs, 0, 1, [2, 3, 4])
+            table[place] = kept
+            assert after[place] - kept == pytest.approx(-rate * (above - below) / (2 * small), abs=1e-11)
 
 
-def test_a_pair_s_step_equals_the_formulas():
-    """Several words drawn against it: as word2vec does, each one's step is in force for the next."""
+def test_a_step_equals_the_formulas():
     V, D, rate = 3, 5, 0.1
     inputs, outputs = tables(V, D, seed=1)
     x, y = inputs[0].copy(), outputs.copy()
-    change = np.zeros(D)
-    for word, label in [(1, 1), (2, 0), (2, 0), (2, 0)]:
-        step = rate * (label - sigmoid(x @ y[word]))
-        change += step * y[word]
-        y[word] += step * x
-    sure, other = np.zeros(V, np.uint32), np.full(V, 2, np.int32)
+    positive, negative = 1 - sigmoid(x @ y[1]), -sigmoid(x @ y[2])
     untouched = inputs[1:].copy()
-    learn_pair(inputs, outputs, np.ones(D), 0, 1, sure, other, 3, rate, np.uint64(0))
-    assert np.allclose(inputs[0], x + change, rtol=0, atol=1e-14)
-    assert np.allclose(outputs, y, rtol=0, atol=1e-14)
+    descend(inputs, outputs, 0, np.array([1, 2]), rate, np.ones(D), np.ones(2))
+    assert np.allclose(inputs[0], x + rate * (positive * y[1] + negative * y[2]), rtol=0, atol=1e-14)
+    assert np.allclose(outputs[1], y[1] + rate * positive * x, rtol=0, atol=1e-14)
+    assert np.allclose(outputs[2], y[2] + rate * negative * x, rtol=0, atol=1e-14)
+    assert np.array_equal(outputs[0], y[0])
     assert np.array_equal(inputs[1:], untouched)
 
 
+def test_a_step_from_very_far_off_is_finite():
+    inputs, outputs = np.full((1, 4), -1e4, np.float32), np.full((2, 4), 1e4, np.float32)
+    outputs[1] *= -1
+    descend(inputs, outputs, 0, np.array([0, 1]), 0.5, np.ones(4, np.float32), np.ones(2, np.float32))
+    assert np.isfinite(inputs).all()
+    assert inputs[0].tolist() == [0] * 4  # half of 1e4 for each of the two
+    assert outputs.tolist() == [[5e3] * 4, [-5e3] * 4]
+
+
 def test_the_neighbour_itself_is_not_drawn_against_its_pair():
-    inputs, outputs = tables(2, 4)
-    alone_in, alone_out = inputs.copy(), outputs.copy()
-    sure, other = np.zeros(2, np.uint32), np.full(2, 1, np.int32)
-    learn_pair(inputs, outputs, np.zeros(4), 0, 1, sure, other, 5, 0.1, np.uint64(3))
-    learn_pair(alone_in, alone_out, np.zeros(4), 0, 1, sure, other, 0, 0.1, np.uint64(3))
-    assert np.array_equal(inputs, alone_in)
-    assert np.array_equal(outputs, alone_out)
+    words, weights = np.zeros(2001, np.int64), np.array([1.0, 2.0, 1.0, 4.0])
+    n, state = draw_against(1, *alias(weights), words, np.uint64(3))
+    assert words[0] == 1
+    drawn = np.bincount(words[1:n], minlength=4)
+    assert drawn[1] == 0
+    # Two of eight were neighbours; deviations are below √2000 / 2 = 22.
+    assert drawn / 2000 == pytest.approx([1 / 8, 0, 1 / 8, 1 / 2], abs=0.05)
+    again = draw_against(1, *alias(weights), words, state)
+    assert again[1] != state
 
 
 def stretch(ids, window=5, kept=None, seed=1, V=20):

@@ -10,66 +10,78 @@ from numpy.typing import NDArray
 
 Table = NDArray[np.floating[Any]]
 
+# Sums in any order, so that several numbers are added at a time; infinity stays what it is.
+FAST = {"reassoc", "contract", "arcp", "nsz"}
 
-@njit(nogil=True, fastmath=True, inline="always")  # type: ignore[untyped-decorator]
+
+@njit(nogil=True, fastmath=FAST, inline="always")  # type: ignore[untyped-decorator]
 def draw(state: Any) -> Any:
     """word2vec's random numbers: the next state, of which the upper 32 bits are good."""
     return state * np.uint64(25214903917) + np.uint64(11)
 
 
-@njit(nogil=True, fastmath=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=FAST, inline="always")  # type: ignore[untyped-decorator]
 def below(state: Any, n: Any) -> Any:
     """A number from 0 to n - 1 out of a state."""
     return np.int64(((state >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@njit(nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
-def learn(inputs: Table, outputs: Table, change: Table, i: int, j: int, label: float, rate: float) -> None:
-    """One step for word i to predict (label 1) or not to predict (label 0) word j.
-
-    The loss is -log σ(x·y) for 1 and -log σ(-x·y) for 0; what x should change by is added to `change`.
-    """
-    x, y = inputs[i], outputs[j]
-    score = x.dtype.type(0)
-    for k in range(x.shape[0]):
-        score += x[k] * y[k]
-    step = x.dtype.type((label - 1 / (1 + np.exp(-score))) * rate)
-    for k in range(x.shape[0]):
-        change[k] += step * y[k]
-        y[k] += step * x[k]
-
-
-@njit(nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
-def learn_pair(
+@njit(nogil=True, fastmath=FAST)  # type: ignore[untyped-decorator]
+def descend(
     inputs: Table,
     outputs: Table,
-    change: Table,
     centre: int,
-    neighbour: int,
-    sure: NDArray[np.uint32],
-    other: NDArray[np.int32],
-    negative: int,
+    words: NDArray[np.int64],
     rate: float,
-    state: Any,
-) -> Any:
-    """One step for a pair and so many words drawn against it; gives the next random state."""
+    change: Table,
+    steps: Table,
+) -> None:
+    """One step down the gradient of a pair's loss: -log σ(x·y) of the neighbour, the first of `words`, and
+    -log σ(-x·y) of each of the others, which were drawn against it.
+
+    `change` (D) and `steps` (a number a word, or more) are room to work in.
+    """
+    x = inputs[centre]
+    number = x.dtype.type
+    for w in range(words.shape[0]):
+        y = outputs[words[w]]
+        score = number(0)
+        for k in range(x.shape[0]):
+            score += x[k] * y[k]
+        steps[w] = number(rate * ((w == 0) - 1 / (1 + np.exp(-score))))
     change[:] = 0
-    learn(inputs, outputs, change, centre, neighbour, 1.0, rate)
-    for _ in range(negative):
+    for w in range(words.shape[0]):
+        y, step = outputs[words[w]], steps[w]
+        for k in range(x.shape[0]):
+            change[k] += step * y[k]
+            y[k] += step * x[k]
+    for k in range(x.shape[0]):
+        x[k] += change[k]
+
+
+@njit(nogil=True, fastmath=FAST)  # type: ignore[untyped-decorator]
+def draw_against(
+    neighbour: int, sure: NDArray[np.uint32], other: NDArray[np.int32], words: NDArray[np.int64], state: Any
+) -> Any:
+    """Fill `words` with a neighbour and words drawn against it: how many they are, and the next random state.
+
+    Where the neighbour itself is drawn, it is left out.
+    """
+    words[0] = neighbour
+    n = 1
+    for _ in range(words.shape[0] - 1):
         state = draw(state)
         word = below(state, sure.shape[0])
         state = draw(state)
         if (state >> np.uint64(32)) >= sure[word]:
             word = np.int64(other[word])
         if word != neighbour:
-            learn(inputs, outputs, change, centre, word, 0.0, rate)
-    x = inputs[centre]
-    for k in range(x.shape[0]):
-        x[k] += change[k]
-    return state
+            words[n] = word
+            n += 1
+    return n, state
 
 
-@njit(nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=FAST)  # type: ignore[untyped-decorator]
 def learn_stretch(
     inputs: Table,
     outputs: Table,
@@ -94,7 +106,9 @@ def learn_stretch(
                 continue
         text[n] = i
         n += 1
-    change = np.zeros(inputs.shape[1], inputs.dtype)
+    change = np.empty(inputs.shape[1], inputs.dtype)
+    steps = np.empty(1 + negative, inputs.dtype)
+    words = np.empty(1 + negative, np.int64)
     pairs = 0
     for t in range(n):
         centre = np.int64(text[t])
@@ -110,8 +124,7 @@ def learn_stretch(
             last += 1
         for s in range(first, last + 1):
             if s != t:
-                state = learn_pair(
-                    inputs, outputs, change, centre, np.int64(text[s]), sure, other, negative, now, state
-                )
+                m, state = draw_against(np.int64(text[s]), sure, other, words, state)
+                descend(inputs, outputs, centre, words[:m], now, change, steps)
                 pairs += 1
     return pairs
