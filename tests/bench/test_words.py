@@ -24,7 +24,6 @@ def bench():
 def test_ours_alone(bench, story_text, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = bench.measure([Document.of("stories", story_text)], [Settings(width=10, epochs=1, workers=1)])
-    assert result["words"] > 100
     assert len(result["seconds"]) == 1
     assert "ratio" not in result
 
@@ -40,5 +39,4 @@ def test_against_gensim(bench, story_text):
     for name in ("seconds", "gensim_seconds", "wordsim353", "gensim_wordsim353"):
         assert len(result[name]) == 2
     assert all(-1 <= score <= 1 for score in result["wordsim353"] + result["gensim_wordsim353"])
-    assert result["ratio"] > 0
-    assert result["words"] > 100
+    assert min(result["ratio"], result["processor_ratio"]) > 0
