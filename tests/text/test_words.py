@@ -1,6 +1,7 @@
 """Words of a text, and a text as their numbers."""
 
 import gzip
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ def test_words_are_letters_and_digits():
     assert split_words("The cat's _very_ well-fed; isn’t it? 'Yes,' 42 ÉTÉ") == (
         ["the", "cat's", "very", "well", "fed", "isn't", "it", "yes", "42", "été"]
     )
+    assert split_words("हिन्दी भाषा, Cafe\u0301 שָׁלוֹם") == ["हिन्दी", "भाषा", "café", normalize("NFC", "שָׁלוֹם")]
     assert split_words("… - !") == []
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import IO
+from unicodedata import category, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,10 @@ from clearhead.errors import UserError
 from clearhead.files import disk_errors
 from clearhead.text.corpus import Document
 
-# Letters and digits, with apostrophes inside: "didn't" is a word, "_so_" is "so".
-_WORD = r"[^\W_]+(?:'[^\W_]+)*"
+# Marks that belong to the letter before, such as the vowels of Hindi, which Python does not count as letters.
+_MARK = f"[{''.join(c for c in map(chr, range(0x300, 0x10000)) if category(c)[0] == 'M')}]"
+# Letters and digits with their marks, and apostrophes inside: "didn't" is a word, "_so_" is "so".
+_WORD = rf"[^\W_]+(?:(?:'|{_MARK}+)[^\W_]+)*{_MARK}*"
 _WORDS = re.compile(_WORD)
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _GAP = "\n\n"
@@ -94,7 +97,7 @@ class _Tally:
 
 
 def _plain(text: str) -> str:
-    return text.lower().replace("’", "'")
+    return normalize("NFC", text.lower()).replace("’", "'")
 
 
 def _in_order(file: IO[bytes], tally: _Tally, min_count: int) -> WordCorpus:
