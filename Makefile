@@ -15,7 +15,8 @@ demo: $(READY) $(PAGE)
 	$(BIN)/clearhead demo
 
 test: check $(PAGE)
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 -m "not clock"
+	$(BIN)/pytest -m clock
 	$(if $(NPM),cd web && npm test --silent)
 
 check: $(READY) $(if $(NPM),$(WEB))

@@ -133,11 +133,12 @@ def test_a_gguf_file_is_a_start_too(model_folder, text, tmp_path):
     assert len(list(run)) == 2
 
 
+@pytest.mark.clock
 def test_minutes_are_kept(model_folder, text, tmp_path):
     run = Run(list(documents([text])), request(model_folder, steps=None, minutes=0.04, batch=None), tmp_path)
     assert run.plan.config == replace(clearhead.load(model_folder, "cpu").config, dropout=0.0)
     assert list(run)[-1].validation is not None
-    assert run.seconds < 6
+    assert run.seconds < 12
 
 
 @pytest.mark.parametrize(

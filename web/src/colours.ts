@@ -53,7 +53,17 @@ export type Scale = (value: number, peak: number) => string;
 
 const STRENGTHS = 64; // as many as an eye can tell, so that colours are made once
 
+const scales = new Map<string, Scale>();
+
+/** Made once: its colours are a hundred mixtures. */
 export function makeScale(role: Role, theme: Theme): Scale {
+  const key = `${role} ${theme}`;
+  const scale = scales.get(key) ?? mixScale(role, theme);
+  scales.set(key, scale);
+  return scale;
+}
+
+function mixScale(role: Role, theme: Theme): Scale {
   const { empty, masked, roles } = PALETTES[theme];
   const steps = (colour: string) => {
     const between = interpolateRgb(empty, colour);
@@ -68,19 +78,31 @@ export function makeScale(role: Role, theme: Theme): Scale {
   };
 }
 
-/** Numbers into pixels, in the colours of a scale: for pictures of a million cells. */
-export function cellColours(
-  role: Role,
-  theme: Theme,
-  peak: number,
-): (values: Float32Array, pixels: Uint32Array) => void {
+const pixels = new Map<string, { colours: Uint32Array; unseen: number }>();
+
+/** A scale's colours as pixels, from the lowest to the highest, and that of what is masked. Made once. */
+function makePixels(role: Role, theme: Theme): { colours: Uint32Array; unseen: number } {
+  const key = `${role} ${theme}`;
+  const known = pixels.get(key);
+  if (known) return known;
   const scale = makeScale(role, theme);
   const pixel = (value: number) => {
     const [r, g, b] = channels(scale(value, STRENGTHS));
     return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // little-endian, as every browser's machine is
   };
   const colours = Uint32Array.from({ length: 2 * STRENGTHS + 1 }, (_, i) => pixel(i - STRENGTHS));
-  const unseen = pixel(-Infinity);
+  const made = { colours, unseen: pixel(-Infinity) };
+  pixels.set(key, made);
+  return made;
+}
+
+/** Numbers into pixels, in the colours of a scale: for pictures of a million cells. */
+export function cellColours(
+  role: Role,
+  theme: Theme,
+  peak: number,
+): (values: Float32Array, pixels: Uint32Array) => void {
+  const { colours, unseen } = makePixels(role, theme);
   const factor = peak > 0 ? STRENGTHS / peak : 0;
   return (values, pixels) => {
     for (let i = 0; i < values.length; i++) {
@@ -101,8 +123,16 @@ export function channels(colour: string): [number, number, number] {
   return found as [number, number, number];
 }
 
+const inks = new Map<string, "light" | "dark">(); // there are as many as there are colours
+
 /** Whether white or black letters are read better on a colour; the better ones have a contrast of 4.5 at least. */
 export function inkOn(colour: string): "light" | "dark" {
+  const ink = inks.get(colour) ?? findInk(colour);
+  inks.set(colour, ink);
+  return ink;
+}
+
+function findInk(colour: string): "light" | "dark" {
   const [r, g, b] = channels(colour).map((channel) => {
     const part = channel / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;

@@ -231,10 +231,17 @@ export function frequency(config: Config, block: number, pair: number): number {
   return slower + kept * (plain - slower);
 }
 
+/** The positions that may be seen from one: from a first to, and without, a last. */
+export function seenFrom(config: Config, block: number, looking: number): [number, number] {
+  if (!config.causal) return [0, Infinity];
+  const first = config.local_blocks.includes(block) ? Math.max(0, looking - config.window + 1) : 0;
+  return [first, looking + 1];
+}
+
 /** Whether a position may be seen from another one. */
 export function sees(config: Config, block: number, looking: number, looked: number): boolean {
-  if (!config.causal) return true;
-  return looked <= looking && (!config.local_blocks.includes(block) || looking - looked < config.window);
+  const [first, last] = seenFrom(config, block, looking);
+  return first <= looked && looked < last;
 }
 
 export function isGated(config: Config): boolean {

@@ -4,7 +4,7 @@ import type { Area } from "./cells";
 import { type Role, makeScale, PALETTES, type Theme } from "./colours";
 import { type Ends, endsOf } from "./legend";
 import { attentionCell, type Column, type ColumnName, type Layout, rowY } from "./layout";
-import { findStrength, type Matrix, pool } from "./matrix";
+import { findStrength, type Matrix, pool, type Seen } from "./matrix";
 import { visible } from "./numbers";
 import type { Pen } from "./pen";
 import type { PartName } from "./steps";
@@ -47,7 +47,7 @@ export interface FlowData {
   streams: Matrix[];
   sites: Partial<Record<ColumnName, string>>; // what each column shows
   lit: Area[]; // what the number pointed at was computed from
-  sees: (looking: number, looked: number) => boolean;
+  seen: Seen;
 }
 
 export const STRIPES: [ColumnName, Role, number, keyof FlowData][] = [
@@ -73,8 +73,8 @@ export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme
     const y = rowY(layout, row);
     const start = columns.tokens.x + columns.tokens.width + 3;
     pen.line(start, y, layout.end, y, followed ? quiet : line, followed ? 4 : Math.min(3, rowHeight / 5));
-    paintToken(pen, layout, row, data, ink, quiet);
   }
+  paintTokens(pen, layout, data, rows, ink, quiet);
   for (const [name, role, cells, from] of STRIPES) {
     const matrix = data[from] as Matrix | undefined;
     if (matrix && columns[name].width > 0)
@@ -100,21 +100,26 @@ export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme
   paintBlocks(pen, layout, data, rows, theme);
 }
 
-function paintToken(pen: Pen, layout: Layout, row: number, data: FlowData, ink: string, quiet: string): void {
+/** All numbers, then all words: changing the font takes longer than writing. */
+function paintTokens(
+  pen: Pen,
+  layout: Layout,
+  data: FlowData,
+  rows: number[],
+  ink: string,
+  quiet: string,
+): void {
   const { tokens } = layout.columns;
   const size = Math.min(14, layout.rowHeight - 1);
-  const y = rowY(layout, row);
-  const followed = row === data.row;
-  pen.text(2, y, String(row), { size: Math.min(11, size), fill: quiet });
+  for (const row of rows)
+    pen.text(2, rowY(layout, row), String(row), { size: Math.min(11, size), fill: quiet });
   const most = Math.floor((tokens.width - 30) / (size * 0.56));
-  const word = visible(data.tokens[row] ?? "");
-  const text = word.length > most ? `${word.slice(0, most - 1)}…` : word;
-  pen.text(tokens.x + tokens.width, y, text, {
-    size,
-    fill: ink,
-    anchor: "end",
-    weight: followed ? 700 : 420,
-  });
+  for (const row of rows) {
+    const word = visible(data.tokens[row] ?? "");
+    const text = word.length > most ? `${word.slice(0, most - 1)}…` : word;
+    const weight = row === data.row ? 700 : 420;
+    pen.text(tokens.x + tokens.width, rowY(layout, row), text, { size, fill: ink, anchor: "end", weight });
+  }
 }
 
 function paintStripes(
@@ -130,12 +135,13 @@ function paintStripes(
   const scale = makeScale(role, theme);
   const height = Math.min(layout.rowHeight - 2, 16);
   const pooled = rows.map((row) => pool(matrix.row(row), cells));
-  const peak = findStrength(pooled.flatMap((values) => Array.from(values)));
+  const peak = findStrength(pooled.flatMap((values) => [...values]));
+  for (const row of rows)
+    pen.rect(column.x - 1, rowY(layout, row) - height / 2, column.width + 2, height, PALETTES[theme].paper);
   rows.forEach((row, i) => {
     const values = pooled[i]!;
     const width = column.width / values.length;
     const y = rowY(layout, row) - height / 2;
-    pen.rect(column.x - 1, y, column.width + 2, height, PALETTES[theme].paper);
     values.forEach((value, k) =>
       pen.rect(column.x + k * width, y, Math.max(1, width - 0.5), height, scale(value, peak)),
     );
@@ -189,15 +195,16 @@ function drawnTogether(layout: Layout): number {
 /** Of the tokens drawn together the one that is looked at most; −∞ where none may be seen. */
 function drawnWeights(layout: Layout, data: FlowData, rows: number[]): number[][] {
   const together = drawnTogether(layout);
-  return rows.map((row) =>
-    Array.from({ length: Math.ceil(layout.length / together) }, (_, i) => {
+  return rows.map((row) => {
+    const [first, last] = data.seen(row);
+    return Array.from({ length: Math.ceil(layout.length / together) }, (_, i) => {
       let most = -Infinity;
-      for (let k = i * together; k < Math.min(layout.length, (i + 1) * together); k++) {
-        if (data.sees(row, k)) most = Math.max(most, data.weights!.at(row, k));
-      }
+      const end = Math.min(layout.length, (i + 1) * together, last);
+      for (let k = Math.max(i * together, first); k < end; k++)
+        most = Math.max(most, data.weights!.at(row, k));
       return most;
-    }),
-  );
+    });
+  });
 }
 
 function endsOfDrawn(drawn: number[][], length: number): Ends {
@@ -240,11 +247,12 @@ function paintBlocks(pen: Pen, layout: Layout, data: FlowData, rows: number[], t
   const width = blocks.width / count;
   const scale = makeScale("residual", theme);
   const height = Math.min(layout.rowHeight - 3, 12, Math.max(5, 1.6 * width));
+  for (const row of rows)
+    pen.rect(blocks.x - 0.5, rowY(layout, row) - height / 2, blocks.width, height, PALETTES[theme].paper);
   data.streams.forEach((lengths, block) => {
     for (const row of rows) {
       const added = Math.hypot(lengths.at(1, row), lengths.at(2, row)) / lengths.at(0, row);
       const x = blocks.x + block * width;
-      pen.rect(x - 0.5, rowY(layout, row) - height / 2, width, height, PALETTES[theme].paper);
       pen.rect(x, rowY(layout, row) - height / 2, Math.max(1, width - 1.5), height, scale(added, 1.2), 1.5);
     }
   });

@@ -12,3 +12,34 @@ export function imageOf(matrix: Matrix, role: Role, theme: Theme, peak: number):
   on.putImageData(pixels, 0, 0);
   return image;
 }
+
+/** Many of one size on one sheet, and where each of them is: one image is made far sooner than hundreds. */
+export function sheetOf(
+  matrices: Matrix[],
+  role: Role,
+  theme: Theme,
+  peak: number,
+): { image: HTMLCanvasElement; corner: (number: number) => [number, number] } {
+  const { rows, columns } = matrices[0]!;
+  const across = Math.ceil(Math.sqrt(matrices.length));
+  const width = across * columns;
+  const image = document.createElement("canvas");
+  [image.width, image.height] = [width, Math.ceil(matrices.length / across) * rows];
+  const on = image.getContext("2d")!;
+  const data = on.createImageData(image.width, image.height);
+  const pixels = new Uint32Array(data.data.buffer);
+  const colour = cellColours(role, theme, peak);
+  const corner = (number: number): [number, number] => [
+    (number % across) * columns,
+    Math.floor(number / across) * rows,
+  ];
+  matrices.forEach((matrix, number) => {
+    const [x, y] = corner(number);
+    for (let i = 0; i < rows; i++) {
+      const start = (y + i) * width + x;
+      colour(matrix.values.subarray(i * columns, (i + 1) * columns), pixels.subarray(start, start + columns));
+    }
+  });
+  on.putImageData(data, 0, 0);
+  return { image, corner };
+}

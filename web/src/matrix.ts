@@ -61,11 +61,12 @@ const SAMPLED = 20_000; // numbers are enough to know
 
 export function findStrength(values: ArrayLike<number>): number {
   const step = Math.max(1, Math.floor(values.length / SAMPLED));
-  const sizes = [];
+  const sizes = new Float64Array(Math.ceil(values.length / step));
+  let count = 0;
   for (let i = 0; i < values.length; i += step)
-    if (Number.isFinite(values[i])) sizes.push(Math.abs(values[i]!));
-  sizes.sort((a, b) => a - b);
-  return sizes[Math.floor(COMMON * (sizes.length - 1))] || findPeak(Array.from(values));
+    if (Number.isFinite(values[i])) sizes[count++] = Math.abs(values[i]!);
+  const sorted = sizes.subarray(0, count).sort();
+  return sorted[Math.floor(COMMON * (count - 1))] || findPeak(Array.from(values));
 }
 
 /** Several matrices as they come over the wire: one after the other, their shapes in a header. */
@@ -83,13 +84,21 @@ export function readMatrices(body: ArrayBuffer, shapes: string): { values: Float
   return parts;
 }
 
+/** Of each row the columns that may be seen: from a first to, and without, a last. */
+export type Seen = (row: number) => [number, number];
+
+export const ALL_SEEN: Seen = () => [0, Infinity];
+
 /** The same, with what may not be seen at −∞. */
-export function hide(matrix: Matrix, unseen: (row: number, column: number) => boolean): Matrix {
+export function hide(matrix: Matrix, seen: Seen): Matrix {
+  if (seen === ALL_SEEN) return matrix;
   const values = matrix.values.slice();
-  for (let i = 0, at = 0; i < matrix.rows; i++) {
-    for (let j = 0; j < matrix.columns; j++, at++) {
-      if (unseen(matrix.firstRow + i, matrix.firstColumn + j)) values[at] = -Infinity;
-    }
+  const within = (column: number) => Math.max(0, Math.min(matrix.columns, column - matrix.firstColumn));
+  for (let i = 0; i < matrix.rows; i++) {
+    const [first, last] = seen(matrix.firstRow + i).map(within) as [number, number];
+    const start = i * matrix.columns;
+    values.fill(-Infinity, start, start + first);
+    values.fill(-Infinity, start + last, start + matrix.columns);
   }
   return new Matrix(values, matrix.rows, matrix.columns, matrix.firstRow, matrix.firstColumn);
 }
@@ -100,13 +109,15 @@ export function shrink(matrix: Matrix, side: number): Matrix {
   const [rows, columns] = [Math.ceil(matrix.rows / side), Math.ceil(matrix.columns / side)];
   const values = new Float32Array(rows * columns).fill(-Infinity);
   for (let i = 0, at = 0; i < matrix.rows; i++) {
-    const start = Math.floor(i / side) * columns;
-    for (let j = 0; j < matrix.columns; j++, at++) {
-      const value = matrix.values[at]!;
-      const cell = start + Math.floor(j / side);
-      const before = values[cell]!;
-      if (Number.isFinite(value) && (before === -Infinity || Math.abs(value) > Math.abs(before)))
-        values[cell] = value;
+    let cell = Math.floor(i / side) * columns;
+    for (let j = 0; j < matrix.columns; cell++) {
+      let best = values[cell]!;
+      let most = best === -Infinity ? -1 : Math.abs(best);
+      for (const end = Math.min(matrix.columns, j + side); j < end; j++, at++) {
+        const size = Math.abs(matrix.values[at]!);
+        if (size > most && size < Infinity) [best, most] = [matrix.values[at]!, size];
+      }
+      values[cell] = best;
     }
   }
   return new Matrix(values, rows, columns);
@@ -116,9 +127,11 @@ export function shrink(matrix: Matrix, side: number): Matrix {
 export function pool(values: Float32Array, count: number): Float32Array {
   if (values.length <= count) return values;
   const pooled = new Float32Array(count);
-  values.forEach((value, i) => {
-    const cell = Math.floor((i * count) / values.length);
-    if (Math.abs(value) > Math.abs(pooled[cell]!)) pooled[cell] = value;
-  });
+  for (let cell = 0, i = 0; cell < count; cell++) {
+    const end = ((cell + 1) * values.length) / count;
+    let best = 0;
+    for (; i < end; i++) if (Math.abs(values[i]!) > Math.abs(best)) best = values[i]!;
+    pooled[cell] = best;
+  }
   return pooled;
 }

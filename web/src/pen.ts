@@ -30,10 +30,17 @@ export interface Pen {
 const FAMILY = "Inter Variable, system-ui, sans-serif";
 
 export class CanvasPen implements Pen {
+  #fill = ""; // set where it changes: the browser reads it anew each time
+  #font = "";
+
   constructor(readonly on: CanvasRenderingContext2D) {}
 
+  #dip(fill: string): void {
+    if (fill !== this.#fill) this.on.fillStyle = this.#fill = fill;
+  }
+
   rect(x: number, y: number, width: number, height: number, fill: string, radius = 0): void {
-    this.on.fillStyle = fill;
+    this.#dip(fill);
     if (radius === 0) this.on.fillRect(x, y, width, height);
     else {
       this.on.beginPath();
@@ -82,7 +89,7 @@ export class CanvasPen implements Pen {
   circle(x: number, y: number, radius: number, stroke: string, fill: string): void {
     this.on.beginPath();
     this.on.arc(x, y, radius, 0, 2 * Math.PI);
-    this.on.fillStyle = fill;
+    this.#dip(fill);
     this.on.fill();
     this.on.strokeStyle = stroke;
     this.on.lineWidth = 1.25;
@@ -95,8 +102,9 @@ export class CanvasPen implements Pen {
     text: string,
     { size = 13, fill, anchor = "start", weight = 400 }: TextStyle,
   ): void {
-    this.on.font = `${weight} ${size}px ${FAMILY}`;
-    this.on.fillStyle = fill;
+    const font = `${weight} ${size}px ${FAMILY}`;
+    if (font !== this.#font) this.on.font = this.#font = font;
+    this.#dip(fill);
     this.on.textAlign = anchor === "middle" ? "center" : anchor;
     this.on.textBaseline = "middle";
     this.on.fillText(text, x, y);

@@ -6,7 +6,7 @@ import { type Heading, INNER, OUTER } from "./headings";
 import { imageOf } from "./image";
 import type { Layout } from "./layout";
 import { endsOf, paintLegend, SHARES } from "./legend";
-import { hide, type Matrix, shrink } from "./matrix";
+import { ALL_SEEN, hide, type Matrix, type Seen, shrink } from "./matrix";
 import { percent, short } from "./numbers";
 import type { Picture } from "./takeaway";
 
@@ -15,7 +15,7 @@ const QUIET = { light: "#5f6570", dark: "#a4aab5" };
 
 interface Colouring {
   peak?: number | undefined; // what the strongest colour stands for
-  unseen?: (row: number, column: number) => boolean; // what the mask hides
+  seen?: Seen; // what the mask leaves
 }
 
 /** A matrix with the names of its rows and columns, and its numbers where there is room. */
@@ -24,9 +24,9 @@ export function matrixPicture(
   names: { row: (row: number) => string; column: (column: number) => string; title: string },
   role: Role,
   theme: Theme,
-  { peak, unseen = () => false }: Colouring = {},
+  { peak, seen = ALL_SEEN }: Colouring = {},
 ): Picture {
-  const matrix = hide(given, unseen);
+  const matrix = hide(given, seen);
   const ends = endsOf(matrix.values, peak ?? matrix.strength);
   const large = matrix.rows <= 64 && matrix.columns <= 64;
   const [side, head, foot] = [110, 60, 34];

@@ -12,13 +12,15 @@ export const PLAIN: Sampling = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 /** A probability for each word; what a rule cuts off has none. At temperature 0 the likeliest has it all. */
 export function distribute(logits: Float32Array, { temperature, topK, topP, minP }: Sampling): Float64Array {
   const n = logits.length;
-  const top = logits.reduce((most, logit) => Math.max(most, logit), -Infinity);
+  let top = -Infinity;
+  for (const logit of logits) if (logit > top) top = logit;
   if (temperature === 0) {
     const chosen = new Float64Array(n);
     chosen[logits.indexOf(top)] = 1;
     return chosen;
   }
-  const probabilities = Float64Array.from(logits, (logit) => Math.exp((logit - top) / temperature));
+  const probabilities = new Float64Array(n);
+  for (let i = 0; i < n; i++) probabilities[i] = Math.exp((logits[i]! - top) / temperature);
   normalise(probabilities);
   if (topK === 0 && topP === 1 && minP === 0) return probabilities;
   // Likeliest first; of equals the one with the lower number.
@@ -77,6 +79,8 @@ export function draw(probabilities: Float64Array, random: number): number {
 }
 
 function normalise(probabilities: Float64Array): Float64Array {
-  const total = probabilities.reduce((sum, p) => sum + p, 0);
-  return probabilities.map((p, i) => (probabilities[i] = p / total));
+  let total = 0;
+  for (const probability of probabilities) total += probability;
+  for (let i = 0; i < probabilities.length; i++) probabilities[i]! /= total;
+  return probabilities;
 }

@@ -36,8 +36,10 @@ from clearhead.views.wire import looking
 
 HELD = 4  # traces
 WAITING = 32  # requests at a time for what only one can do
+NO_EDITS = "[]"
 LONGEST = 4096  # tokens of a text, and of all that it is patched from
 Answer = TypeVar("Answer")
+Key = tuple[str, tuple[int, ...], str]  # a model, a text, and its edits
 Work = Callable[[threading.Event], Answer]  # given what is set when the client has left
 
 
@@ -52,7 +54,7 @@ class Desk:
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
-        self.traces: OrderedDict[Any, Trace] = OrderedDict()
+        self.traces: OrderedDict[Key, Trace] = OrderedDict()
         self._one = asyncio.Lock()
         self._waiting = 0
 
@@ -81,37 +83,47 @@ class Desk:
     def trace(self, asked: looking.TextRequest, left: threading.Event) -> Trace:
         """The model runs once for the text, once for each that it is patched from, and once for all edits."""
         model = self.shelf.model(asked.model)
-        ids = _ids(model, asked.text)
-        given = self.shelf.trace(asked.model, ids)
-        if given is not None and not asked.edits:
-            return given
-        edits = [edit.model_dump() for edit in asked.edits]
-        key = (asked.model, tuple(ids), json.dumps(edits))
-        if key in self.traces:
-            self.traces.move_to_end(key)
-            return self.traces[key]
 
         def watch() -> None:
             stop_if(left)
 
-        def run(ids: list[int]) -> Trace:
-            before, same = self._most_alike(asked.model, ids)
-            if before is None:
-                return model.inspect(ids, watch=watch)
-            return trace_after(before, ids, same, watch)
+        def plain(ids: list[int]) -> Trace:
+            if (given := self.shelf.trace(asked.model, ids)) is not None:
+                return given
+            return self._held(
+                (asked.model, tuple(ids), NO_EDITS), lambda: self._read(model, asked, ids, watch)
+            )
 
+        def edited() -> Trace:
+            others = {text: plain(its) for text, its in _others(asked, model).items()}
+            made = Edits()
+            for edit in asked.edits:
+                made += Edits.parse({edit.site: _edit(edit, model, others)}, model.config)
+            return plain(ids).edit_more(made, watch)
+
+        ids = _ids(model, asked.text)
         with torch.no_grad():
-            others = {text: run(its) for text, its in _others(asked, model).items()}
-            trace = given or run(ids)
-            if asked.edits:
-                made = Edits()
-                for edit in asked.edits:
-                    made += Edits.parse({edit.site: _edit(edit, model, others)}, model.config)
-                trace = trace.edit_more(made, watch)
+            if not asked.edits:
+                return plain(ids)
+            edits = json.dumps([edit.model_dump() for edit in asked.edits])
+            return self._held((asked.model, tuple(ids), edits), edited)
+
+    def _held(self, key: Key, make: Callable[[], Trace]) -> Trace:
+        """What was asked for last is held longest."""
+        trace = self.traces[key] if key in self.traces else make()
         self.traces[key] = trace
+        self.traces.move_to_end(key)
         if len(self.traces) > HELD:
             self.traces.popitem(last=False)
         return trace
+
+    def _read(
+        self, model: LanguageModel, asked: looking.TextRequest, ids: list[int], watch: Callable[[], None]
+    ) -> Trace:
+        before, same = self._most_alike(asked.model, ids)
+        if before is None:
+            return model.inspect(ids, watch=watch)
+        return trace_after(before, ids, same, watch)
 
     def _most_alike(self, name: str, ids: list[int]) -> tuple[Trace | None, int]:
         """Of the texts read last, the one that begins most like this one, and how many tokens are the same.
@@ -120,7 +132,7 @@ class Desk:
         """
         best: tuple[Trace | None, int] = (None, 0)
         for (model, known, edits), trace in self.traces.items():
-            if model == name and edits == "[]" and trace.config.causal:
+            if model == name and edits == NO_EDITS and trace.config.causal:
                 pairs = zip(known, ids[:-1], strict=False)  # one is left to be read
                 same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
                 if same > best[1]:

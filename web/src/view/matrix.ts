@@ -3,7 +3,7 @@
 import type { Cell, Span } from "../cells";
 import type { Role, Theme } from "../colours";
 import type { Ends } from "../legend";
-import type { Matrix } from "../matrix";
+import type { Matrix, Seen } from "../matrix";
 
 export interface MatrixProps {
   name: string; // of the site
@@ -17,7 +17,7 @@ export interface MatrixProps {
   theme: Theme;
   peak: number | undefined; // what the strongest colour stands for; what few exceed unless said
   followed: number;
-  unseen: (row: number, column: number) => boolean; // what the mask hides
+  seen: Seen; // what the mask leaves
   onpoint: (cell: Cell | null) => void;
   onopen: (cell: Cell) => void;
   onends?: (ends: Ends) => void; // what the colours stand for now
