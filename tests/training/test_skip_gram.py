@@ -207,8 +207,8 @@ def test_animals_are_the_neighbours_of_the_cat(story_words, seed):
     vectors = learn(story_words, width=50, window=2, epochs=10, workers=1, seed=seed)
     nearest = [word for word, _ in vectors.nearest("cat", len(ANIMALS) - 1)]
     assert sorted(nearest) == sorted(set(ANIMALS) - {"cat"})
-    assert vectors.cosine("cat", "dog") > 0.5  # 0.67 to 0.73
-    assert vectors.cosine("cat", "kite") < 0.4
+    assert vectors.cosine("cat", "dog") > 0.5  # 0.62 to 0.74
+    assert vectors.cosine("cat", "kite") < 0.25  # 0.09 to 0.13
 
 
 @pytest.mark.parametrize(

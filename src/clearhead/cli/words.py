@@ -11,7 +11,6 @@ from clearhead.cli.console import clock, err, out, print_json
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
-    from clearhead.training.skip_gram import Progress
     from clearhead.word_vectors import WordVectors
 
 PLAIN_LINES = 10  # of progress, off a terminal
@@ -108,28 +107,27 @@ def _train(
     from clearhead.cli.progress import live_line
     from clearhead.cli.train import name_of
     from clearhead.text.corpus import documents
-    from clearhead.training.skip_gram import Settings
+    from clearhead.training.skip_gram import Progress, Settings
     from clearhead.word_vectors import learn_words
 
     how = Settings(**settings)
     path = save or Path("runs", f"{name_of(text[0])}.bin")
     _check_free(path)
-    start, last = time.monotonic(), None
+    start, past = time.monotonic(), [Progress(0, 1, 0)]
     with live_line() as show:
 
         def tell(progress: Progress) -> None:
-            nonlocal last
-            before, last = last, progress
-            share, seconds = progress.words / progress.of, time.monotonic() - start
-            line = f"{share:4.0%} of {progress.of:,} words read, {progress.pairs:,} pairs, {clock(seconds)}"
-            tenth = before is None or int(share * PLAIN_LINES) > int(before.words / before.of * PLAIN_LINES)
-            show(line, tenth)
+            share, before = progress.words / progress.of, past[-1].words / past[-1].of
+            took = clock(time.monotonic() - start)
+            line = f"{share:4.0%} of {progress.of:,} words read, {progress.pairs:,} pairs, {took}"
+            show(line, int(share * PLAIN_LINES) > int(before * PLAIN_LINES))
+            past[:] = [progress]
 
         vectors = learn_words(documents(text, sys.stdin.buffer), how, tell)
     vectors.save(path)
     err.print(f"saved to {path}")
-    assert last is not None
-    return vectors, {"file": str(path), "pairs": last.pairs, "seconds": round(time.monotonic() - start, 2)}
+    seconds = round(time.monotonic() - start, 2)
+    return vectors, {"file": str(path), "pairs": past[-1].pairs, "seconds": seconds}
 
 
 def _check_free(path: Path) -> None:

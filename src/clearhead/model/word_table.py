@@ -109,4 +109,4 @@ class WordTable:
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Of length 1, but for a vector of zeros."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(length == 0, 1, length)
+    return (vectors / np.where(length == 0, 1, length)).astype(np.float32, copy=False)

@@ -62,8 +62,8 @@ class WordCorpus:
         ):
             for document in documents:
                 for piece in document.pieces():
-                    file.write(tally.number(piece))
-                file.write(np.array([0], np.int32))
+                    file.write(tally.number(piece).tobytes())
+                file.write(np.array([0], np.int32).tobytes())
             file.flush()
             return _in_order(file, tally, min_count)
 

@@ -85,7 +85,8 @@ class SkipGram:
         self._corpus, self._settings = corpus, settings
         shape = len(corpus.words), settings.width
         draw = np.random.default_rng(settings.seed)
-        self.inputs: NDArray[np.float32] = (draw.random(shape, np.float32) - np.float32(0.5)) / shape[1]
+        first = (draw.random(shape, np.float32) - 0.5) / shape[1]
+        self.inputs: NDArray[np.float32] = first.astype(np.float32, copy=False)
         self.outputs: NDArray[np.float32] = np.zeros(shape, np.float32)
 
     def __iter__(self) -> Iterator[Progress]:
@@ -94,7 +95,7 @@ class SkipGram:
         learn = partial(
             self._learn,
             _certainty(keeping(self._corpus.counts, settings.sample)),
-            *alias(self._corpus.counts**POWER),
+            *alias(self._corpus.counts.astype(np.float64) ** POWER),
         )
         stretches = [(epoch, start) for epoch in range(settings.epochs) for start in starts]
         words = n_pairs = 0

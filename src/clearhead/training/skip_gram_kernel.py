@@ -14,34 +14,34 @@ Table = NDArray[np.floating[Any]]
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
-@njit(nogil=True, fastmath=FAST, inline="always")  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=FAST, inline="always")
 def draw(state: Any) -> Any:
     """word2vec's random numbers: the next state, of which the upper 32 bits are good."""
     return state * np.uint64(25214903917) + np.uint64(11)
 
 
-@njit(nogil=True, fastmath=FAST, inline="always")  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=FAST, inline="always")
 def below(state: Any, n: Any) -> Any:
     """A number from 0 to n - 1 out of a state."""
     return np.int64(((state >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@njit(nogil=True, fastmath=FAST)  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=FAST)
 def descend(
     inputs: Table,
     outputs: Table,
-    centre: int,
+    word: Any,
     words: NDArray[np.int64],
     rate: float,
     change: Table,
     steps: Table,
 ) -> None:
-    """One step down the gradient of a pair's loss: -log σ(x·y) of the neighbour, the first of `words`, and
+    """One step down the gradient of a pair's loss: -log σ(x·y) of its neighbour, the first of `words`, and
     -log σ(-x·y) of each of the others, which were drawn against it.
 
     `change` (D) and `steps` (a number a word, or more) are room to work in.
     """
-    x = inputs[centre]
+    x = inputs[word]
     number = x.dtype.type
     for w in range(words.shape[0]):
         y = outputs[words[w]]
@@ -59,9 +59,9 @@ def descend(
         x[k] += change[k]
 
 
-@njit(nogil=True, fastmath=FAST)  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=FAST)
 def draw_against(
-    neighbour: int, sure: NDArray[np.uint32], other: NDArray[np.int32], words: NDArray[np.int64], state: Any
+    neighbour: Any, sure: NDArray[np.uint32], other: NDArray[np.int32], words: NDArray[np.int64], state: Any
 ) -> Any:
     """Fill `words` with a neighbour and words drawn against it: how many they are, and the next random state.
 
@@ -81,7 +81,7 @@ def draw_against(
     return n, state
 
 
-@njit(nogil=True, fastmath=FAST)  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=FAST)
 def learn_stretch(
     inputs: Table,
     outputs: Table,
@@ -124,7 +124,8 @@ def learn_stretch(
             last += 1
         for s in range(first, last + 1):
             if s != t:
-                m, state = draw_against(np.int64(text[s]), sure, other, words, state)
-                descend(inputs, outputs, centre, words[:m], now, change, steps)
+                # As in word2vec the neighbour predicts the centre: over a text each pair comes both ways.
+                m, state = draw_against(centre, sure, other, words, state)
+                descend(inputs, outputs, np.int64(text[s]), words[:m], now, change, steps)
                 pairs += 1
     return pairs
