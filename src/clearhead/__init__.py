@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clearhead.errors import UserError
     from clearhead.inspect.edits import Edit
+    from clearhead.labs.catalogue import lab
     from clearhead.labs.heads import heads
     from clearhead.labs.probe import probe
     from clearhead.language_model import LanguageModel, load
@@ -31,6 +32,7 @@ __all__ = [
     "WordVectors",
     "figure",
     "heads",
+    "lab",
     "load",
     "load_words",
     "probe",
@@ -51,6 +53,7 @@ _HOMES = {
     "WordVectors": "clearhead.word_vectors",
     "figure": "clearhead.views.figures",
     "heads": "clearhead.labs.heads",
+    "lab": "clearhead.labs.catalogue",
     "load": "clearhead.language_model",
     "load_words": "clearhead.word_vectors",
     "probe": "clearhead.labs.probe",

@@ -52,3 +52,16 @@ export function tell(edit: Edit): Told {
     amount: edit.scale ?? value ?? NaN,
   };
 }
+
+/** Blocks to be asked for one after the other, as much work each: a change runs the model from its block on. */
+export function inTurns(blocks: number): [number, number][] {
+  const turns: [number, number][] = [];
+  for (let last = blocks; last > 0;) {
+    let first = last;
+    for (let work = 0; first > 0 && (first === last || work + blocks - first + 1 <= blocks); first--)
+      work += blocks - first + 1;
+    turns.push([first, last]);
+    last = first;
+  }
+  return turns;
+}

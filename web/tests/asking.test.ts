@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { setWeight, tell } from "../src/changing";
+import { inTurns, setWeight, tell } from "../src/changing";
 import { difference, inGroup, side } from "../src/comparing";
 import { derive, lightUp } from "../src/derivation";
 import { broughtMost, feedforwardOf, headOf, readPath, writePath } from "../src/following";
@@ -135,4 +135,20 @@ test("where what a number was made of is not on screen, what that goes back to l
     `${name("key")} 1,2`,
   ]);
   expect(lightUp(CONFIG, ids, from, (each) => each === name("masked"))).toEqual(from);
+});
+
+test("effects are asked for from the last block on, as much work at a time, each block once", () => {
+  expect(inTurns(1)).toEqual([[0, 1]]);
+  expect(inTurns(4)).toEqual([
+    [2, 4], // 1 + 2 blocks to run
+    [1, 2],
+    [0, 1],
+  ]);
+  const turns = inTurns(30);
+  expect(
+    turns
+      .flatMap(([first, last]) => Array.from({ length: last - first }, (_, i) => first + i))
+      .sort((a, b) => a - b),
+  ).toEqual(Array.from({ length: 30 }, (_, i) => i));
+  expect(turns.length).toBeLessThan(25);
 });

@@ -14,6 +14,7 @@ from clearhead.cli import (
     fill,
     generate,
     inspect,
+    lab,
     models,
     pull,
     runs,
@@ -44,6 +45,7 @@ app.command("export")(export.export)
 app.command("models")(models.models)
 app.command("runs")(runs.runs)
 app.command("words")(words.words)
+app.add_typer(lab.app, name="lab")
 
 
 def _show_version(asked: bool) -> None:

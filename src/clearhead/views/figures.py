@@ -13,12 +13,14 @@ from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.trace import Trace
 from clearhead.labs.heads import HeadScores
+from clearhead.labs.lab import Result
 from clearhead.picture import Figure
 from clearhead.views.bars import difference_bars, head_bars, part_bars
 from clearhead.views.heat_maps import heat_map, thumbnails
+from clearhead.views.lab_results import draw_result
 from clearhead.views.tables import lens_table, sweep_table, word_table
 
-Drawn = Trace | HeadScores | Attribution | Why | Lens | Comparison
+Drawn = Trace | HeadScores | Attribution | Why | Lens | Comparison | Result
 Table = Tensor | np.ndarray[Any, Any] | list[list[float]]
 
 
@@ -35,7 +37,8 @@ def figure(
     Of a trace: a site by name; without one, where every head looks; for "lens", what each block would say;
     for a sweep's table, that table, coloured `around` what was measured unedited (without it, the median). Of
     what `heads` gives: bars, of one kind where it is named. Of what `attribute`, `why` and `compare` give:
-    bars. `title` is put in the place of ours; `rows` are the positions of a trace or lens to be drawn.
+    bars. Of what a lab gives: a panel for each of its parts. `title` is put in the place of ours; `rows` are
+    the positions of a trace or lens to be drawn.
     """
     if rows is not None and (not isinstance(of, Trace | Lens) or _is_table(what)):
         raise UserError("rows goes with a trace, its sites and its lens: leave it out here")
@@ -48,18 +51,20 @@ def figure(
     if isinstance(of, Trace):
         of.check_single()
         return _of_trace(of, what, title, rows, around)
-    if what is not None and isinstance(of, Attribution | Why | Lens | Comparison):
+    if what is not None and isinstance(of, Attribution | Why | Lens | Comparison | Result):
         raise UserError(f"a {type(of).__name__} is drawn whole: leave {_short(what)} out")
     if isinstance(of, Attribution | Why):
         return part_bars(of, title)
     if isinstance(of, Comparison):
         return difference_bars(of, title)
+    if isinstance(of, Result):
+        return draw_result(of, title)
     if isinstance(of, Lens):
         of.trace.check_single()
         return lens_table(of, _chosen(of.trace, rows), title)
     raise UserError(
         f"{_short(of)} cannot be drawn: expected a trace (alone, or with a site's name, 'lens' or a sweep's "
-        "table), or what lens, attribute, why, compare or heads gives"
+        "table), or what lens, attribute, why, compare, heads or a lab gives"
     )
 
 

@@ -1,0 +1,129 @@
+"""`clearhead lab`: the lectures' experiments, a command each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import Any
+
+import typer
+
+from clearhead.cli.console import err, out, print_json, print_text
+from clearhead.labs.catalogue import LABS
+from clearhead.labs.lab import Lab, Lines, Points, Result, Setting, Table, Value
+
+MOST_ROWS = 40  # of a table on the screen
+MOST_COLUMNS = 12
+
+app = typer.Typer(
+    help="The lectures' experiments: each gives its numbers, a picture, and a question to answer.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+def _make_command(lab: Lab) -> Callable[..., None]:
+    """With an option for each of its settings."""
+
+    def command(json: bool, csv: bool, figure: str | None, model: str | None = None, **settings: Any) -> None:
+        from clearhead.labs.catalogue import lab as run
+
+        if lab.long:
+            err.print(f"{lab.name} trains; it takes a while …")
+        result = run(lab.name, model, **settings)
+        if figure is not None:
+            from clearhead.views.figures import figure as draw
+
+            draw(result).save(figure)
+        if json:
+            print_json(result.to_dict())
+        elif csv:
+            print_text(result.to_csv())
+        else:
+            _show(lab, result)
+
+    parameters = [_option(setting) for setting in lab.settings]
+    if lab.model is not None:
+        says = f"The model to look into: its folder, file or pulled name. [default: {lab.model}]"
+        parameters.append(_parameter("model", typer.Option(None, help=says), str))
+    parameters += [
+        _parameter(
+            "figure", typer.Option(None, help="Save a picture: a name that ends in .svg, .png or .pdf."), str
+        ),
+        _parameter("json", typer.Option(False, "--json", help="Print everything as JSON."), bool),
+        _parameter(
+            "csv", typer.Option(False, "--csv", help="Print everything as CSV, a number a line."), bool
+        ),
+    ]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__doc__ = f"{lab.title}.\n\n{lab.says}"
+    return command
+
+
+def _option(setting: Setting) -> Parameter:
+    flag = "--" + setting.name.replace("_", "-")
+    says = (
+        f"{setting.says[0].upper()}{setting.says[1:]}; {setting.allowed}" if setting.allowed else setting.says
+    )
+    return _parameter(
+        setting.name, typer.Option(setting.default, flag, help=f"{says}."), type(setting.default)
+    )
+
+
+def _parameter(name: str, option: Any, kind: type) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=kind)
+
+
+def _show(lab: Lab, result: Result) -> None:
+    out.print(f"{lab.title}\n\n{lab.says}\n")
+    for part in result.parts:
+        out.print(part.name)
+        for line in _lines(*_as_table(part)):
+            out.print(f"  {line}")
+        out.print("")
+    width = max(map(len, result.found), default=0)
+    for name, value in result.found.items():
+        out.print(f"{name:<{width}}  {_told(value)}")
+    out.print(f"\n{lab.question}")
+
+
+def _as_table(part: Table | Lines | Points) -> tuple[list[str], list[str], list[list[Value]]]:
+    if isinstance(part, Table):
+        return part.rows, part.columns, part.values
+    if isinstance(part, Lines):
+        columns = list(part.lines)
+        rows = [f"{part.across} = {x:g}" for x in part.x]
+        return rows, columns, [[part.lines[name][i] for name in columns] for i in range(len(rows))]
+    return (
+        part.labels,
+        ["x", "y", "group"],
+        [[*place, group] for place, group in zip(part.places, part.groups, strict=True)],
+    )
+
+
+def _lines(rows: list[str], columns: list[str], values: list[list[Value]]) -> list[str]:
+    columns = columns[:MOST_COLUMNS]
+    cells = [[_told(value) for value in line[: len(columns)]] for line in values[:MOST_ROWS]]
+    side = max(map(len, rows), default=0)
+    widths = [max(len(name), *(len(line[k]) for line in cells)) for k, name in enumerate(columns)]
+    lines = [" " * side + "".join(f"  {name:>{wide}}" for name, wide in zip(columns, widths, strict=True))]
+    for row, line in zip(rows, cells, strict=False):
+        lines.append(
+            f"{row:<{side}}" + "".join(f"  {cell:>{wide}}" for cell, wide in zip(line, widths, strict=True))
+        )
+    if len(values) > MOST_ROWS:
+        lines.append(f"… {len(values) - MOST_ROWS} more rows: --csv has all")
+    return lines
+
+
+def _told(value: Value | bool) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    return "" if value is None else str(value)
+
+
+for _lab in LABS.values():
+    app.command(_lab.name)(_make_command(_lab))

@@ -1,0 +1,85 @@
+"""The labs there are. Described here, so that listing them loads none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from clearhead.errors import UserError
+from clearhead.labs.lab import Lab, Result, Setting, Watch
+
+if TYPE_CHECKING:
+    from clearhead.language_model import LanguageModel
+
+LABS = {
+    lab.name: lab
+    for lab in (
+        Lab(
+            name="attention",
+            title="Attention, number by number",
+            says="The lecture's sequence of 0s and 1s, where 0 is [1, 0] and 1 is [0, 1]. A query is "
+            "compared with every key, the scores become weights, and the weights mix the values. With "
+            "keys ten times as long, almost all of the weight goes to the 1.",
+            question="Which boost gives the 1 as much weight as all the 0s together? Does that depend on how "
+            "many 0s there are?",
+            settings=(
+                Setting("sequence", "0010", "the digits, each 0 or 1", longest=64),
+                Setting("query", "1", "the digit that is looked for", choices=("0", "1")),
+                Setting("boost", 1.0, "how long the keys are", 0.0, 100.0),
+                Setting("base", "e", "of the softmax; 3 is the lecture's shortcut", choices=("e", "3")),
+            ),
+            home="clearhead.labs.attention",
+        ),
+        Lab(
+            name="scale",
+            title="Why divide by √d_k",
+            says="Queries and keys of random numbers: the longer the vectors, the further apart their "
+            "products lie, as √d. Undivided, softmax then gives nearly everything to one word, and hardly "
+            "learns any more; divided by √d_k, the weights stay as they were.",
+            question="How large is d when the largest weight passes a half? What would happen to learning?",
+            settings=(
+                Setting("words", 16, "how many are looked at", 2, 256),
+                Setting("widest", 1024, "the largest d", 2, 4096),
+                Setting("samples", 200, "queries of each width", 10, 2000),
+                Setting("seed", 0, "of the random numbers", 0, 2**31),
+            ),
+            home="clearhead.labs.scale",
+        ),
+    )
+}
+
+
+def find_lab(name: str) -> Lab:
+    if name in LABS:
+        return LABS[name]
+    near = get_close_matches(name, LABS, 1, 0.6)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(LABS)}"
+    raise UserError(f"there is no lab {name!r}: {hint}")
+
+
+def lab(
+    name: str, model: LanguageModel | str | None = None, watch: Watch | None = None, **settings: Any
+) -> Result:
+    """Run a lab: `lab("attention", sequence="0010", boost=10.0)`. `figure` draws what it gives.
+
+    A lab that looks into a model takes one by name, or as it is; without, its usual one. One that trains
+    calls `watch` between its steps.
+    """
+    found = find_lab(name)
+    given = found.check(settings)
+    if found.long:
+        given["watch"] = watch or (lambda: None)
+    if found.model is not None:
+        given["model"] = _load(model or found.model)
+    elif model is not None:
+        raise UserError(f"{name} looks into no model: leave model out")
+    run: Callable[..., Result] = import_module(found.home).run
+    return run(**given)
+
+
+def _load(model: LanguageModel | str) -> LanguageModel:
+    from clearhead.language_model import load
+
+    return load(model) if isinstance(model, str) else model

@@ -1,0 +1,186 @@
+"""A lab: one of the lectures' experiments. What it is about, what can be set, and what came out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from clearhead.errors import UserError
+
+Value = float | int | str | None
+Watch = Callable[[], object]  # called between steps: it raises where nobody waits any more
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What can be set: its default says what kind it is."""
+
+    name: str
+    default: Any
+    says: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    longest: int = 200  # characters
+
+    @property
+    def allowed(self) -> str:
+        """What it may be, in words; nothing where it may be anything."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        low, high = self.least, self.most
+        if low is None:
+            return "" if high is None else f"at most {high:g}"
+        return f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
+
+    def check(self, given: Any) -> Any:
+        kind = type(self.default)
+        if kind is float and isinstance(given, int) and not isinstance(given, bool):
+            given = float(given)
+        if type(given) is not kind:
+            raise UserError(f"{self.name} = {given!r}: expected {_kinds[kind]}, such as {self.default!r}")
+        if isinstance(given, float) and not math.isfinite(given):
+            raise UserError(f"{self.name} = {given}: expected a finite number")
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            low, high = self.least, self.most
+            if (low is not None and given < low) or (high is not None and given > high):
+                raise UserError(f"{self.name} = {given}: expected {self.allowed}")
+        if self.choices and given not in self.choices:
+            raise UserError(f"{self.name} = {given!r}: expected {self.allowed}")
+        if isinstance(given, str) and len(given) > self.longest:
+            raise UserError(f"{self.name} has {len(given)} characters; at most {self.longest} go")
+        return given
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers, or words, in named rows and columns; shaded, they are drawn as colours too."""
+
+    name: str
+    rows: list[str]
+    columns: list[str]
+    values: list[list[Value]]
+    shaded: bool = False
+    kind: str = "table"
+
+    def cells(self) -> Iterable[tuple[str, str, Value]]:
+        for row, line in zip(self.rows, self.values, strict=True):
+            for column, value in zip(self.columns, line, strict=True):
+                yield row, column, value
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What depends on a number: a line for each name, and around it how far apart seeds lie."""
+
+    name: str
+    across: str  # what x is
+    up: str  # what y is
+    x: list[float]
+    lines: dict[str, list[float | None]]
+    spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)  # lowest and highest
+    logarithmic: bool = False
+    kind: str = "lines"
+
+    def cells(self) -> Iterable[tuple[str, str, Value]]:
+        for name, values in self.lines.items():
+            for x, value in zip(self.x, values, strict=True):
+                yield f"{x:g}", name, value
+
+
+@dataclass(frozen=True)
+class Points:
+    """Places on a map, each with what it stands for and the group it belongs to."""
+
+    name: str
+    labels: list[str]
+    groups: list[str]
+    places: list[tuple[float, float]]
+    kind: str = "points"
+
+    def cells(self) -> Iterable[tuple[str, str, Value]]:
+        for label, (x, y) in zip(self.labels, self.places, strict=True):
+            yield label, "x", x
+            yield label, "y", y
+
+
+Part = Table | Lines | Points
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out: the numbers that the lab's claim stands on, and all that can be drawn of it."""
+
+    lab: str
+    settings: dict[str, Any]
+    found: dict[str, Value | bool]
+    parts: list[Part]
+
+    def part(self, name: str) -> Any:
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise UserError(
+            f"{self.lab} has no {name!r}: there are {', '.join(part.name for part in self.parts)}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is not finite is null."""
+        plain: dict[str, Any] = _finite(asdict(self))
+        return plain
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_csv(self) -> str:
+        """A line for each number: what it is part of, its row, its column."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["part", "row", "column", "value"])
+        for name, value in self.found.items():
+            writer.writerow(["found", name, "", value])
+        for part in self.parts:
+            for row, column, value in part.cells():
+                writer.writerow([part.name, row, column, value])
+        return out.getvalue()
+
+
+@dataclass(frozen=True)
+class Lab:
+    """What it is called, what it shows, the question it ends with, and where it is computed."""
+
+    name: str
+    title: str
+    says: str
+    question: str
+    settings: tuple[Setting, ...]
+    home: str  # the module whose `run` computes it
+    model: str | None = None  # what it looks into unless another model is named; none where it needs none
+    long: bool = False  # it trains: seconds to minutes
+
+    def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings, those that are given checked."""
+        known = {setting.name: setting for setting in self.settings}
+        for name in given:
+            if name not in known:
+                there = ", ".join(known) or "nothing"
+                raise UserError(f"{self.name} has no setting {name}: {there} can be set")
+        return {name: known[name].check(given.get(name, known[name].default)) for name in known}
+
+
+_kinds: dict[type, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value

@@ -1,0 +1,43 @@
+"""What √d_k is for: the largest weight of a softmax over random products, as the vectors grow."""
+
+from __future__ import annotations
+
+import torch
+
+from clearhead.labs.lab import Lines, Result
+
+SMALLEST = 2
+
+
+def run(words: int, widest: int, samples: int, seed: int) -> Result:
+    """For each width the mean largest weight, and how much it can move, with and without √d_k."""
+    random = torch.Generator().manual_seed(seed)
+    widths = [SMALLEST << i for i in range(20) if SMALLEST << i <= widest]
+    largest: dict[str, list[float | None]] = {"undivided": [], "divided by √d_k": []}
+    slopes: dict[str, list[float | None]] = {name: [] for name in largest}
+    apart: list[float | None] = []
+    for d in widths:
+        queries = torch.randn(samples, d, generator=random)
+        keys = torch.randn(samples, words, d, generator=random)
+        scores = torch.einsum("nd,nwd->nw", queries, keys)
+        apart.append(scores.std().item())
+        for name, each in (("undivided", scores), ("divided by √d_k", scores / d**0.5)):
+            weights = each.softmax(-1)
+            largest[name].append(weights.amax(-1).mean().item())
+            slopes[name].append((weights * (1 - weights)).mean().item())
+    x = [float(d) for d in widths]
+    undivided, divided = largest.values()
+    return Result(
+        lab="scale",
+        settings={"words": words, "widest": widest, "samples": samples, "seed": seed},
+        found={
+            "largest weight, undivided": undivided[-1],
+            "largest weight, divided": divided[-1],
+            "spread of the scores / √d": (apart[-1] or 0) / widths[-1] ** 0.5,
+        },
+        parts=[
+            Lines("largest weight", "d", "mean largest weight", x, largest, logarithmic=True),
+            Lines("slope", "d", "mean of w (1 − w)", x, slopes, logarithmic=True),
+            Lines("spread", "d", "spread of the scores", x, {"scores": apart}, logarithmic=True),
+        ],
+    )

@@ -1,0 +1,85 @@
+"""What every lab shares: settings that are checked, results that can be written down and drawn."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.labs.catalogue import LABS, find_lab
+from clearhead.labs.lab import Lines, Points, Result, Setting, Table
+
+RESULT = Result(
+    "attention",
+    {},
+    {"most": 0.5, "infinite": float("inf")},
+    [
+        Table("numbers", ["a"], ["x", "y"], [[1.0, "word"]]),
+        Table("shades", ["a", "b"], ["x"], [[-1.0], [None]], shaded=True),
+        Lines("curve", "d", "loss", [1.0, 2.0], {"one": [0.5, None]}, {"one": [(0.4, 0.6), (0.1, 0.2)]}),
+        Points("map", ["here", "there"], ["bank", "river"], [(0.0, 1.0), (2.0, 3.0)]),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "words"),
+    [
+        (Setting("n", 3, "", 1, 5), 6, "n = 6: expected 1 to 5"),
+        (Setting("n", 3, "", least=1), 0, "at least 1"),
+        (Setting("n", 3, ""), True, "a whole number"),
+        (Setting("n", 3, ""), 3.5, "a whole number"),
+        (Setting("x", 1.0, ""), float("nan"), "finite"),
+        (Setting("t", "a", "", choices=("a", "b")), "c", "one of a, b"),
+        (Setting("t", "a", "", longest=2), "aaa", "3 characters"),
+    ],
+)
+def test_a_setting_is_checked(setting, given, words):
+    with pytest.raises(UserError, match=words):
+        setting.check(given)
+
+
+def test_a_whole_number_is_a_number_too():
+    assert Setting("x", 1.0, "").check(2) == 2.0
+
+
+def test_a_result_is_written_down_whole():
+    document = json.loads(RESULT.to_json())
+    assert document["found"] == {"most": 0.5, "infinite": None}
+    assert [part["kind"] for part in document["parts"]] == ["table", "table", "lines", "points"]
+    lines = list(csv.reader(io.StringIO(RESULT.to_csv())))
+    assert lines[0] == ["part", "row", "column", "value"]
+    assert ["numbers", "a", "y", "word"] in lines
+    assert ["curve", "1", "one", "0.5"] in lines
+    assert ["map", "there", "x", "2.0"] in lines
+
+
+def test_a_result_is_drawn(tmp_path):
+    clearhead.figure(RESULT).save(tmp_path / "lab.svg")
+    drawn = (tmp_path / "lab.svg").read_text()
+    for word in ("numbers", "curve", "there", "river", "word"):
+        assert f">{word}</text>" in drawn, word
+
+
+def test_a_part_that_is_not_there_is_told():
+    assert RESULT.part("curve").x == [1.0, 2.0]
+    with pytest.raises(UserError, match="there are numbers, shades, curve, map"):
+        RESULT.part("nothing")
+
+
+def test_a_lab_that_is_not_there_is_told():
+    with pytest.raises(UserError, match="did you mean attention"):
+        find_lab("atention")
+    with pytest.raises(UserError, match="has no setting colour"):
+        clearhead.lab("attention", colour="red")
+    with pytest.raises(UserError, match="looks into no model"):
+        clearhead.lab("attention", "smollm2")
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
+def test_every_lab_says_what_it_is_about(lab):
+    assert lab.says.endswith((".", "?"))
+    assert lab.question.endswith("?")
+    assert lab.check({}) == {setting.name: setting.default for setting in lab.settings}
