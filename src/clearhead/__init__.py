@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from clearhead.labs.probe import probe
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
+    from clearhead.model.recurrent import Recurrent
+    from clearhead.model.recurrent_config import RecurrentConfig
     from clearhead.model.transformer import Transformer
     from clearhead.notebook.saved_page import save_html
     from clearhead.notebook.showing import show
@@ -26,6 +28,8 @@ __all__ = [
     "Config",
     "Edit",
     "LanguageModel",
+    "Recurrent",
+    "RecurrentConfig",
     "Tokenizer",
     "Transformer",
     "UserError",
@@ -47,6 +51,8 @@ _HOMES = {
     "Config": "clearhead.model.config",
     "Edit": "clearhead.inspect.edits",
     "LanguageModel": "clearhead.language_model",
+    "Recurrent": "clearhead.model.recurrent",
+    "RecurrentConfig": "clearhead.model.recurrent_config",
     "Tokenizer": "clearhead.text.tokenizer",
     "Transformer": "clearhead.model.transformer",
     "UserError": "clearhead.errors",

@@ -370,6 +370,8 @@ export class Page {
     let details = this.library.find(this.place.model);
     const there = details?.state === "loaded" || (!details && !isSnapshot(this.place.model));
     if (!there) details = await this.library.open(this.place.model);
+    if (details?.kind && details.kind !== "transformer")
+      throw new ServerError(400, `${details.name} is of kind ${details.kind}: it has no heads to show`);
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);

@@ -41,7 +41,8 @@ def train(
     lora: int = typer.Option(
         None, metavar="RANK", help="Of that model, train only low-rank adapters, merged in the end."
     ),
-    preset: str = typer.Option("modern", help="lecture, gpt2 or modern."),
+    kind: str = typer.Option("transformer", help="Of network: transformer, elman, gru or lstm."),
+    preset: str = typer.Option("modern", help="Of a transformer: lecture, gpt2 or modern."),
     blocks: int = typer.Option(None, help="Number of blocks."),
     heads: int = typer.Option(None, help="Heads a block."),
     kv_heads: int = typer.Option(None, help="Key-value heads that the heads share."),
@@ -97,6 +98,7 @@ def train(
         steps=steps,
         start=start,
         lora=lora,
+        kind=kind,
         preset=preset,
         blocks=blocks,
         heads=heads,

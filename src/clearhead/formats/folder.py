@@ -24,7 +24,7 @@ from clearhead.formats.network import check_tensors, outline, own_tensors, read_
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import LARGEST_HEADER, WEIGHTS, Shards
 from clearhead.model.config import Config
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import AnyConfig, Network
 from clearhead.text.tokenizer import Tokenizer
 
 # In this order: the first that can hold a config gets it.
@@ -47,7 +47,7 @@ FORMAT = 1
 def save(folder: Path, saved: Saved) -> None:
     """Write the folder file by file, config.json last: without it, it is no model."""
     network, config, end = saved.network, saved.network.config, saved.tokenizer.end_id
-    family = next(family for family in FAMILIES if family.holds(config))
+    family = _family_for(config)
     with disk_errors(folder, "the model was not saved"):
         check_room(folder, config)
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,12 +71,19 @@ def save(folder: Path, saved: Saved) -> None:
         write_json(folder / CONFIG, written)
 
 
+def _family_for(config: AnyConfig) -> Family:
+    """The first that computes it; our own, for what is no transformer."""
+    if not isinstance(config, Config):
+        return own.FAMILY
+    return next(family for family in FAMILIES if family.holds(config))
+
+
 @dataclass(frozen=True)
 class Label:
     """What a folder says of itself, without its weights."""
 
     family: Family
-    config: Config
+    config: AnyConfig
     training: dict[str, Any] | None
     sha256: str | None  # of its weights, if we saved them
 
@@ -174,7 +181,7 @@ def check_free(folder: Path) -> None:
         raise UserError(f"{existing} cannot be written; choose another folder")
 
 
-def check_room(folder: Path, config: Config) -> None:
+def check_room(folder: Path, config: AnyConfig) -> None:
     """Refuse a disk on which the model will not fit."""
     needed = 4 * config.n_parameter + 2**20
     free = shutil.disk_usage(_existing(folder)).free
@@ -190,7 +197,7 @@ def _existing(folder: Path) -> Path:
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
-def _on_cpu(network: Transformer) -> Named:
+def _on_cpu(network: Network) -> Named:
     return {name: tensor.cpu() for name, tensor in own_tensors(network).items()}
 
 
@@ -223,7 +230,7 @@ def _read_ours(path: Path) -> dict[str, Any] | None:
     return ours
 
 
-def _most_bytes(config: Config) -> int:
+def _most_bytes(config: AnyConfig) -> int:
     """More than we ever write for a model's weights."""
     return 8 * config.n_parameter + LARGEST_HEADER
 

@@ -14,7 +14,7 @@ from clearhead.formats.gguf.file import GGUFFile
 from clearhead.formats.gguf.model import read_config
 from clearhead.formats.pulled import CATALOGUE, find
 from clearhead.formats.shards import WEIGHTS
-from clearhead.model.config import Config
+from clearhead.model.kinds import AnyConfig
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Listed:
     path: Path
     origin: Literal["run", "pulled", "file"]  # trained here, pulled, or from elsewhere
     family: str
-    config: Config
+    config: AnyConfig
     bytes: int | None
     validation_loss: float | None = None
     licence: str | None = None

@@ -1,4 +1,4 @@
-"""Going on from a prompt, one word after the other: read the prompt, then a step a word, then slide.
+"""Going on from a prompt, one word after the other: read the prompt, then a step a word.
 
 Shapes: N samples of the same prompt, T positions, V words.
 """
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from clearhead.generate.drawing import Drawer, Drawn
 from clearhead.model.cache import Cache
+from clearhead.model.recurrent import Recurrent
 from clearhead.model.transformer import Transformer
 
 
@@ -20,6 +21,12 @@ class Reads(Protocol):
     """Whatever reads a growing text and says what may come next: N T → N V."""
 
     def read(self, ids: Tensor) -> Tensor: ...
+
+
+class Reorders(Reads, Protocol):
+    """One whose samples can go on from one another."""
+
+    def reorder(self, rows: Sequence[int]) -> None: ...
 
 
 class Reader:
@@ -53,6 +60,20 @@ class Reader:
         for block in self.cache.blocks:
             for kept in (block.key, block.value):
                 kept[:, :, : self.cache.length] = kept[places, :, : self.cache.length]
+
+
+class StateReader:
+    """The same with a recurrent network: what it carries along is all of the past that it needs."""
+
+    def __init__(self, network: Recurrent, samples: int = 1) -> None:
+        self.network, self.state = network, network.begin(samples)
+
+    @torch.inference_mode()
+    def read(self, ids: Tensor) -> Tensor:
+        return self.network.unembedding(self.network.read(ids.to(self.state.room.device), self.state)[:, -1])
+
+    def reorder(self, rows: Sequence[int]) -> None:
+        self.state = self.state.take(rows)
 
 
 def continuations(reader: Reads, prompt: Sequence[int], drawers: Sequence[Drawer]) -> Iterator[list[Drawn]]:

@@ -16,8 +16,8 @@ import torch
 from clearhead.errors import OwnError, UserError
 from clearhead.files import home
 from clearhead.language_model import LanguageModel
+from clearhead.model.kinds import make_network
 from clearhead.model.machine import make_deterministic, pick_device
-from clearhead.model.transformer import Transformer
 from clearhead.runs.checkpoint import Checkpoint
 from clearhead.runs.pace import Pace
 from clearhead.runs.plan import Plan, make_plan
@@ -132,7 +132,7 @@ class Run:
         batches = Batches(self.tokens, n_context, rows, seed=request.seed, blanks=self.blanks)
         torch.manual_seed(request.seed)
         if start is None:
-            network = Transformer(self.plan.config).to(self.device)
+            network = make_network(self.plan.config).to(self.device)
         else:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
@@ -225,7 +225,7 @@ class Run:
         """
         if not self.request.sharded:
             return self.model
-        network = Transformer(self.plan.config).eval()
+        network = make_network(self.plan.config).eval()
         with torch.no_grad():
             own = dict(network.named_parameters())
             for name, parameter in self.model.network.named_parameters():
@@ -311,7 +311,8 @@ class Run:
         """What the network was before its first step."""
         request = self.request
         if request.start is None:
-            return {"preset": request.preset}
+            preset = {"preset": request.preset} if request.kind == "transformer" else {}
+            return {"kind": request.kind, **preset}
         return {"start": request.start, "start_sha256": request.start_sha256, "lora": request.lora}
 
     def _last_loss(self) -> float | None:

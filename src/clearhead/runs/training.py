@@ -11,6 +11,7 @@ from clearhead.errors import UserError
 from clearhead.formats.folder import check_free, check_room
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.machine import pick_device
+from clearhead.model.transformer import Transformer
 from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.loss_curve import draw_losses
 from clearhead.runs.reports import Reports
@@ -36,7 +37,7 @@ def train(
     """Train a model on your text: a file, a folder, a pattern, or several. With `out`, keep the run there.
 
     `resume` goes on with the run that is there. `tensorboard`, and `wandb` with a project's name, have every
-    step reported there. Other settings are those of `Request`: minutes or steps,
+    step reported there. Other settings are those of `Request`: minutes or steps, kind (of network),
     preset, blocks, heads, width, context, tokenizer, … With `start`, training goes on from that model, with
     all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end. What one
     should know, such as that the text is short, comes as warnings.
@@ -88,7 +89,8 @@ def train(
 
 
 def _merged(model: LanguageModel) -> LanguageModel:
-    merge(model.network)
+    if isinstance(model.network, Transformer):
+        merge(model.network)
     return model
 
 

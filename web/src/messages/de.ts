@@ -33,6 +33,7 @@ export const de: Messages = {
     shape: (blocks, heads) => `${blocks} × ${heads}`,
     blocks: (blocks, heads) =>
       `${blocks} ${blocks === 1 ? "Block" : "Blöcke"} × ${heads} ${heads === 1 ? "Kopf" : "Köpfe"}`,
+    unseen: (kind) => `${kind}: es schreibt, hat aber keine Köpfe zum Zeigen`,
     parameters: (n) => `${n} Parameter`,
     origins: { run: "hier trainiert", pulled: "geholt", file: "aus einer Datei" },
     states: {
@@ -60,6 +61,7 @@ export const de: Messages = {
       lens: "Linse",
       words: "Wörter",
       tiny: "Winziger Kopf",
+      labs: "Experimente",
       training: "Training",
     },
     says: {
@@ -71,7 +73,47 @@ export const de: Messages = {
       lens: "Was jeder Block als Nächstes sagen würde, wenn das Modell dort aufhörte",
       words: "Wörter als Vektoren: statisch gegen kontextuell, Bedeutungen, Nachbarn",
       tiny: "Das Beispiel der Vorlesung mit zwei Zahlen je Wort, von Hand zu verändern",
+      labs: "Die Versuche der Vorlesungen, mit anderen Zahlen wiederholt",
       training: "Wie ein Lauf lernt, während er es tut; und eigene Läufe",
+    },
+  },
+  labs: {
+    list: "Experimente",
+    run: "Durchführen",
+    again: "Noch einmal",
+    usual: "Wie zuvor",
+    trains: "Hier werden kleine Netze trainiert: das dauert Sekunden bis wenige Minuten.",
+    looks: (model, usual) => `Es blickt in ${model}; gedacht ist es für ${usual}.`,
+    working: "Es wird gerechnet …",
+    found: "Was herauskam",
+    question: "Eine Frage",
+    byHand: "Die Matrizen von Hand ändern",
+    yes: "ja",
+    no: "nein",
+    told: {
+      attention: {
+        title: "Aufmerksamkeit, Zahl für Zahl",
+        says: "Die Folge aus Nullen und Einsen der Vorlesung, wobei 0 für [1, 0] und 1 für [0, 1] steht. Eine Anfrage wird mit jedem Schlüssel verglichen, aus den Punkten werden Gewichte, und die Gewichte mischen die Werte. Mit zehnmal so langen Schlüsseln geht fast das ganze Gewicht an die 1.",
+        question:
+          "Welche Verstärkung gibt der 1 so viel Gewicht wie allen Nullen zusammen? Hängt das davon ab, wie viele Nullen es sind?",
+        settings: {
+          sequence: "die Ziffern, jede 0 oder 1",
+          query: "die Ziffer, die gesucht wird",
+          boost: "wie lang die Schlüssel sind",
+          base: "des Softmax; 3 ist die Abkürzung der Vorlesung",
+        },
+      },
+      scale: {
+        title: "Warum durch √d_k geteilt wird",
+        says: "Anfragen und Schlüssel aus Zufallszahlen: je länger die Vektoren, desto weiter liegen ihre Produkte auseinander, wie √d. Ungeteilt gibt der Softmax dann fast alles an ein Wort und lernt kaum noch; durch √d_k geteilt bleiben die Gewichte, wie sie waren.",
+        question: "Wie groß ist d, wenn das größte Gewicht die Hälfte übersteigt? Was würde aus dem Lernen?",
+        settings: {
+          words: "wie viele angesehen werden",
+          widest: "das größte d",
+          samples: "Anfragen je Breite",
+          seed: "der Zufallszahlen",
+        },
+      },
     },
   },
   asking: { word: "Für das nächste Wort" },

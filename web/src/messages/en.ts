@@ -31,6 +31,7 @@ export const en = {
     shape: (blocks: number, heads: number) => `${blocks} × ${heads}`,
     blocks: (blocks: number, heads: number) =>
       `${blocks} ${blocks === 1 ? "block" : "blocks"} × ${heads} ${heads === 1 ? "head" : "heads"}`,
+    unseen: (kind: string) => `${kind}: it writes, but has no heads to show`,
     parameters: (n: string) => `${n} parameters`,
     origins: { run: "trained here", pulled: "pulled", file: "from a file" },
     states: { loaded: "in memory", loading: "loading …", "not loaded": "", failed: "could not be loaded" },
@@ -53,6 +54,7 @@ export const en = {
       lens: "Lens",
       words: "Words",
       tiny: "Tiny head",
+      labs: "Labs",
       training: "Training",
     },
     says: {
@@ -63,8 +65,27 @@ export const en = {
       lens: "What each block would say next, if the model stopped there",
       words: "Words as vectors: static against contextual, senses, neighbours",
       tiny: "The lecture's example with two numbers a word, to change by hand",
+      labs: "The lectures' experiments, to be done again with other numbers",
       training: "How a run learns, as it does; and runs of your own",
     },
+  },
+  labs: {
+    list: "Labs",
+    run: "Run it",
+    again: "Run it again",
+    usual: "As it was",
+    trains: "This one trains small networks: it takes from seconds to a few minutes.",
+    looks: (model: string, usual: string) => `It looks into ${model}; it is meant for ${usual}.`,
+    working: "At work …",
+    found: "What came out",
+    question: "A question",
+    byHand: "Change the matrices by hand",
+    yes: "yes",
+    no: "no",
+    told: {} as Record<
+      string,
+      { title: string; says: string; question: string; settings?: Record<string, string> }
+    >,
   },
   asking: { word: "For the next word" },
   compare: {
