@@ -13,6 +13,8 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
+from clearhead.formats.arpa import is_arpa
+from clearhead.formats.arpa import write as write_arpa
 from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
@@ -34,6 +36,8 @@ from clearhead.inspect.weights import weight
 from clearhead.model.config import Config
 from clearhead.model.kinds import AnyConfig, Network, need_transformer
 from clearhead.model.machine import pick_device
+from clearhead.model.ngram import NGram
+from clearhead.model.ngram_config import NGramConfig
 from clearhead.model.recurrent import Recurrent
 from clearhead.model.transformer import Transformer
 from clearhead.text.chat import render
@@ -71,6 +75,11 @@ class LanguageModel:
 
     def __repr__(self) -> str:
         c = self.config
+        if isinstance(c, NGramConfig):
+            return (
+                f"LanguageModel({c.n_ngram:,} n-grams of up to {c.order} tokens, "
+                f"{self.tokenizer.kind} tokenizer of {c.n_vocab})"
+            )
         blocks = f"blocks of {c.n_head} heads" if isinstance(c, Config) else f"{c.kind} blocks"
         return (
             f"LanguageModel({c.n_parameter:,} parameters: {c.n_block} {blocks}, "
@@ -88,8 +97,11 @@ class LanguageModel:
         """For other programs: a folder that transformers opens, or one GGUF file that llama.cpp opens.
 
         `to` is huggingface or gguf; unless said, what the path's ending means. `numbers` is how a GGUF file
-        stores matrices: F32, F16 (unless said) or Q8_0.
+        stores matrices: F32, F16 (unless said) or Q8_0. An n-gram model is written as an ARPA file.
         """
+        if isinstance(self.network, NGram):
+            self._export_arpa(Path(path), to, numbers)
+            return
         if not isinstance(self.config, Config):
             what = f"no other program has an architecture for this {self.config.kind}"
             raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
@@ -109,6 +121,16 @@ class LanguageModel:
             self.save(path)
         else:
             raise UserError(f"export to {to!r}: expected huggingface or gguf")
+
+    def _export_arpa(self, path: Path, to: str | None, numbers: str | None) -> None:
+        assert isinstance(self.network, NGram)
+        if numbers is not None or (to or "arpa").lower() != "arpa" or not is_arpa(path):
+            raise UserError(
+                f"{path}: an n-gram model is exported as an ARPA file, such as my.arpa or my.arpa.gz"
+            )
+        if path.exists():
+            raise UserError(f"{path} is there already; choose another name, or move it away")
+        write_arpa(path, self.network, self.tokenizer.tokens)
 
     def chat_text(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
         """Messages, each a role and a content, as the text that this model's chat template makes of them."""
@@ -383,6 +405,11 @@ class LanguageModel:
         values put in their places; with `grad`, so that gradients flow through it. `watch` is called before
         each block, and may raise to end it.
         """
+        if isinstance(self.network, NGram):
+            raise UserError(
+                "an n-gram model has no streams to look at; it can show how likely each next word is: "
+                "model.logits(text), or generate with log_probabilities"
+            )
         if padding not in ("left", "right"):
             raise UserError(f"padding = {padding!r}: expected left or right")
         texts, single = _texts(text)

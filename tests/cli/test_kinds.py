@@ -68,3 +68,43 @@ def test_what_it_has_not_is_said_in_a_line(lstm, refused, story_file, tmp_path):
 
 def test_a_run_is_gone_on_with_as_it_was_begun(lstm, refused, story_file):
     refused("train", story_file, *SMALL, "--resume", "--device", "cpu", words=["kind was 'lstm'"])
+
+
+@pytest.fixture
+def ngram(clearhead, story_file, tmp_path):
+    result = clearhead("train", story_file, "--kind", "ngram", "--order", "4", "--device", "cpu", "--json")
+    assert result.code == 0, result.err
+    assert "n-grams of up to 4 tokens" in result.err
+    made = json.loads(result.out)
+    assert made["kind"] == made["config"]["kind"] == "ngram"
+    assert made["order"] == 4
+    assert made["validation_loss"] > 0
+    return tmp_path / made["out"]
+
+
+def test_an_ngram_is_used_as_any_other(ngram, clearhead, story_file, tmp_path):
+    said = clearhead("generate", ngram, "The hen", "--tokens", "12", "--seed", "3")
+    assert said.code == 0
+    assert said.out.startswith("The hen")
+    judged = json.loads(clearhead("eval", ngram, story_file, "--json").out)
+    assert 0 < judged["bits_per_byte"] < 4
+    assert clearhead("generate", ngram, "The", "--beams", "2", "--tokens", "5").code == 0
+    [model] = json.loads(clearhead("models", "--json").out)["models"]
+    assert (model["kind"], model["blocks"], model["heads"], model["context"]) == ("ngram", None, None, 3)
+    assert clearhead("models").out.splitlines()[1].split()[:3] == ["runs/stories", "clearhead", "ngram"]
+    exported = json.loads(clearhead("export", ngram, tmp_path / "my.arpa", "--json").out)
+    assert exported["to"] == "arpa"
+    assert clearhead("runs").code == 0
+
+
+def test_what_an_ngram_has_not_is_said_in_a_line(ngram, refused, story_file, tmp_path):
+    refused("inspect", ngram, "The", words=["no streams to look at", "next word"])
+    refused("export", ngram, tmp_path / "x.gguf", words=["exported as an ARPA file"])
+    refused("explore", ngram, "--no-browser", words=["of kind ngram", f"clearhead generate {ngram}"])
+    refused("fill", ngram, "The ___", words=["sees only what came before"])
+    refused("generate", ngram, "The", "--shift", words=["leave it out"])
+    refused("eval", tmp_path / "none.arpa", story_file, words=["no such folder or file"])
+    refused("train", story_file, "--kind", "ngram", "--resume", words=["counted in one go"])
+    refused("train", story_file, "--kind", "ngram", "--order", "99", words=["order = 99"])
+    refused("train", story_file, "--kind", "ngram", "--blocks", "2", words=["blocks goes with networks"])
+    refused("train", story_file, "--from", str(ngram), "--steps", "2", words=["counted anew"])

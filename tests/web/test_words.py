@@ -91,3 +91,22 @@ def test_each_is_said_in_words_and_without_serious_faults(visit, view, locale, a
     visitor.page.locator("[data-place=detail] .says").wait_for()
     visitor.settle()
     assert axe(visitor) == []
+
+
+def test_what_is_typed_travels_in_the_address(visitor):
+    visitor.open(model="modern", text=TEXT, view="words")
+    visitor.page.get_by_label("Word", exact=True).fill("cat")
+    visitor.page.get_by_label("Sentences, one a line").fill("\n".join(SENTENCES))
+    visitor.page.get_by_label("Stage").fill("1")
+    visitor.page.get_by_role("textbox", name="From").fill(" a")
+    visitor.expect(lambda: "typed" in visitor.page.url, True)
+    visitor.page.reload()
+    visitor.expect(lambda: visitor.page.get_by_label("Word", exact=True).input_value(), "cat")
+    assert visitor.page.get_by_label("Sentences, one a line").input_value() == "\n".join(SENTENCES)
+    visitor.expect(lambda: visitor.page.get_by_label("Stage").input_value(), "1")
+    assert visitor.page.get_by_role("textbox", name="From").input_value() == " a"
+    visitor.page.get_by_role("button", name="Tiny head").click()
+    visitor.page.get_by_label("W^K, row 1, column 1").fill("2.5")
+    visitor.expect(lambda: "tiny" in visitor.page.url, True)
+    visitor.page.reload()
+    visitor.expect(lambda: visitor.page.get_by_label("W^K, row 1, column 1").input_value(), "2.5")

@@ -5,6 +5,7 @@ import { type Order, ORDERS } from "./kinds";
 import { PLAIN, type Sampling } from "./sampling";
 import { readPath, writePath } from "./following";
 import type { Edit, Hop } from "./server";
+import { readExample, type TinyExample } from "./tiny";
 import { PARTS, type PartName, type StepName, STEPS } from "./steps";
 
 /** What is shown below the flow. */
@@ -44,6 +45,17 @@ export interface Place {
   axis: Axis; // of their steps
   lab: string; // "" is the first
   settings: Settings; // of that lab, where they are not as usual
+  typed: Typed; // into the view of words
+  tiny: TinyExample | null; // the tiny head as it was changed
+}
+
+/** What is typed into the view of words, where it is not the example. */
+export interface Typed {
+  word?: string;
+  sentences?: string;
+  stage?: number; // none is the last
+  start?: string; // of a direction
+  end?: string;
 }
 
 export type Settings = Record<string, string | number | boolean>;
@@ -71,6 +83,8 @@ export const START: Place = {
   axis: "linear",
   lab: "",
   settings: {},
+  typed: {},
+  tiny: null,
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
@@ -92,7 +106,9 @@ export function toQuery(place: Place): string {
   put("runs", place.runs.join(","), START.runs.join(","));
   put("axis", place.axis, START.axis);
   put("lab", place.lab, START.lab);
-  if (Object.keys(place.settings).length > 0) query.set("settings", JSON.stringify(place.settings));
+  for (const name of ["settings", "typed"] as const)
+    if (Object.keys(place[name]).length > 0) query.set(name, JSON.stringify(place[name]));
+  if (place.tiny !== null) query.set("tiny", JSON.stringify(place.tiny));
   if (place.only) query.set("only", "yes");
   for (const name of NUMBERS) put(name, place[name], START[name]);
   for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
@@ -146,28 +162,39 @@ export function fromQuery(text: string): Place {
     runs: (query.get("runs") ?? "").split(",").filter((name) => name !== ""),
     axis: query.get("axis") === "log" ? "log" : START.axis,
     lab: query.get("lab") ?? START.lab,
-    settings: readSettings(query.get("settings")),
+    settings: readPlain(query.get("settings")),
+    typed: readTyped(query.get("typed")),
+    tiny: readExample(readJson(query.get("tiny"))),
   };
 }
 
-function readSettings(text: string | null): Settings {
+function readJson(text: string | null): unknown {
   try {
-    const found: unknown = JSON.parse(text ?? "{}");
-    if (typeof found !== "object" || found === null || Array.isArray(found)) return {};
-    const plain = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
-    return Object.fromEntries(Object.entries(found).filter(([, value]) => plain(value)));
+    return text === null ? null : JSON.parse(text);
   } catch {
-    return {};
+    return null;
   }
 }
 
+/** Names with texts, numbers, or true and false. */
+function readPlain(text: string | null): Settings {
+  const found = readJson(text);
+  if (typeof found !== "object" || found === null || Array.isArray(found)) return {};
+  const plain = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => plain(value)));
+}
+
+function readTyped(text: string | null): Typed {
+  const { stage, ...texts } = readPlain(text);
+  const names = ["word", "sentences", "start", "end"] as const;
+  const typed = Object.fromEntries(
+    names.filter((name) => typeof texts[name] === "string").map((name) => [name, texts[name]]),
+  );
+  return { ...typed, ...(Number.isInteger(stage) && { stage: stage as number }) };
+}
+
 function readEdits(text: string | null): Edit[] {
-  if (text === null) return [];
-  try {
-    const edits: unknown = JSON.parse(text);
-    const isEdit = (each: unknown) => typeof (each as Edit | null)?.site === "string";
-    return Array.isArray(edits) && edits.every(isEdit) ? (edits as Edit[]) : [];
-  } catch {
-    return [];
-  }
+  const edits = readJson(text);
+  const isEdit = (each: unknown) => typeof (each as Edit | null)?.site === "string";
+  return Array.isArray(edits) && edits.every(isEdit) ? (edits as Edit[]) : [];
 }

@@ -88,10 +88,11 @@ def _check_kinds(models: list[str]) -> None:
         except UserError:
             return  # whoever loads it says what is wrong
     if kinds and "transformer" not in kinds:
-        raise UserError(
-            f"{models[0]} is of kind {kinds[0]}, and the page shows transformers; its states are shown by: "
-            f"clearhead inspect {models[0]} TEXT"
-        )
+        if kinds[0] == "ngram":
+            instead = f"what it would write is shown by: clearhead generate {models[0]}"
+        else:
+            instead = f"its states are shown by: clearhead inspect {models[0]} TEXT"
+        raise UserError(f"{models[0]} is of kind {kinds[0]}, and the page shows transformers; {instead}")
 
 
 def _newest() -> list[Path]:

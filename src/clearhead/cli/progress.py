@@ -14,7 +14,7 @@ from rich.text import Text
 from clearhead.cli.console import clock, err, plural
 
 if TYPE_CHECKING:
-    from clearhead.model.kinds import AnyConfig
+    from clearhead.model.kinds import LearnerConfig
     from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.request import Request
     from clearhead.runs.run import Progress, Run
@@ -52,7 +52,7 @@ def show_plan(run: Run) -> None:
         err.print(f"{'note':<10} {word}")
 
 
-def _shape(config: AnyConfig, request: Request) -> str:
+def _shape(config: LearnerConfig, request: Request) -> str:
     from clearhead.model.config import Config
 
     blocks = plural(config.n_block, "block")

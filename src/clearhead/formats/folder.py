@@ -21,10 +21,12 @@ from clearhead.files import disk_errors, inside, open_regular, read_json, write_
 from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
 from clearhead.formats.families.family import Family, Named
 from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
+from clearhead.formats.ngram_tensors import read_ngram
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import LARGEST_HEADER, WEIGHTS, Shards
 from clearhead.model.config import Config
 from clearhead.model.kinds import AnyConfig, Network
+from clearhead.model.ngram_config import NGramConfig
 from clearhead.text.tokenizer import Tokenizer
 
 # In this order: the first that can hold a config gets it.
@@ -57,7 +59,7 @@ def save(folder: Path, saved: Saved) -> None:
         saved.tokenizer.save(folder, model_max_length=config.n_context)
         ours = {
             "format": FORMAT,
-            "dropout": config.dropout,
+            "dropout": 0.0 if isinstance(config, NGramConfig) else config.dropout,
             "sha256": _sha256(folder / WEIGHTS, _most_bytes(config)),
             "training": saved.training,
         }
@@ -116,7 +118,7 @@ def read_label(folder: Path) -> Label:
     if ours is None:
         return Label(family, config, None, None)
     try:
-        config = replace(config, dropout=ours["dropout"])
+        config = config if isinstance(config, NGramConfig) else replace(config, dropout=ours["dropout"])
     except UserError as error:
         raise UserError(f"{folder / OURS}: {error}") from None
     return Label(family, config, ours["training"], ours["sha256"])
@@ -134,13 +136,7 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
             f"copy it again, or delete {OURS} if you changed it yourself"
         )
     shards = Shards(folder)
-    if shards.n_bytes < config.n_parameter:
-        raise UserError(
-            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_parameter} numbers "
-            f"that {CONFIG} speaks of; copy it again from where it came"
-        )
-    check_tensors(shards.described, len(shards.shapes()), config, dtype)
-    network = read_network(shards, outline(config), label.family, dtype)
+    network = _read_network(shards, label, dtype)
     tokenizer = Tokenizer.load(folder, _read_ends(folder))
     if tokenizer.n_vocab > config.n_vocab:
         raise UserError(
@@ -148,6 +144,19 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
             "they belong to different models"
         )
     return Saved(network, tokenizer, label.training)
+
+
+def _read_network(shards: Shards, label: Label, dtype: torch.dtype) -> Network:
+    config = label.config
+    if isinstance(config, NGramConfig):
+        return read_ngram(shards, config)
+    if shards.n_bytes < config.n_parameter:
+        raise UserError(
+            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_parameter} numbers "
+            f"that {CONFIG} speaks of; copy it again from where it came"
+        )
+    check_tensors(shards.described, len(shards.shapes()), config, dtype)
+    return read_network(shards, outline(config), label.family, dtype)
 
 
 def _read_ends(folder: Path) -> list[int]:
@@ -183,7 +192,7 @@ def check_free(folder: Path) -> None:
 
 def check_room(folder: Path, config: AnyConfig) -> None:
     """Refuse a disk on which the model will not fit."""
-    needed = 4 * config.n_parameter + 2**20
+    needed = (config.n_byte if isinstance(config, NGramConfig) else 4 * config.n_parameter) + 2**20
     free = shutil.disk_usage(_existing(folder)).free
     if free < needed:
         raise UserError(
@@ -232,7 +241,7 @@ def _read_ours(path: Path) -> dict[str, Any] | None:
 
 def _most_bytes(config: AnyConfig) -> int:
     """More than we ever write for a model's weights."""
-    return 8 * config.n_parameter + LARGEST_HEADER
+    return 12 * config.n_parameter + LARGEST_HEADER
 
 
 def _sha256(path: Path, at_most: int) -> str | None:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from clearhead.generate.drawing import Drawer, Drawn
 from clearhead.model.cache import Cache
+from clearhead.model.ngram import NGram
 from clearhead.model.recurrent import Recurrent
 from clearhead.model.transformer import Transformer
 
@@ -74,6 +75,23 @@ class StateReader:
 
     def reorder(self, rows: Sequence[int]) -> None:
         self.state = self.state.take(rows)
+
+
+class WindowReader:
+    """The same with an n-gram: only the last few words are kept, since no others make a difference."""
+
+    def __init__(self, network: NGram, samples: int = 1) -> None:
+        self.network = network
+        self.ids: list[list[int]] = [[] for _ in range(samples)]
+
+    @torch.inference_mode()
+    def read(self, ids: Tensor) -> Tensor:
+        rows = zip(self.ids, ids.tolist(), strict=True)
+        self.ids = [self.network.window([*before, *new]) for before, new in rows]
+        return self.network(torch.tensor(self.ids, device=self.network.device))[:, -1]
+
+    def reorder(self, rows: Sequence[int]) -> None:
+        self.ids = [self.ids[row] for row in rows]
 
 
 def continuations(reader: Reads, prompt: Sequence[int], drawers: Sequence[Drawer]) -> Iterator[list[Drawn]]:

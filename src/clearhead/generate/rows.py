@@ -99,7 +99,7 @@ class Rows(ABC):
     def _same_rows(self, width: int) -> Tensor | None:
         """What each row of this width makes of the same few words, or None if they differ."""
         config, rows = self.config, list(range(width))
-        count = min(config.n_context, -(-TRIED // config.n_block))
+        count = min(config.n_context, -(-TRIED // getattr(config, "n_block", 1)))
         tables = []
         for position in range(count):
             for slot in rows:

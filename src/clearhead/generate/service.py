@@ -13,10 +13,12 @@ from clearhead.generate.capacity import SLOTS
 from clearhead.generate.decoder import Decoder
 from clearhead.generate.drawing import Drawer, Drawn, make_grammar
 from clearhead.generate.request import Event, Finish, Request, Ticket
-from clearhead.generate.rows import Reads
+from clearhead.generate.rows import Reads, Rows
 from clearhead.generate.state_decoder import StateDecoder
+from clearhead.generate.window_decoder import WindowDecoder
 from clearhead.generate.writing import Writer
 from clearhead.model.kinds import Network
+from clearhead.model.ngram import NGram
 from clearhead.model.recurrent import Recurrent
 from clearhead.text.tokenizer import Tokenizer
 
@@ -63,9 +65,7 @@ class Service:
         around: Callable[[Request, int, Draw], Draw] = lambda _, __, draw: draw,
     ) -> None:
         """`around` may put something of its own in the place of how each sample of a request draws."""
-        self.decoder = (
-            StateDecoder(network, slots) if isinstance(network, Recurrent) else Decoder(network, slots)
-        )
+        self.decoder = _make_decoder(network, slots)
         self.config, self.tokenizer, self.around = network.config, tokenizer, around
         self.prompts: deque[Prompt] = deque()
         self.texts: dict[int, Text] = {}  # by slot
@@ -226,3 +226,9 @@ class Service:
 
     def _is_here(self, text: Text) -> bool:
         return self.texts.get(text.slot) is text
+
+
+def _make_decoder(network: Network, slots: int) -> Rows:
+    if isinstance(network, NGram):
+        return WindowDecoder(network, slots)
+    return StateDecoder(network, slots) if isinstance(network, Recurrent) else Decoder(network, slots)

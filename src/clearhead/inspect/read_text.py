@@ -11,14 +11,14 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.choice import Choice, check_index
 from clearhead.inspect.words import cosines, locate
-from clearhead.model.kinds import AnyConfig
+from clearhead.model.kinds import LearnerConfig
 from clearhead.text.tokenizer import Tokenizer
 
 
 class ReadText(ABC):
     """What every trace is, whatever the network."""
 
-    config: AnyConfig
+    config: LearnerConfig
     ids: Tensor  # B T
     pieces: list[list[str]]
     single: bool  # of one text, which was not given as a batch

@@ -15,14 +15,14 @@ from torch.nn.functional import normalize
 
 from clearhead.errors import UserError
 from clearhead.model.config import Config
-from clearhead.model.kinds import AnyConfig
+from clearhead.model.kinds import LearnerConfig
 
 if TYPE_CHECKING:
     from clearhead.inspect.read_text import ReadText
     from clearhead.inspect.trace import Trace
 
 
-def stages(config: AnyConfig) -> list[str]:
+def stages(config: LearnerConfig) -> list[str]:
     """The static vector, the contextual one entering each block, and the one at the end.
 
     Of a recurrent network the static vector and the state of each block; the last is the one at the end.

@@ -41,8 +41,8 @@ LABS = {
             "200. Trained on 101 digits alone, it learns nothing, and attention learns it all: what "
             "attention buys is that the long case can be learned. This attention knows no positions, so "
             "that lengths it has not seen are nothing new to it. Around each line lie its seeds.",
-            question="Why does the network that can carry the news through 200 digits not learn to do so from "
-            "101?",
+            question="Why does the network that can carry the news through 200 digits not learn to do so "
+            "from 101?",
             settings=(
                 Setting(
                     "trained",

@@ -68,7 +68,7 @@ def heads(
         ids = torch.cat((once, once), dim=1).to(model.device)
         with torch.no_grad():
             trace = Trace(network, ids, [[]])
-            for i in range(model.config.n_block):
+            for i in range(network.config.n_block):
                 weights = trace.weights(i).cpu()
                 for kind, place in enumerate(
                     (second - 1, torch.zeros_like(second), second - n, second - n + 1)
@@ -96,7 +96,7 @@ def find_antecedents(
         told = story(SEED, number)
         pairs = _positions(model, told.text, [(each.span, each.antecedent) for each in told.pronouns])
         trace = need_heads(model.inspect(_within_context(model, told.text)), "heads")
-        for i in range(model.config.n_block):
+        for i in range(config.n_block):
             weights = trace.weights(i).cpu()
             for pronoun, antecedent in pairs:
                 total[i] += weights[:, pronoun, antecedent]

@@ -13,7 +13,7 @@ import torch
 from clearhead.errors import UserError
 from clearhead.model.cell import GATES
 from clearhead.model.config import Config
-from clearhead.model.kinds import AnyConfig, config_from_json, make_network
+from clearhead.model.kinds import LearnerConfig, learner_config_from_json, make_network
 from clearhead.model.machine import has_fast_bfloat16, memory_of
 from clearhead.runs.pace import Schedule
 from clearhead.runs.request import Request
@@ -53,7 +53,7 @@ MEASURING_SHARE = 0.15  # of the time
 class Plan:
     """Every choice of a run, frozen with it."""
 
-    config: AnyConfig
+    config: LearnerConfig
     recipe: Recipe
     validations: int  # how often the validation loss is taken, the end included
     seconds: float | None  # that were left for training when this was planned, if minutes were asked for
@@ -93,7 +93,7 @@ class Plan:
     def from_json(cls, settings: dict[str, Any]) -> Plan:
         """The plan that was written down with its config when a run began."""
         try:
-            config, recipe = config_from_json(settings["config"]), Recipe(**settings["recipe"])
+            config, recipe = learner_config_from_json(settings["config"]), Recipe(**settings["recipe"])
             kinds = {"validations": int, "context": int, "share": float, "steps_a_validation": float}
             numbers = {name: kind(settings[name]) for name, kind in kinds.items()}
             seconds, validated = settings["seconds"], settings["validated"]
@@ -103,7 +103,7 @@ class Plan:
 
 
 def check_memory(
-    config: AnyConfig, recipe: Recipe, device: torch.device, context: int = 0, bytes_a_weight: int = 16
+    config: LearnerConfig, recipe: Recipe, device: torch.device, context: int = 0, bytes_a_weight: int = 16
 ) -> None:
     """Refuse a model or a batch that the memory cannot hold, before the machine does it less kindly.
 
@@ -171,11 +171,11 @@ def make_plan(
     return _plan_time(request, tokens, n_validation, left - (time.perf_counter() - start), config, measure)
 
 
-def _block_parameters(config: AnyConfig) -> int:
+def _block_parameters(config: LearnerConfig) -> int:
     return config.n_block * config.n_parameter_a_block
 
 
-def _is_enough(seconds_a_token: float, config: AnyConfig, left: float) -> bool:
+def _is_enough(seconds_a_token: float, config: LearnerConfig, left: float) -> bool:
     """Whether in the seconds left a model so large reads enough to be worth its size."""
     return left / seconds_a_token >= TOKENS_A_PARAMETER * _block_parameters(config)
 
@@ -191,7 +191,7 @@ class Measure:
 
     @classmethod
     def take(
-        cls, request: Request, config: AnyConfig, tokens: Tokens, device: torch.device, left: float
+        cls, request: Request, config: LearnerConfig, tokens: Tokens, device: torch.device, left: float
     ) -> Measure:
         """Of the batch that makes about the best number of steps in the seconds left.
 
@@ -216,7 +216,7 @@ class Measure:
     def _take(
         cls,
         request: Request,
-        config: AnyConfig,
+        config: LearnerConfig,
         tokens: Tokens,
         device: torch.device,
         rows: int,
@@ -259,7 +259,7 @@ def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.de
 
 
 def _plan_time(
-    request: Request, tokens: Tokens, n_validation: int, left: float, config: AnyConfig, measure: Measure
+    request: Request, tokens: Tokens, n_validation: int, left: float, config: LearnerConfig, measure: Measure
 ) -> Plan:
     seconds_a_step = measure.seconds_a_token * measure.rows * config.n_context
     schedule = Schedule.fit(
@@ -269,12 +269,12 @@ def _plan_time(
     return Plan(*_restrain(request, config, recipe, tokens), seconds=left, **schedule.to_plan())
 
 
-def may_be_half(config: AnyConfig, device: torch.device) -> bool:
+def may_be_half(config: LearnerConfig, device: torch.device) -> bool:
     """Whether bfloat16 may pay. A recurrent state, which passes through every word, is not to be rounded."""
     return isinstance(config, Config) and has_fast_bfloat16(device)
 
 
-def _rows(config: AnyConfig, batch_tokens: float) -> int:
+def _rows(config: LearnerConfig, batch_tokens: float) -> int:
     """A power of two of windows, so that a step reads about this many tokens, within bounds."""
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
 
@@ -284,8 +284,8 @@ def _epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
 
 
 def _restrain(
-    request: Request, config: AnyConfig, recipe: Recipe, tokens: Tokens
-) -> tuple[AnyConfig, Recipe]:
+    request: Request, config: LearnerConfig, recipe: Recipe, tokens: Tokens
+) -> tuple[LearnerConfig, Recipe]:
     """The more often the text is read again, the more is left out and forgotten."""
     epochs = _epochs(config.n_context, recipe, len(tokens))
     dropout, decay = next((rest for most, *rest in RESTRAINTS if epochs < most), (0.3, 0.3))
@@ -296,7 +296,7 @@ def _restrain(
     return config, replace(recipe, weight_decay=decay)
 
 
-def _recipe(request: Request, config: AnyConfig, steps: int, rows: int, bfloat16: bool) -> Recipe:
+def _recipe(request: Request, config: LearnerConfig, steps: int, rows: int, bfloat16: bool) -> Recipe:
     recipe = Recipe(
         steps=steps,
         batch_size=rows,

@@ -12,6 +12,7 @@ from clearhead.formats.opening import hash_weights
 from clearhead.model.config import PRESETS
 from clearhead.model.kinds import KINDS as NETWORKS
 from clearhead.model.machine import pick_device
+from clearhead.model.ngram_config import check_order
 from clearhead.text.tokenizer import KINDS
 from clearhead.training.recipe import OPTIMISERS, RECIPES
 
@@ -22,6 +23,8 @@ COUNTS = ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "
 SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab")
 # What only a transformer has.
 OF_TRANSFORMERS = ("heads", "kv_heads", "both_ways", "sharded")
+# What only networks have that learn step by step.
+OF_LEARNERS = ("steps", "blocks", "width", "context", "batch", "dropout", "optimiser", "learning_rate")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Request:
     start_sha256: str = ""  # of its weights; taken when this is made unless said
     lora: int | None = None  # the rank of the adapters that are trained in its stead
     kind: str = "transformer"
+    order: int | None = None  # of an n-gram: how many words are counted together
     preset: str = "modern"
     both_ways: bool = False  # see what comes after too, and learn to fill in blanks
     blocks: int | None = None
@@ -111,6 +115,15 @@ class Request:
         if self.kind != "transformer" and (given or self.preset != "modern"):
             name = given[0] if given else "preset"
             raise UserError(f"{name} goes with transformers: leave it out, or the kind {self.kind!r}")
+
+        if self.order is not None:
+            if self.kind != "ngram":
+                raise UserError(f"order goes with the kind 'ngram': leave it out, or the kind {self.kind!r}")
+            check_order(self.order)
+        learning = [name for name in OF_LEARNERS if getattr(self, name) is not None]
+        if self.kind == "ngram" and (learning or self.recipe != "fast"):
+            name = learning[0] if learning else "recipe"
+            raise UserError(f"{name} goes with networks that learn step by step: leave it out for an n-gram")
 
     def _check_start(self) -> None:
         if self.lora is not None and not 1 <= self.lora <= MOST_RANK:

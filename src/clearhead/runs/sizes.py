@@ -9,7 +9,7 @@ import numpy as np
 from clearhead.errors import UserError
 from clearhead.model.cell import CellKind
 from clearhead.model.config import preset
-from clearhead.model.kinds import AnyConfig
+from clearhead.model.kinds import LearnerConfig
 from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.runs.request import Request
 from clearhead.text.tokens import Tokens
@@ -49,9 +49,9 @@ RECURRENT_LADDER: tuple[Size, ...] = (
 RECURRENT_SIZE: Size = (1, 256, 0)
 
 
-def list_sizes(request: Request, tokens: Tokens, n_vocab: int) -> list[AnyConfig]:
+def list_sizes(request: Request, tokens: Tokens, n_vocab: int) -> list[LearnerConfig]:
     """From small to large; at least one, or the reason why there is none."""
-    sizes: list[AnyConfig] = []
+    sizes: list[LearnerConfig] = []
     ladder = LADDER if request.kind == "transformer" else RECURRENT_LADDER
     for rung in ladder:
         try:
@@ -65,7 +65,7 @@ def list_sizes(request: Request, tokens: Tokens, n_vocab: int) -> list[AnyConfig
     return sizes
 
 
-def usual_size(request: Request, tokens: Tokens, n_vocab: int) -> AnyConfig:
+def usual_size(request: Request, tokens: Tokens, n_vocab: int) -> LearnerConfig:
     """Where no time was given to fit it to."""
     size = DEFAULT_SIZE if request.kind == "transformer" else RECURRENT_SIZE
     return _config(request, tokens, n_vocab, size)
@@ -76,7 +76,7 @@ def fitting_context(tokens: Tokens) -> int:
     return max(8, 2 ** int(np.log2(max(8, len(tokens) / 8))))
 
 
-def _config(request: Request, tokens: Tokens, n_vocab: int, size: Size) -> AnyConfig:
+def _config(request: Request, tokens: Tokens, n_vocab: int, size: Size) -> LearnerConfig:
     blocks, width, heads = size
     width = request.width or (_round(width, request.heads) if request.heads else width)
     context = request.context or min(128 if width < 256 else 256, fitting_context(tokens))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from clearhead.errors import UserError
 from clearhead.formats.opening import open_model
-from clearhead.formats.saved import Saved
 from clearhead.model.block import Block
 from clearhead.model.config import Config
-from clearhead.model.kinds import AnyConfig, Network, need_transformer
+from clearhead.model.kinds import Learner, LearnerConfig, need_transformer
+from clearhead.model.ngram import NGram
 from clearhead.model.recurrent import Recurrent
 from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.runs.pace import Schedule
@@ -23,6 +23,7 @@ from clearhead.runs.plan import DEFAULT_STEPS, Plan, check_memory, may_be_half
 from clearhead.runs.request import Request
 from clearhead.runs.sizes import fitting_context
 from clearhead.text.batches import Batches
+from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
 from clearhead.training.lora import adapt
 from clearhead.training.objective import half_precision, word_loss
@@ -40,19 +41,29 @@ LONG = 1.0  # seconds; what takes a processor so long does so the second time to
 READING = 1 / 3  # of learning: the way forward without the way back, which is twice as long
 
 
-def open_start(request: Request) -> Saved | None:
+@dataclass(frozen=True)
+class Start:
+    """The model that a run goes on from."""
+
+    network: Learner
+    tokenizer: Tokenizer
+
+
+def open_start(request: Request) -> Start | None:
     """The model that a run goes on from, if it does."""
     if request.start is None:
         return None
     saved = open_model(request.start)
     if not saved.network.config.causal:
         raise UserError(f"{request.start} sees both ways: it fills in blanks, and cannot learn to write on")
+    if isinstance(saved.network, NGram):
+        raise UserError(f"{request.start} is an n-gram model, which is counted anew: leave --from out")
     if request.lora is not None or request.sharded:
         need_transformer(saved.network.config, "sharded" if request.sharded else "lora")
-    return saved
+    return Start(saved.network, saved.tokenizer)
 
 
-def prepare(network: Network, config: AnyConfig, lora: int | None) -> Network:
+def prepare(network: Learner, config: LearnerConfig, lora: int | None) -> Learner:
     """Ready to train: with the plan's dropout, and with adapters if they are asked for."""
     assert replace(config, dropout=0.0) == replace(network.config, dropout=0.0)
     if isinstance(network, Recurrent):
@@ -69,7 +80,7 @@ def prepare(network: Network, config: AnyConfig, lora: int | None) -> Network:
 
 def plan_start(
     request: Request,
-    network: Network,
+    network: Learner,
     tokens: Tokens,
     n_validation: int,
     device: torch.device,
@@ -99,7 +110,7 @@ def plan_start(
 
 
 def _measure(
-    request: Request, network: Network, context: int, tokens: Tokens, left: float
+    request: Request, network: Learner, context: int, tokens: Tokens, left: float
 ) -> tuple[int, float, float]:
     """Windows a batch for about the best number of steps; seconds to learn from a token, and to read it."""
     device = network.embedding.weight.device
@@ -142,7 +153,7 @@ def _rows(batch_tokens: float, context: int) -> int:
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / context)))
 
 
-def _recipe(request: Request, config: AnyConfig, steps: int, rows: int, device: torch.device) -> Recipe:
+def _recipe(request: Request, config: LearnerConfig, steps: int, rows: int, device: torch.device) -> Recipe:
     """Gentle: a low rate, and nothing is pulled towards zero that was learned before."""
     recipe = Recipe(
         steps=steps,
@@ -164,7 +175,7 @@ def _recipe(request: Request, config: AnyConfig, steps: int, rows: int, device: 
 
 
 def _check_memory(
-    request: Request, config: AnyConfig, context: int, recipe: Recipe, device: torch.device
+    request: Request, config: LearnerConfig, context: int, recipe: Recipe, device: torch.device
 ) -> None:
     # The weights; for each that learns its gradient and two moments; with adapters, the merged weights.
     bytes_a_weight = 16 if request.lora is None else 8

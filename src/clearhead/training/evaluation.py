@@ -10,6 +10,7 @@ from pathlib import Path
 
 from clearhead.errors import UserError
 from clearhead.model.kinds import Network
+from clearhead.model.ngram_config import NGramConfig
 from clearhead.text.batches import Batch, Blanks, windows_for_evaluation
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, measure
@@ -62,7 +63,8 @@ def evaluate_texts(
             targets, n_bytes = tokens.part(1), tokens.n_bytes  # reading starts at the first end token
             counted = len(targets)
         before = tokenizer.start_ids[-1] if tokenizer.start_ids else tokenizer.end_id
-        windows = windows_for_evaluation(targets, config.n_context, batch_size, before, blanks)
+        rows = min(batch_size, config.n_row) if isinstance(config, NGramConfig) else batch_size
+        windows = windows_for_evaluation(targets, config.n_context, rows, before, blanks)
         loss = evaluate(network, _reporting(windows, len(targets), report))
         return Evaluation(loss, counted, n_bytes, both_ways=blanks is not None, replies=replies)
 

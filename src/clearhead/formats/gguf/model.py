@@ -32,7 +32,7 @@ from clearhead.formats.gguf.tokenizer import read_tokenizer, write_tokenizer
 from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
 from clearhead.formats.saved import Saved
 from clearhead.model.config import Config
-from clearhead.model.kinds import Network, need_transformer
+from clearhead.model.kinds import Learner, need_transformer
 
 KINDS = {
     "F32": (gguf.GGMLQuantizationType.F32, gguf.LlamaFileType.ALL_F32),
@@ -47,7 +47,7 @@ FIRST_CONTEXT = 8192  # of Llama 3, where a file does not say it
 class _Tensors:
     """A file's tensors as the family's folders have them."""
 
-    def __init__(self, file: GGUFFile, kind: str, network: Network) -> None:
+    def __init__(self, file: GGUFFile, kind: str, network: Learner) -> None:
         self.file, self.described = file, str(file.path)
         self.config = need_transformer(network.config, "a GGUF file")
         self.turn = ARCHITECTURES[kind].read
