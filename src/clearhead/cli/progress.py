@@ -82,6 +82,16 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
     return True
 
 
+def watch(name: str, run: Run) -> None:
+    """Train to the end a run that is not kept, showing how it goes."""
+    validation = None
+    with live_line() as show:
+        for progress in run:
+            tell(run)
+            validation = validation if progress.validation is None else progress.validation
+            show(f"{name:<12} {_describe(progress, validation)}", _is_plain_line(progress))
+
+
 def tell(run: Run) -> None:
     """What came up since it was last asked."""
     while run.notes:
