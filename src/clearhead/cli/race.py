@@ -34,7 +34,7 @@ def race(
     ),
     minutes: float = typer.Option(1.0, help="For which each of them trains."),
     kind: list[str] = typer.Option(
-        None, help="Who races (may be repeated). [default: ngram, lstm and transformer; or elman, gru]"
+        None, help="Who races; elman and gru may too. Can be repeated. [default: ngram, lstm, transformer]"
     ),
     model: list[str] = typer.Option(
         None, help="A saved model that runs beside them as it is (may be repeated)."
@@ -102,7 +102,7 @@ def _show(race: Race) -> None:
         for each in race.racers
     ]
     print_table(HEADINGS, rows)
-    out.print("\nbits per byte by position in the window, and so by how much of the past there is")
+    out.print("\nbits per byte by position in the window: how many of its tokens are read")
     width = max(len(each.name) for each in race.racers)
     places = sorted({place for each in race.racers for place, _ in each.by_position})
     out.print(" " * width + "".join(f"{place:>8g}" for place in places))

@@ -11,7 +11,7 @@ from typing import Any
 
 from clearhead.errors import UserError
 from clearhead.files import home
-from clearhead.labs.lab import Lines, Result, Table
+from clearhead.labs.lab import Lines, Result, Table, Value
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.kinds import KINDS
 from clearhead.runs.counting import count_text
@@ -68,8 +68,13 @@ class Race:
     def result(self) -> Result:
         """The figures as they are drawn."""
         columns = ["bits per byte", "parameters", "learned tokens/s", "written tokens/s"]
-        values = [
-            [each.bits_per_byte, each.parameters, each.learned_a_second, each.written_a_second]
+        values: list[list[Value]] = [
+            [
+                each.bits_per_byte,
+                f"{each.parameters:,}",
+                None if each.learned_a_second is None else f"{each.learned_a_second:,.0f}",
+                f"{each.written_a_second:,.0f}",
+            ]
             for each in self.racers
         ]
         places = sorted({x for each in self.racers for x, _ in each.by_position})
@@ -77,7 +82,7 @@ class Race:
         names = [each.name for each in self.racers]
         by_position = Lines(
             "loss by position in the window",
-            "tokens before and with it",
+            "tokens of the window that are read",
             "bits per byte",
             places,
             lines,
@@ -105,10 +110,10 @@ def race(
     for kind in kinds:
         if kind not in KINDS:
             raise UserError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
-    for names in (kinds, models):
-        if twice := [name for name in names if list(names).count(name) > 1]:
-            raise UserError(f"{twice[0]} was named twice: each races once")
-    if not [*kinds, *models]:
+    names = [*kinds, *models]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"{twice[0]} was named twice: each races once, under its own name")
+    if not names:
         raise UserError("nobody races: name a kind, or a model")
     tell("the text is made ready")
     text = prepare_text(texts, request, home() / "tokens")

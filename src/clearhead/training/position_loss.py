@@ -30,7 +30,7 @@ class PositionLoss:
         return int(self.counts.sum())
 
     def bins(self) -> list[tuple[float, float]]:
-        """Positions 0, 1, 2 to 3, 4 to 7, …: the middle of each, counted from 1, and the mean loss."""
+        """Of positions 0, 1, 2 to 3, 4 to 7, …: how many tokens are read in the middle, and the mean loss."""
         found, first, T = [], 0, len(self.sums)
         while first < T:
             stop = min(T, max(1, 2 * first))
