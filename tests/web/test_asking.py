@@ -54,6 +54,7 @@ def test_two_texts_side_by_side(visitor, model):
     distances = [number(text) for text in sites.locator(".number").all_inner_texts()]
     assert distances == sorted(distances, reverse=True)
     assert distances[0] == pytest.approx(expected[0][1], abs=0.006)
+    visitor.page.get_by_text(f"the 40 largest of {len(expected)}").wait_for()
     assert visitor.page.locator(".tokens .differs").count() == 2 * sum(
         one != second for one, second in zip(compared.one.tokens, compared.other.tokens, strict=True)
     )
@@ -77,10 +78,23 @@ def test_one_text_through_two_models(visitor, models):
 
 
 def test_models_that_cannot_be_compared_are_told(visitor):
-    visitor.forgive("status 400|400")
     visitor.open(model="modern", text=TEXT, view="compare", otherModel="gpt2")
-    visitor.page.get_by_role("alert").wait_for()
-    assert "different sites" in visitor.page.get_by_role("alert").inner_text()
+    visitor.page.get_by_text("The two models have different shapes").wait_for()
+    assert visitor.page.locator(".sites").count() == 0
+    assert visitor.page.get_by_role("list", name="Next words of the other text").locator("li").count() == 6
+
+
+def test_the_top_site_is_opened_and_a_pair_with_nothing_in_common_clears_it(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="compare")
+    visitor.button("tired / wide").click()  # both texts at once: no mixed pair is asked about
+    top = visitor.page.locator(".sites li").first
+    visitor.expect(top.locator("[aria-current=true]").count, 1)
+    visitor.forgive("status 400|400")
+    visitor.page.get_by_label("Other text").fill("ß")
+    visitor.page.get_by_label("Other text").press("Enter")
+    visitor.page.get_by_role("alert").filter(has_text="no token in common").wait_for()
+    assert visitor.page.locator(".sites").count() == 0
+    assert visitor.page.get_by_role("list", name="Next words of the other text").locator("li").count() == 6
 
 
 def prediction(visitor):

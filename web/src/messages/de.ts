@@ -143,6 +143,11 @@ export const de: Messages = {
       feedforward: "Feed-Forward",
     },
     modes: { difference: "Unterschied", one: "dieser Text", other: "der andere" },
+    number:
+      "Die Zahl ist ‖Unterschied‖ / ‖Wert‖: 0 ist kein Unterschied, 1 einer so groß wie das, was in diesem Text da steht. Der Unterschied ist der andere minus dieser.",
+    largest: (shown, all) => `Dies sind die ${shown} größten von ${all}; der Filter findet die anderen.`,
+    shapes:
+      "Die beiden Modelle haben verschiedene Formen: Ihre Zahlen lassen sich nicht nebeneinander halten, wohl aber, was sie als Nächstes sagen würden.",
   },
   change: {
     says: "Verändere, was das Modell unterwegs rechnet, und sieh sofort, was aus dem nächsten Wort wird. Wähle oben einen Kopf, folge einem Token, öffne ein Neuron im Feed-Forward: Es wird hier angeboten.",

@@ -115,6 +115,12 @@ export const en = {
       feedforward: "feed-forward",
     },
     modes: { difference: "difference", one: "this text", other: "the other" },
+    number:
+      "The number is ‖difference‖ / ‖value‖: 0 is no difference, 1 one as large as what is there in this text. The difference is the other less this one.",
+    largest: (shown: number, all: number) =>
+      `These are the ${shown} largest of ${all}; the filter finds the others.`,
+    shapes:
+      "The two models have different shapes: their numbers cannot be held against each other, but what they would say next can.",
   },
   change: {
     says: "Change what the model computes on its way, and see at once what becomes of the next word. Pick a head above, follow a token, open a neuron in the feed-forward: it is offered here.",
