@@ -232,9 +232,10 @@ def test_why_a_head_looks_there(visitor, model):
     visitor.page.get_by_text(f"q · k = {fixed(score, 2)}").wait_for()
     pairs = trace.block[1].head[1].why(-1, looked_at).top(8)
     shown = visitor.page.locator(".pairs li .number")
-    visitor.expect(shown.count, len(pairs))
-    for text, (_, _, value) in zip(shown.all_inner_texts(), pairs, strict=True):
-        assert number(text) == pytest.approx(value, abs=0.002)
+    visitor.expect(shown.count, len(pairs) + 1)
+    values = [number(text) for text in shown.all_inner_texts()]
+    assert values[:-1] == pytest.approx([value for _, _, value in pairs], abs=0.002)
+    assert sum(values) == pytest.approx(score, abs=0.01)  # with the rest in the last line
 
 
 def test_the_lens(visitor, model):
@@ -247,6 +248,14 @@ def test_the_lens(visitor, model):
         best = lens[1 - k].argmax(-1).tolist()
         words = [visible(text) for text in model.tokenizer.pieces(best)]
         assert row.locator("td").all_inner_texts() == words
+    # By keys, too: a cell says how likely its word is, and so does the line below.
+    share = percent(lens[1].softmax(-1)[-1].max().item())
+    last = visitor.page.locator(".lens td[tabindex='0']")
+    last.focus()
+    last.press("ArrowUp")
+    told = visitor.page.get_by_test_id("told")
+    visitor.expect(lambda: told.inner_text().startswith("After block 1") and share in told.inner_text(), True)
+    assert share in visitor.page.locator(".lens td:focus").get_attribute("aria-label")
     visitor.page.get_by_label("show the probability of one word").check()
     likeliest = trace.logits[-1].argmax().item()
     p = lens[0].softmax(-1)[-1, likeliest].item()
