@@ -113,7 +113,8 @@ def _train(network: torch.nn.Module, batches: Iterator[tuple[Tensor, Tensor]], w
     for digits, answers in batches:
         watch()
         optimiser.zero_grad()
-        F.cross_entropy(network(digits)[:, -1], answers).backward()
+        loss = F.cross_entropy(network(digits)[:, -1], answers)
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
 
