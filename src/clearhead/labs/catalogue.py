@@ -33,6 +33,39 @@ LABS = {
             home="clearhead.labs.attention",
         ),
         Lab(
+            name="matrix",
+            title="One head, as loops and as matrices",
+            says="The same head twice: word by word in loops, as one would explain it, and as four matrix "
+            "products, as one computes it. The numbers are the same but for rounding; the time is not, and "
+            "the more words there are, the further apart the two lie.",
+            question="How much longer do the loops take when there are twice as many words, and how much "
+            "longer the matrices? Why?",
+            settings=(
+                Setting("longest", 64, "the most words", 2, 256),
+                Setting("width", 32, "features of each word, and of the head", 1, 256),
+                Setting("repeats", 3, "times each is run; the fastest counts", 1, 20),
+                Setting("seed", 0, "of the random numbers", 0, 2**31),
+            ),
+            home="clearhead.labs.matrix",
+        ),
+        Lab(
+            name="position",
+            title="What a word's place is good for",
+            says="A sentence goes through a small transformer, and then once more with its words shuffled. "
+            "Attention alone knows no order: without position information each word gets the very same "
+            "vector wherever it stands, and the sentence is a bag of words. With position information the "
+            "vectors change. The weights are random; no training could change the first half.",
+            question="Why does a causal model know something about order even without position information? "
+            "Try it: which words keep their vectors then?",
+            settings=(
+                Setting("sentence", "The dog bit the man and the man cried", "its words"),
+                Setting("position", "learned", "what is added", choices=("learned", "sinusoidal", "rotary")),
+                Setting("causal", False, "whether a word sees only those before it"),
+                Setting("seed", 0, "of the weights and the shuffling", 0, 2**31),
+            ),
+            home="clearhead.labs.position",
+        ),
+        Lab(
             name="scale",
             title="Why divide by √d_k",
             says="Queries and keys of random numbers: the longer the vectors, the further apart their "
