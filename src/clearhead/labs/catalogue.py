@@ -13,6 +13,8 @@ from clearhead.labs.lab import Lab, Result, Setting, Watch
 if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel
 
+KING = "Once there was a king named Albert. He was old and tired, and the people of the land loved King"
+
 LABS = {
     lab.name: lab
     for lab in (
@@ -64,6 +66,21 @@ LABS = {
                 Setting("seed", 0, "of the weights and the shuffling", 0, 2**31),
             ),
             home="clearhead.labs.position",
+        ),
+        Lab(
+            name="window",
+            title="Writing through a window",
+            says="A model that sees eight tokens writes on: from w1 … w8 comes w9, from w2 … w9 comes w10, "
+            "and so on. What has left the window is as if it had never been said: the text is the same "
+            "whatever stood there. With the whole text in sight, the same model may write something else.",
+            question="How wide must the window be before the model knows the king's name again?",
+            settings=(
+                Setting("prompt", KING, "what the model goes on from", longest=1000),
+                Setting("context", 8, "tokens in sight", 1, 256),
+                Setting("tokens", 10, "to write", 1, 100),
+            ),
+            home="clearhead.labs.window",
+            model="smollm2",
         ),
         Lab(
             name="scale",
