@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel
 
 KING = "Once there was a king named Albert. He was old and tired, and the people of the land loved King"
+WILL = "Damian had a secret child, a girl, and had written in his will that his belongings will belong to"
 
 LABS = {
     lab.name: lab
@@ -80,6 +81,22 @@ LABS = {
                 Setting("tokens", 10, "to write", 1, 100),
             ),
             home="clearhead.labs.window",
+            model="smollm2",
+        ),
+        Lab(
+            name="blank",
+            title="Which words decide the blank",
+            says="Damian's will: which earlier words make the model say a word in the blank? Two answers. "
+            "Attribution splits the word's logit exactly over what the heads at the end bring from each "
+            "token; it sees the last step alone. Ablation silences each token's vector where it enters, and "
+            "measures what becomes of the word's log-probability; it sees every way that leads there.",
+            question="Heads at the end bring little from some tokens that are badly missed. What might those "
+            "do for the others? And which words decide if the blank is his?",
+            settings=(
+                Setting("sentence", WILL, "up to the blank", longest=1000),
+                Setting("word", "her", "for the blank; its first token counts", longest=40),
+            ),
+            home="clearhead.labs.blank",
             model="smollm2",
         ),
         Lab(
