@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ class Follower:
     def _note(self, written: float) -> None:
         """What comes after a pause, as when a run is gone on with, is measured by itself."""
         times = [when for when, _ in self._grew]
-        usual = max((b - a for a, b in zip(times, times[1:], strict=False)), default=0.0)
+        usual = max((b - a for a, b in pairwise(times)), default=0.0)
         if len(times) > 1 and written - times[-1] > PAUSE * usual + 1:
             self._grew.clear()
         self._grew.append((written, self.steps[-1].tokens))
