@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clearhead.runs.training import train
     from clearhead.text.tokenizer import Tokenizer
     from clearhead.views.figures import figure
+    from clearhead.word_vectors import WordVectors, load_words, train_words
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,14 +37,17 @@ __all__ = [
     "Tokenizer",
     "Transformer",
     "UserError",
+    "WordVectors",
     "figure",
     "heads",
     "lab",
     "load",
+    "load_words",
     "probe",
     "save_html",
     "show",
     "train",
+    "train_words",
 ]
 
 # Where each public name lives. It is imported when first asked for: torch takes a second or two.
@@ -58,14 +62,17 @@ _HOMES = {
     "Tokenizer": "clearhead.text.tokenizer",
     "Transformer": "clearhead.model.transformer",
     "UserError": "clearhead.errors",
+    "WordVectors": "clearhead.word_vectors",
     "figure": "clearhead.views.figures",
     "heads": "clearhead.labs.heads",
     "lab": "clearhead.labs.catalogue",
     "load": "clearhead.language_model",
+    "load_words": "clearhead.word_vectors",
     "probe": "clearhead.labs.probe",
     "save_html": "clearhead.notebook.saved_page",
     "show": "clearhead.notebook.showing",
     "train": "clearhead.runs.training",
+    "train_words": "clearhead.word_vectors",
 }
 
 

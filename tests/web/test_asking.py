@@ -1,5 +1,6 @@
 """Compare, change, why and lens: what the page shows is what Python says, and what one does there happens."""
 
+import json
 import re
 
 import pytest
@@ -174,6 +175,49 @@ def test_an_attention_weight_is_dragged(visitor, model):
     visitor.expect(
         lambda: shows(prediction(visitor).get(name, ["", ""])[1], words[best].item(), percent), True
     )
+
+
+def test_changes_that_no_longer_fit_are_put_aside(visitor, model):
+    """A longer text keeps a weight that was set; a shorter one, where its position is gone, does not."""
+    visitor.forgive("status 400|400")
+    edits = [
+        {
+            "site": "block.0.head.0.weights",
+            "at": [1],
+            "value": [[1, 0, *[0] * (len(model.inspect(TEXT)) - 2)]],
+        }
+    ]
+    edits.append({"site": "block.0.input", "at": [len(model.inspect(TEXT)) - 1], "value": 0})
+    visitor.open(model="modern", text=TEXT, view="change", edits=json.dumps(edits))
+    listed = visitor.page.locator(".edits li")
+    visitor.expect(listed.count, 2)
+    visitor.type(f"{TEXT} and a duck")
+    visitor.settle()
+    assert listed.count() == 2
+    visitor.type("The duck")
+    visitor.page.get_by_text("2 changes do not fit this text or model").wait_for()
+    visitor.expect(listed.count, 0)
+    assert visitor.page.locator("[data-place=flow] canvas").count() == 1
+    assert "edits" not in visitor.page.url
+    # An address with changes that fit nothing opens all the same.
+    wrong = json.dumps([{"site": "block.7.input", "value": 0}])
+    visitor.open(model="modern", text=TEXT, view="change", edits=wrong)
+    visitor.page.get_by_text("One change does not fit this text or model").wait_for()
+
+
+def test_a_weight_is_set_by_keys_and_undone(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="change", block=1, head=0)
+    slider = visitor.page.get_by_label("looks at")
+    before = float(slider.input_value())
+    slider.focus()
+    for _ in range(5):
+        visitor.page.keyboard.press("ArrowRight")
+    visitor.settle()
+    visitor.expect(lambda: float(slider.input_value()), pytest.approx(min(1, before + 0.05), abs=0.011))
+    undo = visitor.page.get_by_role("button", name="Undo the last")
+    undo.press("Enter")
+    visitor.expect(visitor.page.locator(".edits li").count, 0)
+    assert visitor.page.evaluate("document.activeElement.innerText") == "Changes in force"
 
 
 def test_the_map_of_what_matters(visitor, model):

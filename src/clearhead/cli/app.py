@@ -20,6 +20,7 @@ from clearhead.cli import (
     runs,
     serve,
     train,
+    words,
 )
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ app.command("pull")(pull.pull)
 app.command("export")(export.export)
 app.command("models")(models.models)
 app.command("runs")(runs.runs)
+app.command("words")(words.words)
 app.add_typer(lab.app, name="lab")
 
 

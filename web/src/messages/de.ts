@@ -163,6 +163,10 @@ export const de: Messages = {
     other: "Anderer Text",
     weight: (block, head, from, to) => `Kopf ${block}.${head}: „${from}“ schaut auf „${to}“`,
     list: "Geltende Änderungen",
+    aside: (count) =>
+      count === 1
+        ? "Eine Änderung passt nicht zu diesem Text oder Modell und wurde beiseitegelegt."
+        : `${count} Änderungen passen nicht zu diesem Text oder Modell und wurden beiseitegelegt.`,
     none: "Noch keine. Du siehst das Modell, wie es ist.",
     done: {
       silenced: (what) => `${what}: stumm`,

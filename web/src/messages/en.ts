@@ -137,6 +137,10 @@ export const en = {
     weight: (block: number, head: number, from: string, to: string) =>
       `head ${block}.${head}: “${from}” looks at “${to}”`,
     list: "Changes in force",
+    aside: (count: number) =>
+      count === 1
+        ? "One change does not fit this text or model, and was put aside."
+        : `${count} changes do not fit this text or model, and were put aside.`,
     none: "None yet. What you see is the model as it is.",
     done: {
       silenced: (what: string) => `${what}: silenced`,
