@@ -60,6 +60,8 @@ LABS = {
             ),
             home="clearhead.labs.any_one",
             long=True,
+        ),
+        Lab(
             name="matrix",
             title="One head, as loops and as matrices",
             says="The same head twice: word by word in loops, as one would explain it, and as four matrix "
