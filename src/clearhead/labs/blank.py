@@ -7,6 +7,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.paths import Reading
+from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.sweep import variants
 from clearhead.inspect.trace import Trace
 from clearhead.labs.lab import Result, Table
@@ -19,7 +20,7 @@ LIKELIEST = 8
 def run(sentence: str, word: str, model: LanguageModel) -> Result:
     """For the token with which the word begins, a space before it."""
     sentence = sentence.rstrip()
-    trace = model.inspect(sentence)
+    trace = need_heads(model.inspect(sentence), "the lab blank")
     if len(trace) < 2:
         raise UserError(f"sentence = {sentence!r}: expected two tokens at least")
     token = _first_token(model, word)
