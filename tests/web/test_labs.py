@@ -1,5 +1,8 @@
 """The labs on the page: what they show is what Python gives."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 import clearhead
@@ -67,3 +70,44 @@ def test_without_serious_faults(visit, axe, theme):
         visitor.open(model="modern", text=TEXT, view="labs", lab=lab)
         visitor.page.locator("[data-found]").first.wait_for()
         assert axe(visitor) == []
+
+
+# So few that it takes a moment.
+QUICK = {
+    "any-one": {"trained": "short", "seeds": 1, "steps": 3},
+    "matrix": {"longest": 8, "repeats": 1},
+    "window": {"prompt": TEXT, "context": 3, "tokens": 3},
+    "blank": {"sentence": TEXT, "word": "duck"},
+    "scale": {"widest": 16, "samples": 20},
+}
+TIMED = ("matrix",)  # whose numbers are of a clock
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_each_lab_shows_what_python_gives(visitor, models, name):
+    lab, quick = LABS[name], QUICK.get(name, {})
+    visitor.open(model="modern", text=TEXT, view="labs", lab=name, settings=json.dumps(quick))
+    if lab.long:
+        visitor.button("Run it").click()
+    visitor.page.locator("[data-found]").first.wait_for(timeout=120_000)
+    assert visitor.page.get_by_role("heading", name=lab.title, exact=True).count() == 1
+    assert lab.question in visitor.page.locator("article").inner_text()
+    expected = clearhead.lab(name, models["modern"] if lab.model else None, **quick)
+    shown = visitor.page.locator("[data-part]").evaluate_all(
+        "parts => parts.map((each) => each.dataset.part)"
+    )
+    assert shown == [part.name for part in expected.parts]
+    if name in TIMED:
+        return
+    for told, value in expected.found.items():
+        text = visitor.page.locator(f"[data-found={json.dumps(told)}]").inner_text()
+        if isinstance(value, float):
+            assert number(text) == pytest.approx(value, rel=0.01, abs=6e-5), told
+
+
+def test_each_lab_is_told_in_german():
+    told = (Path(__file__).parents[2] / "web" / "src" / "messages" / "labs.de.ts").read_text(encoding="utf-8")
+    for name, lab in LABS.items():
+        assert f"\n  {name}: {{" in told or f'\n  "{name}": {{' in told, name
+        for setting in lab.settings:
+            assert f"{setting.name}:" in told, (name, setting.name)

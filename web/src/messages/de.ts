@@ -1,6 +1,7 @@
 /** Was die Seite sagt, auf Deutsch. */
 
 import type { Messages } from "./en";
+import { LABS } from "./labs.de";
 
 export const de: Messages = {
   name: "Deutsch",
@@ -90,31 +91,7 @@ export const de: Messages = {
     byHand: "Die Matrizen von Hand ändern",
     yes: "ja",
     no: "nein",
-    told: {
-      attention: {
-        title: "Aufmerksamkeit, Zahl für Zahl",
-        says: "Die Folge aus Nullen und Einsen der Vorlesung, wobei 0 für [1, 0] und 1 für [0, 1] steht. Eine Anfrage wird mit jedem Schlüssel verglichen, aus den Punkten werden Gewichte, und die Gewichte mischen die Werte. Mit zehnmal so langen Schlüsseln geht fast das ganze Gewicht an die 1.",
-        question:
-          "Welche Verstärkung gibt der 1 so viel Gewicht wie allen Nullen zusammen? Hängt das davon ab, wie viele Nullen es sind?",
-        settings: {
-          sequence: "die Ziffern, jede 0 oder 1",
-          query: "die Ziffer, die gesucht wird",
-          boost: "wie lang die Schlüssel sind",
-          base: "des Softmax; 3 ist die Abkürzung der Vorlesung",
-        },
-      },
-      scale: {
-        title: "Warum durch √d_k geteilt wird",
-        says: "Anfragen und Schlüssel aus Zufallszahlen: je länger die Vektoren, desto weiter liegen ihre Produkte auseinander, wie √d. Ungeteilt gibt der Softmax dann fast alles an ein Wort und lernt kaum noch; durch √d_k geteilt bleiben die Gewichte, wie sie waren.",
-        question: "Wie groß ist d, wenn das größte Gewicht die Hälfte übersteigt? Was würde aus dem Lernen?",
-        settings: {
-          words: "wie viele angesehen werden",
-          widest: "das größte d",
-          samples: "Anfragen je Breite",
-          seed: "der Zufallszahlen",
-        },
-      },
-    },
+    told: LABS,
   },
   asking: { word: "Für das nächste Wort" },
   compare: {

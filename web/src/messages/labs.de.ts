@@ -1,0 +1,87 @@
+/** Die Experimente der Vorlesungen auf Deutsch; auf Englisch sagt der Server, worum es geht. */
+
+import type { Messages } from "./en";
+
+export const LABS: Messages["labs"]["told"] = {
+  attention: {
+    title: "Aufmerksamkeit, Zahl für Zahl",
+    says: "Die Folge aus Nullen und Einsen der Vorlesung, wobei 0 für [1, 0] und 1 für [0, 1] steht. Eine Anfrage wird mit jedem Schlüssel verglichen, aus den Punkten werden Gewichte, und die Gewichte mischen die Werte. Mit zehnmal so langen Schlüsseln geht fast das ganze Gewicht an die 1.",
+    question:
+      "Welche Verstärkung gibt der 1 so viel Gewicht wie allen Nullen zusammen? Hängt das davon ab, wie viele Nullen es sind?",
+    settings: {
+      sequence: "die Ziffern, jede 0 oder 1",
+      query: "die Ziffer, die gesucht wird",
+      boost: "wie lang die Schlüssel sind",
+      base: "des Softmax; 3 ist die Abkürzung der Vorlesung",
+    },
+  },
+  scale: {
+    title: "Warum durch √d_k geteilt wird",
+    says: "Anfragen und Schlüssel aus Zufallszahlen: je länger die Vektoren, desto weiter liegen ihre Produkte auseinander, wie √d. Ungeteilt gibt der Softmax dann fast alles an ein Wort und lernt kaum noch; durch √d_k geteilt bleiben die Gewichte, wie sie waren.",
+    question: "Wie groß ist d, wenn das größte Gewicht die Hälfte übersteigt? Was würde aus dem Lernen?",
+    settings: {
+      words: "wie viele angesehen werden",
+      widest: "das größte d",
+      samples: "Anfragen je Breite",
+      seed: "der Zufallszahlen",
+    },
+  },
+
+  "any-one": {
+    title: "War eine der Ziffern eine 1?",
+    says: "Eine 1 und dann hundert Nullen: gab es eine 1? Ein rekurrentes Netz muss die Nachricht von Zustand zu Zustand tragen; Aufmerksamkeit blickt geradewegs auf sie zurück; ein n-Gramm hat sie vergessen. Mit kurzen Folgen trainiert, in denen die Nachricht nicht weit zu gehen hat, trägt ein rekurrentes Netz sie womöglich durch 200 Ziffern. Nur mit 101 Ziffern trainiert lernt es nichts, und die Aufmerksamkeit lernt alles: was sie bringt, ist, dass der lange Fall gelernt werden kann. Diese Aufmerksamkeit kennt keine Positionen, damit ungesehene Längen ihr nichts Neues sind. Um jede Linie liegen ihre Durchgänge.",
+    question:
+      "Warum lernt das Netz, das die Nachricht durch 200 Ziffern tragen kann, dies nicht aus 101 Ziffern?",
+    settings: {
+      trained: "mit 5 bis 20 Ziffern, mit 101 oder nacheinander mit beiden",
+      seeds: "wie oft alles getan wird, mit anderen Anfangsgewichten",
+      steps: "des Trainings",
+      batch: "Folgen je Schritt",
+      width: "Merkmale jedes Netzes",
+    },
+  },
+  matrix: {
+    title: "Ein Kopf, als Schleifen und als Matrizen",
+    says: "Derselbe Kopf zweimal: Wort für Wort in Schleifen, wie man ihn erklärt, und als vier Matrixprodukte, wie man ihn berechnet. Die Zahlen sind bis auf Rundung dieselben; die Zeit ist es nicht, und je mehr Wörter es sind, desto weiter liegen beide auseinander.",
+    question:
+      "Wie viel länger brauchen die Schleifen, wenn es doppelt so viele Wörter sind, und wie viel länger die Matrizen? Warum?",
+    settings: {
+      longest: "die meisten Wörter",
+      width: "Merkmale jedes Wortes und des Kopfes",
+      repeats: "wie oft jedes läuft; das schnellste zählt",
+      seed: "der Zufallszahlen",
+    },
+  },
+  position: {
+    title: "Wozu der Platz eines Wortes gut ist",
+    says: "Ein Satz geht durch einen kleinen Transformer und dann noch einmal mit vertauschten Wörtern. Aufmerksamkeit allein kennt keine Reihenfolge: ohne Positionen bekommt jedes Wort überall denselben Vektor, und der Satz ist ein Sack voller Wörter. Mit Positionen ändern sich die Vektoren. Die Gewichte sind zufällig; kein Training könnte die erste Hälfte ändern.",
+    question:
+      "Warum weiß ein kausales Modell auch ohne Positionen etwas über die Reihenfolge? Versuch es: welche Wörter behalten dann ihre Vektoren?",
+    settings: {
+      sentence: "seine Wörter",
+      position: "was hinzukommt",
+      causal: "ob ein Wort nur die vor ihm sieht",
+      seed: "der Gewichte und des Vertauschens",
+    },
+  },
+  window: {
+    title: "Schreiben durch ein Fenster",
+    says: "Ein Modell, das acht Token sieht, schreibt weiter: aus w1 … w8 wird w9, aus w2 … w9 wird w10, und so fort. Was das Fenster verlassen hat, ist wie nie gesagt: der Text ist derselbe, was immer dort stand. Mit dem ganzen Text vor Augen schreibt dasselbe Modell vielleicht etwas anderes.",
+    question: "Wie breit muss das Fenster sein, bis das Modell den Namen des Königs wieder weiß?",
+    settings: {
+      prompt: "wovon das Modell weiterschreibt",
+      context: "Token in Sicht",
+      tokens: "die geschrieben werden",
+    },
+  },
+  blank: {
+    title: "Welche Wörter die Lücke entscheiden",
+    says: "Damians Testament: welche früheren Wörter lassen das Modell ein Wort in die Lücke setzen? Zwei Antworten. Die Zuschreibung teilt den Logit des Wortes genau darauf auf, was die Köpfe am Ende von jedem Token bringen; sie sieht nur den letzten Schritt. Das Ausschalten bringt den Vektor jedes Tokens am Eingang zum Schweigen und misst, was aus der logarithmischen Wahrscheinlichkeit des Wortes wird; es sieht jeden Weg, der dorthin führt.",
+    question:
+      "Von manchen Token bringen die Köpfe am Ende wenig, und doch fehlen sie sehr. Was könnten sie für die anderen tun? Und welche Wörter entscheiden, wenn in der Lücke his steht?",
+    settings: {
+      sentence: "bis zur Lücke",
+      word: "für die Lücke; sein erstes Token zählt",
+    },
+  },
+};
