@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -25,8 +26,8 @@ def run(longest: int, width: int, repeats: int, seed: int) -> Result:
     apart: list[float | None] = []
     for count in counts:
         x = torch.randn(count, width, generator=random)
-        slow, loops = _time(lambda x=x: head_as_loops(x, W_Q, W_K, W_V), repeats)
-        fast, matrices = _time(lambda x=x: head_as_matrices(x, W_Q, W_K, W_V), repeats)
+        slow, loops = _time(partial(head_as_loops, x, W_Q, W_K, W_V), repeats)
+        fast, matrices = _time(partial(head_as_matrices, x, W_Q, W_K, W_V), repeats)
         seconds["loops"].append(slow)
         seconds["matrices"].append(fast)
         ratios.append(slow / fast)

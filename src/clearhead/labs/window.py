@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 
 from clearhead.errors import UserError
-from clearhead.labs.lab import Result, Table
+from clearhead.labs.lab import Result, Table, Value
 from clearhead.language_model import LanguageModel
 
 
@@ -19,7 +19,8 @@ def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
     start = model.tokenizer.start_ids + model.tokenizer.encode(prompt)
     text = narrow.generate(start, tokens, temperature=0)
     whole = model.generate(start, tokens, temperature=0)
-    told, alone, changes = [], [], []
+    told: list[list[Value]] = []
+    alone, changes = [], []
     for step, written in enumerate(text.ids):
         ids = start + text.ids[:step]
         seen = ids[-context:]
