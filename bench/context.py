@@ -70,7 +70,7 @@ def main(short: bool) -> dict[str, Any]:
         list(run)
     others = "\n".join(story.text for story in islice(stories(seed=1), 40))
     ids = run.tokenizer.encode(others)[: 200 if short else 1000]
-    again, shifted = (surprise(kind, run.model.network, ids) for kind in (Reader, ShiftingReader))
+    again, shifted = (surprise(kind, run.model.transformer(), ids) for kind in (Reader, ShiftingReader))
     return told | {"again_loss": round(again, 4), "shift_loss": round(shifted, 4)}
 
 

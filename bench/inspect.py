@@ -152,7 +152,7 @@ def sweep_figures(network: Transformer, bridge: Any, length: int) -> dict[str, A
 @torch.no_grad()
 def main(short: bool) -> dict[str, Any]:
     model = make(SHORT if short else SHAPE)
-    network = model.network
+    network = model.transformer()
     lengths, times = ([16], 2) if short else ([64, 256, 1024], 5)
     result: dict[str, Any] = {"bench": "inspect"}
     if short:

@@ -37,7 +37,7 @@ def compare(
     """Both recipes with the sizes that are planned for `fast`."""
     tokenizer = Run(texts, Request(steps=1, tokenizer="bpe"), cache=cache).tokenizer  # not on the clock
     planned = Run(texts, Request(minutes=minutes, tokenizer="bpe"), cache=cache, tokenizer=tokenizer)
-    config, batch = planned.plan.config, planned.plan.recipe.batch_size
+    config, batch = planned.model.transformer().config, planned.plan.recipe.batch_size
     sizes = Request(
         minutes=minutes,
         blocks=config.n_block,

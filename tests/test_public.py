@@ -20,7 +20,7 @@ def run(code):
 def test_importing_it_does_not_import_torch():
     run(
         "import sys, clearhead; clearhead.__version__, clearhead.UserError, dir(clearhead); "
-        "heavy = {'torch', 'numpy', 'tokenizers', 'rich', 'typer'} & set(sys.modules); "
+        "heavy = {'torch', 'numpy', 'numba', 'tokenizers', 'rich', 'typer'} & set(sys.modules); "
         "assert not heavy, heavy"
     )
 

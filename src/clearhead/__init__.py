@@ -13,29 +13,41 @@ if TYPE_CHECKING:
     from clearhead.labs.probe import probe
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
+    from clearhead.model.ngram import NGram
+    from clearhead.model.ngram_config import NGramConfig
+    from clearhead.model.recurrent import Recurrent
+    from clearhead.model.recurrent_config import RecurrentConfig
     from clearhead.model.transformer import Transformer
     from clearhead.notebook.saved_page import save_html
     from clearhead.notebook.showing import show
     from clearhead.runs.training import train
     from clearhead.text.tokenizer import Tokenizer
     from clearhead.views.figures import figure
+    from clearhead.word_vectors import WordVectors, load_words, train_words
 
 __version__ = "0.1.0"
 __all__ = [
     "Config",
     "Edit",
     "LanguageModel",
+    "NGram",
+    "NGramConfig",
+    "Recurrent",
+    "RecurrentConfig",
     "Tokenizer",
     "Transformer",
     "UserError",
+    "WordVectors",
     "figure",
     "heads",
     "lab",
     "load",
+    "load_words",
     "probe",
     "save_html",
     "show",
     "train",
+    "train_words",
 ]
 
 # Where each public name lives. It is imported when first asked for: torch takes a second or two.
@@ -43,17 +55,24 @@ _HOMES = {
     "Config": "clearhead.model.config",
     "Edit": "clearhead.inspect.edits",
     "LanguageModel": "clearhead.language_model",
+    "NGram": "clearhead.model.ngram",
+    "NGramConfig": "clearhead.model.ngram_config",
+    "Recurrent": "clearhead.model.recurrent",
+    "RecurrentConfig": "clearhead.model.recurrent_config",
     "Tokenizer": "clearhead.text.tokenizer",
     "Transformer": "clearhead.model.transformer",
     "UserError": "clearhead.errors",
+    "WordVectors": "clearhead.word_vectors",
     "figure": "clearhead.views.figures",
     "heads": "clearhead.labs.heads",
     "lab": "clearhead.labs.catalogue",
     "load": "clearhead.language_model",
+    "load_words": "clearhead.word_vectors",
     "probe": "clearhead.labs.probe",
     "save_html": "clearhead.notebook.saved_page",
     "show": "clearhead.notebook.showing",
     "train": "clearhead.runs.training",
+    "train_words": "clearhead.word_vectors",
 }
 
 

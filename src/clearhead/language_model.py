@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Any, cast
@@ -16,80 +13,76 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
+from clearhead.formats.arpa import is_arpa
+from clearhead.formats.arpa import write as write_arpa
 from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
 from clearhead.generate.beams import Search
 from clearhead.generate.capacity import QUEUE, SLOTS
-from clearhead.generate.continuation import Reader, Reads, continuations
+from clearhead.generate.continuation import Reads, continuations
 from clearhead.generate.drawing import make_drawers
 from clearhead.generate.engine import Engine
+from clearhead.generate.readers import make_reader
 from clearhead.generate.request import Request, Ticket
 from clearhead.generate.sampling import Sampling, refuse_unknown
 from clearhead.generate.service import Service
-from clearhead.generate.shifting import ShiftingReader
 from clearhead.generate.writing import Generated, Writer, check_limits, read_stops, with_text, write
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.reading import EditedReader, TracedReader
+from clearhead.inspect.state_trace import AnyTrace, StateTrace
 from clearhead.inspect.trace import Trace
 from clearhead.inspect.weights import weight
 from clearhead.model.config import Config
+from clearhead.model.kinds import AnyConfig, Network, need_transformer
 from clearhead.model.machine import pick_device
+from clearhead.model.ngram import NGram
+from clearhead.model.ngram_config import NGramConfig
+from clearhead.model.recurrent import Recurrent
 from clearhead.model.transformer import Transformer
-from clearhead.text.batches import Batch, Blanks, windows_for_evaluation
 from clearhead.text.chat import render
-from clearhead.text.conversations import are_conversations, tokenize_conversations
-from clearhead.text.corpus import Document, documents, measure
+from clearhead.text.corpus import Document, documents
 from clearhead.text.tokenizer import Tokenizer
-from clearhead.text.tokens import tokenize
-from clearhead.training.objective import count_targets, evaluate
+from clearhead.training.evaluation import Evaluation, evaluate_texts
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 OF_GENERATE = ("samples", "inspect", "beams", "length_penalty")  # settings that `stream` has not
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """How well a model knows a text."""
-
-    loss: float  # mean surprise a token, in nats
-    tokens: int  # each counted once in the loss; of a model that fills in blanks, the hidden ones of them
-    bytes: int
-    both_ways: bool = False
-    replies: bool = False  # of conversations, only the tokens of the assistant's replies count
-
-    @property
-    def perplexity(self) -> float:
-        return math.exp(self.loss) if self.loss < 700 else math.inf
-
-    @property
-    def bits_per_byte(self) -> float | None:
-        """Comparable between tokenizers, as the loss a token is not. Blanks and replies are no whole text."""
-        return None if self.both_ways or self.replies else self.loss * self.tokens / math.log(2) / self.bytes
 
 
 class LanguageModel:
     """What `train` and `load` give you."""
 
     def __init__(
-        self, network: Transformer, tokenizer: Tokenizer, training: dict[str, Any] | None = None
+        self, network: Network, tokenizer: Tokenizer, training: dict[str, Any] | None = None
     ) -> None:
         self.network = network.eval()
         self.tokenizer = tokenizer
         self.training = training  # how it was trained, if we trained it
 
     @property
-    def config(self) -> Config:
+    def config(self) -> AnyConfig:
         return self.network.config
 
     @property
     def device(self) -> torch.device:
         return next(self.network.parameters()).device
 
+    def transformer(self, what: str = "what was asked for") -> Transformer:
+        """The network, where it is one; else `what` is refused."""
+        need_transformer(self.config, what)
+        assert isinstance(self.network, Transformer)
+        return self.network
+
     def __repr__(self) -> str:
         c = self.config
+        if isinstance(c, NGramConfig):
+            return (
+                f"LanguageModel({c.n_ngram:,} n-grams of up to {c.order} tokens, "
+                f"{self.tokenizer.kind} tokenizer of {c.n_vocab})"
+            )
+        blocks = f"blocks of {c.n_head} heads" if isinstance(c, Config) else f"{c.kind} blocks"
         return (
-            f"LanguageModel({c.n_parameter:,} parameters: {c.n_block} blocks of {c.n_head} heads, "
+            f"LanguageModel({c.n_parameter:,} parameters: {c.n_block} {blocks}, "
             f"width {c.d_model}, context {c.n_context}, {self.tokenizer.kind} tokenizer of {c.n_vocab})"
         )
 
@@ -104,8 +97,14 @@ class LanguageModel:
         """For other programs: a folder that transformers opens, or one GGUF file that llama.cpp opens.
 
         `to` is huggingface or gguf; unless said, what the path's ending means. `numbers` is how a GGUF file
-        stores matrices: F32, F16 (unless said) or Q8_0.
+        stores matrices: F32, F16 (unless said) or Q8_0. An n-gram model is written as an ARPA file.
         """
+        if isinstance(self.network, NGram):
+            self._export_arpa(Path(path), to, numbers)
+            return
+        if not isinstance(self.config, Config):
+            what = f"no other program has an architecture for this {self.config.kind}"
+            raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
         path = Path(path)
         kind = to.lower() if to is not None else "gguf" if path.suffix == ".gguf" else "huggingface"
         if kind == "gguf":
@@ -122,6 +121,16 @@ class LanguageModel:
             self.save(path)
         else:
             raise UserError(f"export to {to!r}: expected huggingface or gguf")
+
+    def _export_arpa(self, path: Path, to: str | None, numbers: str | None) -> None:
+        assert isinstance(self.network, NGram)
+        if numbers is not None or (to or "arpa").lower() != "arpa" or not is_arpa(path):
+            raise UserError(
+                f"{path}: an n-gram model is exported as an ARPA file, such as my.arpa or my.arpa.gz"
+            )
+        if path.exists():
+            raise UserError(f"{path} is there already; choose another name, or move it away")
+        write_arpa(path, self.network, self.tokenizer.tokens)
 
     def chat_text(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
         """Messages, each a role and a content, as the text that this model's chat template makes of them."""
@@ -244,7 +253,7 @@ class LanguageModel:
         check_limits(tokens, seconds)
         self._check_causal()
         ids = self._start(prompt)
-        reader = Reader(self.network, search.beams, longest=len(ids) + tokens)
+        reader = make_reader(self.network, search.beams, longest=len(ids) + tokens)
         best = search.run(reader, ids, self.tokenizer.end_ids, tokens, seconds)[0]
         limit = "length" if len(best.drawn) == tokens else "time"
         text = Writer(self.tokenizer, prompt=ids).push_all(best.drawn, limit)
@@ -256,23 +265,33 @@ class LanguageModel:
         tokens: int,
         edit: Mapping[str, Value | Edit] | None = None,
         **settings: Any,
-    ) -> tuple[Generated, Trace]:
-        edits = Edits.parse(edit or {}, self.config, grows=True)
-        reader = EditedReader(self.network, edits) if edit else TracedReader(self.network)
+    ) -> tuple[Generated, AnyTrace]:
+        ids = self._start(prompt)
+        if isinstance(self.network, Recurrent):
+            pieces = self._write(prompt, tokens, 1, edit=edit, **settings)
+            text = Generated.joined([piece for (piece,) in pieces])
+            said = [i for i in text.ids if i not in self.tokenizer.end_ids]
+            said = said if self._is_whole(text, ids) else self.tokenizer.encode(text)
+            return text, self.inspect(ids + said)
+        network = self.transformer()
+        edits = Edits.parse(edit or {}, network.config, grows=True)
+        reader = EditedReader(network, edits) if edit else TracedReader(network)
         text = Generated.joined([piece for (piece,) in self._write(prompt, tokens, 1, reader, **settings)])
         if text.ids[-1] not in self.tokenizer.end_ids:
             reader.read(torch.tensor([text.ids[-1:]]))  # the last word was drawn and not yet read
-        ids = self._start(prompt)
-        if Writer(self.tokenizer, prompt=ids).push_all(text.drawn, "length") == text:
+        if self._is_whole(text, ids):
             return text, reader.trace(self.tokenizer)
-        # A stop string cut the text off: the words drawn are more than it has.
         return text, self._trace(ids + self.tokenizer.encode(text), edits)
+
+    def _is_whole(self, text: Generated, ids: list[int]) -> bool:
+        """Whether no stop string cut it off: the words drawn would be more than it has."""
+        return Writer(self.tokenizer, prompt=ids).push_all(text.drawn, "length") == text
 
     def _trace(self, ids: list[int], edits: Edits) -> Trace:
         window = torch.tensor([ids[-self.config.n_context :]], device=self.device)
         pieces = [self.tokenizer.pieces(window[0].tolist())]
         with torch.no_grad():
-            return Trace(self.network, window, pieces, edits=edits, tokenizer=self.tokenizer)
+            return Trace(self.transformer(), window, pieces, edits=edits, tokenizer=self.tokenizer)
 
     def stream(
         self,
@@ -334,10 +353,10 @@ class LanguageModel:
         ids, sampling = self._start(prompt), Sampling(**settings)
         drawers = make_drawers(sampling, self.tokenizer, self.config.n_vocab, ids, seed, samples)
         if reader is None and edit:
-            reader = EditedReader(self.network, Edits.parse(edit, self.config, grows=True), samples)
+            network = self.transformer("an edit")
+            reader = EditedReader(network, Edits.parse(edit, network.config, grows=True), samples)
         elif reader is None:
-            kind = ShiftingReader if shift else Reader
-            reader = kind(self.network, samples, longest=len(ids) + tokens)
+            reader = make_reader(self.network, samples, len(ids) + tokens, shift)
         stops = read_stops(stop)
         writers = [Writer(self.tokenizer, stops, ids, exact=sampling.constrained) for _ in drawers]
         return write(continuations(reader, ids, drawers), writers, tokens, seconds)
@@ -366,30 +385,11 @@ class LanguageModel:
         model that sees both ways, it is the loss at the blanks that each window's number hides. `report` is
         told how many of how many tokens are done.
         """
-        mask = self.tokenizer.mask_id
-        if not self.config.causal and mask is None:
-            raise UserError("this model sees both ways, but its tokenizer has no mask token to hide words")
-        blanks = None if self.config.causal or mask is None else Blanks(mask)
         if isinstance(text, str):
             texts: Sequence[Document] = [Document.of("the text", text)]
         else:
             texts = list(documents([text])) if isinstance(text, Path) else text
-        chats = self.config.causal and isinstance(self.tokenizer.config.get("chat_template"), str)
-        replies = chats and are_conversations(texts)
-        with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
-            if replies:
-                targets, n_bytes = tokenize_conversations(texts, self.tokenizer), measure(texts)[1]
-                counted = count_targets(targets.targets[:])
-            else:
-                tokens = tokenize(texts, self.tokenizer, Path(cache))
-                assert tokens.n_bytes is not None
-                targets, n_bytes = tokens.part(1), tokens.n_bytes  # reading starts at the first end token
-                counted = len(targets)
-            windows = windows_for_evaluation(
-                targets, self.config.n_context, batch_size, self._start(None)[-1], blanks
-            )
-            loss = evaluate(self.network, _reporting(windows, len(targets), report))
-            return Evaluation(loss, counted, n_bytes, both_ways=blanks is not None, replies=replies)
+        return evaluate_texts(self.network, self.tokenizer, texts, batch_size, report)
 
     def inspect(
         self,
@@ -398,12 +398,18 @@ class LanguageModel:
         grad: bool = False,
         padding: str = "right",
         watch: Callable[[], object] = lambda: None,
-    ) -> Trace:
+    ) -> AnyTrace:
         """Every step of what the model computes over a text, or over several as one padded batch.
 
-        A text may also be given as its ids. With `edit`, with those values put in their places; with `grad`,
-        so that gradients flow through it. `watch` is called before each block, and may raise to end it.
+        Of a recurrent network, its states. A text may also be given as its ids. With `edit`, with those
+        values put in their places; with `grad`, so that gradients flow through it. `watch` is called before
+        each block, and may raise to end it.
         """
+        if isinstance(self.network, NGram):
+            raise UserError(
+                "an n-gram model has no streams to look at; it can show how likely each next word is: "
+                "model.logits(text), or generate with log_probabilities"
+            )
         if padding not in ("left", "right"):
             raise UserError(f"padding = {padding!r}: expected left or right")
         texts, single = _texts(text)
@@ -416,10 +422,16 @@ class LanguageModel:
             padded[place], marks[place] = row, True
         tokens = [self.tokenizer.pieces(row.tolist()) for row in ids]
         known = None if real.all() else real.to(self.device)
-        edits = Edits.parse(edit or {}, self.config)
+        if isinstance(self.network, Recurrent):
+            if edit or padding == "left":
+                self.transformer("an edit" if edit else "a state that padding before a text leaves alone")
+            with nullcontext() if grad else torch.no_grad():
+                return StateTrace(self.network, ids.to(self.device), tokens, single, self.tokenizer)
+        network = self.network
+        edits = Edits.parse(edit or {}, network.config)
         with nullcontext() if grad else torch.no_grad():
             return Trace(
-                self.network,
+                network,
                 ids.to(self.device),
                 tokens,
                 known,
@@ -431,7 +443,7 @@ class LanguageModel:
 
     def weight(self, name: str) -> Tensor:
         """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""
-        return weight(self.network, name)
+        return weight(self.transformer("a weight by that name"), name)
 
     def _start(self, prompt: str | Sequence[int] | None) -> list[int]:
         """The ids that writing goes on from."""
@@ -486,12 +498,3 @@ def _texts(given: Any) -> tuple[list[Any], bool]:
         if not isinstance(each, str) and not is_ids:
             raise UserError(f"one of the texts is {str(each)[:60]!r}: expected a str, or ids")
     return list(listed), False
-
-
-def _reporting(windows: Iterator[Batch], total: int, report: Callable[[int, int], object]) -> Iterator[Batch]:
-    """The same windows, with word of how many tokens lie behind."""
-    done = 0
-    for inputs, targets in windows:
-        yield inputs, targets
-        done += targets.size
-        report(done, total)

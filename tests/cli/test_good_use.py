@@ -270,6 +270,7 @@ def test_models_lists_what_train_saved(clearhead, story_file, tmp_path):
     assert row == {
         "model": "runs/stories",
         "family": "qwen3",
+        "kind": "transformer",
         "parameters": trained["parameters"],
         "blocks": 1,
         "heads": 1,

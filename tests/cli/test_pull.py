@@ -160,6 +160,7 @@ def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, t
     expected = {
         "model": str(other),
         "family": "qwen3",
+        "kind": "transformer",
         "parameters": config.n_parameter,
         "blocks": 1,
         "heads": 2,
@@ -174,7 +175,7 @@ def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, t
     assert "left out: " in result.err
     assert "SmolLM2-135M-Instruct.Q4_1.gguf" in result.err
     [line] = [line for line in result.out.splitlines() if line.startswith(str(other))]
-    assert line.split()[1:3] == ["qwen3", f"{config.n_parameter:,}"]
+    assert line.split()[1:4] == ["qwen3", "transformer", f"{config.n_parameter:,}"]
     assert "can be pulled" not in result.out
 
 

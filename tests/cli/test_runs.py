@@ -41,8 +41,8 @@ def test_runs_are_listed(two_runs, clearhead, story_file):
     result = clearhead("runs")
     assert result.code == 0
     heading, done, half, _, how, resume = result.out.splitlines()
-    assert heading.split()[:2] == ["run", "steps"]
-    assert done.split()[:2] == ["runs/done", "4/4"]
+    assert heading.split()[:3] == ["run", "kind", "steps"]
+    assert done.split()[:3] == ["runs/done", "transformer", "4/4"]
     assert done.endswith("finished")
     assert "1/4" in half
     assert half.endswith("unfinished")

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.generate.decoder import PIECE
 from clearhead.generate.drawing import Drawn
 from clearhead.generate.request import Event, Request, Ticket
+from clearhead.generate.rows import PIECE
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.service import Service
 from clearhead.language_model import LanguageModel

@@ -71,6 +71,7 @@ THERE = {
     "LensRequest": {"rows": [None, [0, 1]], "word": [None, 97]},
     "SensesRequest": {"word": ["a"], "sentences": [["a b a", "c"]]},
     "NeighboursRequest": {"position": [-1], "stage": ["embedding", "final"], "along": [None], "count": [3]},
+    "LabRequest": {"name": ["attention"], "model": [None], "settings": [{}, {"boost": 10}]},
     "WeightRequest": {"name": ["embedding.W", "block.0.head.0.QK"], **SLICE},
 }
 

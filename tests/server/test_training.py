@@ -283,15 +283,24 @@ def test_without_an_offer_there_is_no_run_and_none_begins(shelf, running_server,
             assert client.post("/api/open", json={"model": "my@1"}).status_code == 404
 
 
-def test_answers_are_as_the_document_tells(client, server, place, model_folder):
-    make_finished(place / "my", model_folder)
+def test_answers_are_as_the_document_tells(client, server, place, model_folder, story_text):
+    make_finished(place / "done", model_folder)
     document = make_routes(Shelf([]), Record(Shelf([]))).openapi()
-    for method, path, address in (
-        ("get", "/api/runs", "/api/runs"),
-        ("get", "/api/runs/{name}/metrics", "/api/runs/my/metrics"),
-        ("post", "/api/runs/{name}/stop", "/api/runs/my/stop"),
-    ):
+
+    def check(method, path, name="", **asked):
         told = document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"]
-        answer = client.request(method, address)
-        assert answer.status_code == 200
+        answer = client.request(method, path.replace("{name}", name), **asked)
+        assert answer.status_code == 200, answer.text
         jsonschema.validate(answer.json(), {**told, "components": document["components"]})
+
+    check("get", "/api/runs")
+    check("get", "/api/runs/{name}/metrics", "done")
+    asked = {"name": "my", "text": story_text, "text_name": "My tales.txt", **SMALL, "steps": LONG}
+    check("post", "/api/train", json=asked)
+    reach(server, client, 3)
+    check("get", "/api/runs/{name}/metrics", "my")
+    check("post", "/api/runs/{name}/stop", "my")
+    rest(server, client)
+    check("post", "/api/runs/{name}/resume", "my")
+    check("post", "/api/runs/{name}/stop", "my")
+    rest(server, client)

@@ -21,7 +21,8 @@ TEXT = (
 CHAR = Tokenizer.train("char", [TEXT])
 BYTE = Tokenizer.train("byte", [])
 BPE = Tokenizer.train("bpe", [TEXT], 340)
-ALL = pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE], ids=KINDS)
+WORD = Tokenizer.train("word", [TEXT], 270)
+ALL = pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, WORD], ids=KINDS)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -31,6 +32,34 @@ def test_known_text_makes_the_round_trip(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(ids) == TEXT
     assert tokenizer.encode_batch([TEXT, "", "it"]) == [ids, [], tokenizer.encode("it")]
     assert max(ids) < tokenizer.n_vocab
+
+
+def test_a_word_that_is_known_is_a_token_and_any_other_its_bytes() -> None:
+    tokenizer = Tokenizer.train("word", ["The cat saw the cat. A dog"], 300)
+    assert tokenizer.pieces(tokenizer.encode("A cat, the cat")) == [
+        "A",
+        " cat",
+        ",",
+        " ",
+        "t",
+        "h",
+        "e",
+        " cat",
+    ]
+    assert (tokenizer.kind, tokenizer.end_id) == ("word", tokenizer.n_vocab - 1)
+    assert tokenizer.n_vocab == 256 + 1 + 1  # bytes, the only word that was seen twice, the end
+
+
+def test_the_most_frequent_words_are_those_that_are_known() -> None:
+    tokenizer = Tokenizer.train("word", [" a few" * 3 + " of them" * 2 + " and you" * 9], 256 + 2 + 1)
+    assert tokenizer.pieces(range(256, 258)) == [" and", " you"]
+
+
+def test_words_between_spaces_for_a_model_that_has_its_own() -> None:
+    tokenizer = Tokenizer.of_words(["the", "cat", "<unk>", "</s>"], "<unk>")
+    assert tokenizer.encode("the  cat\nsat") == [0, 1, 2]
+    assert tokenizer.decode([0, 1, 3]) == "the cat"
+    assert (tokenizer.end_id, tokenizer.n_vocab) == (3, 4)
 
 
 def test_char_ids_follow_the_code_points() -> None:
@@ -60,7 +89,7 @@ def test_bpe_splits_as_gpt2_does() -> None:
 
 @ALL
 def test_training_twice_gives_the_same_file(tokenizer: Tokenizer) -> None:
-    n_vocab = 340 if tokenizer.kind == "bpe" else None
+    n_vocab = {"bpe": 340, "word": 270}.get(tokenizer.kind)
     halves = [TEXT[: len(TEXT) // 2], TEXT[len(TEXT) // 2 :]]
     again = Tokenizer.train(tokenizer.kind, halves, n_vocab)
     assert again.to_json() == tokenizer.to_json()
@@ -116,7 +145,8 @@ def test_a_lone_surrogate_is_the_users_mistake(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize(
     ("kind", "n_vocab", "message"),
     [
-        ("word", None, "choose one of char, byte, bpe"),
+        ("letter", None, "choose one of char, byte, bpe, word"),
+        ("word", 256, "the vocabulary is 256, expected 257"),
         ("bpe", 256, "the vocabulary is 256, expected 257"),
         ("bpe", 2**40, "expected 257"),
         ("byte", 300, "leave it out for byte"),
@@ -212,7 +242,7 @@ def sentencepiece(prefix: bool) -> Tokenizer:
 PIECES = {"after a space": sentencepiece(True), "as it is": sentencepiece(False)}
 
 
-@pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, *PIECES.values()], ids=[*KINDS, *PIECES])
+@pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, WORD, *PIECES.values()], ids=[*KINDS, *PIECES])
 def test_a_token_is_spelled_as_it_is_decoded_after_another(tokenizer: Tokenizer) -> None:
     before = tokenizer.decode([tokenizer.letter])
     for i in range(tokenizer.n_vocab + 1):

@@ -4,6 +4,9 @@ import shutil
 
 import pytest
 
+from clearhead.language_model import LanguageModel, load
+from clearhead.model.recurrent import Recurrent
+from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.server.collection import Offer
 from clearhead.server.shelf import Loader, load_models
 from tests.serving import make_pullable, running
@@ -11,12 +14,15 @@ from tests.serving import make_pullable, running
 
 @pytest.fixture
 def home_server(model_folder, home, tmp_path, monkeypatch):
-    """A server that has opened one of three models, the last of them damaged, and knows one to pull."""
+    """A server that has opened one of four models, one damaged and one recurrent, and knows one to pull."""
     make_pullable(tmp_path, monkeypatch)
     runs, loader = tmp_path / "runs", Loader("cpu", slots=1)
     for name in ("first", "second", "damaged"):
         shutil.copytree(model_folder, runs / name)
     (runs / "damaged" / "model.safetensors").write_bytes(b"nothing")
+    tokenizer = load(model_folder, "cpu").tokenizer
+    network = Recurrent(RecurrentConfig("gru", tokenizer.n_vocab, n_context=8, n_block=1, d_model=8))
+    LanguageModel(network, tokenizer).save(runs / "recurrent")
     shelf = load_models([runs / "first"], loader)
     try:
         with running(shelf, offer=Offer([runs, home / "models"], home, loader)) as made:
@@ -50,7 +56,7 @@ def test_another_model_by_keys_alone(chooser):
     chooser.page.keyboard.press("Enter")
     names = panel(chooser).locator(".model b")
     names.nth(2).wait_for()
-    assert sorted(names.all_inner_texts()) == ["damaged", "first", "second"]
+    assert sorted(names.all_inner_texts()) == ["damaged", "first", "recurrent", "second"]
     chooser.expect(lambda: focused(chooser), "first")  # the one that is shown
     for _ in range(5):  # three here and two to pull: round and back to it
         if focused(chooser) == "second":
@@ -73,6 +79,14 @@ def test_a_damaged_model_says_so_where_it_stands(chooser):
     assert "model.safetensors" in damaged.locator(".error").inner_text()
     assert "could not be loaded" in damaged.locator(".state").inner_text()
     assert chosen(chooser) == "first"
+
+
+def test_a_model_without_heads_is_listed_and_cannot_be_chosen(chooser):
+    chooser.page.locator("[data-place=model]").click()
+    recurrent = panel(chooser).locator(".model", has_text="recurrent")
+    recurrent.wait_for()
+    assert "gru: it writes, but has no heads to show" in recurrent.inner_text()
+    assert recurrent.is_disabled()
 
 
 def test_pulled_with_its_progress_and_chosen(chooser):

@@ -216,6 +216,35 @@ def past(place, model_folder):
     make_finished(place / "two", model_folder, 120)
 
 
+def test_one_goes_along_as_it_trains(visit, school, place, story_text):
+    """From snapshot to snapshot, each as soon as it is there, until one takes the slider oneself."""
+    with school() as server:
+        visitor = visit(server, width=1400)
+        visitor.page.goto(f"{server.url}/?token={server.door.token}")
+        visitor.page.keyboard.press("Escape")
+        drop(visitor, story_text)
+        fill(visitor, **{"or steps": 100_000}, blocks=1, heads=2, width=16, context=32)
+        visitor.button("Train").click()
+        visitor.button("Look inside My-tales").click(timeout=60_000)
+        along = visitor.page.get_by_label("go along as it trains")
+        along.check(timeout=60_000)
+        step = visitor.page.get_by_test_id("training-time")
+        seen = set()
+
+        def moved():
+            seen.add(int(step.get_attribute("data-step")))
+            return len(seen) > 2
+
+        visitor.expect(moved, True, seconds=120)
+        visitor.page.get_by_role("slider", name="Training time").focus()
+        visitor.page.keyboard.press("Home")
+        visitor.expect(along.is_checked, False)
+        assert step.get_attribute("data-model") == f"My-tales@{min(seen | {1})}"
+        visitor.page.get_by_role("button", name="Training", exact=True).click()
+        visitor.button("Stop My-tales").click()
+        visitor.button("Go on with My-tales").wait_for(timeout=60_000)
+
+
 def test_runs_overlaid_and_in_the_address(visit, school, place, past):
     with school() as server:
         visitor = visit(server, width=1400)

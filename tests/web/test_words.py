@@ -35,6 +35,11 @@ def test_a_word_in_many_sentences(visitor, models):
     )
     stage.fill("0")
     visitor.page.get_by_text("The static vectors are all the same one.").wait_for()
+    visitor.page.get_by_label("Sentences, one a line").fill("\n".join([*SENTENCES, "a dog ran"]))
+    visitor.page.get_by_text("“cat” does not stand in: “a dog ran”.").wait_for()
+    visitor.page.get_by_label("Sentences, one a line").fill("\n".join(65 * ["a cat"]))
+    visitor.page.get_by_role("alert").filter(has_text="At most 64").wait_for()
+    visitor.page.get_by_label("Sentences, one a line").fill("\n".join(SENTENCES))
     visitor.forgive("status 400|400")
     visitor.page.get_by_label("Word", exact=True).fill("unicorn")
     visitor.page.get_by_role("alert").filter(has_text="nowhere").wait_for()
@@ -82,6 +87,22 @@ def test_the_tiny_head_is_changed_by_hand(visitor):
         torch.testing.assert_close(torch.tensor(shown), expected, atol=6e-6, rtol=0)
 
 
+def test_what_the_tiny_head_cannot_read_is_told(visitor):
+    visitor.open(model="modern", text=TEXT, view="tiny")
+    sequence = visitor.page.get_by_label("Sequence")
+    sequence.fill("0123")
+    visitor.page.get_by_text("Only 0 and 1 count").wait_for()
+    sequence.fill("abc")
+    visitor.page.get_by_text("Expected one to 8 digits, each 0 or 1.").wait_for()
+    sequence.fill("01")
+    cell = visitor.page.get_by_label("W^K, row 1, column 1")
+    cell.fill("")
+    visitor.expect(lambda: cell.get_attribute("aria-invalid"), "true")
+    cell.blur()  # the number that counts is back
+    visitor.expect(cell.input_value, "10")
+    assert cell.get_attribute("aria-invalid") == "false"
+
+
 @pytest.mark.parametrize("view", ["words", "tiny"])
 @pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
 def test_each_is_said_in_words_and_without_serious_faults(visit, view, locale, axe):
@@ -91,3 +112,22 @@ def test_each_is_said_in_words_and_without_serious_faults(visit, view, locale, a
     visitor.page.locator("[data-place=detail] .says").wait_for()
     visitor.settle()
     assert axe(visitor) == []
+
+
+def test_what_is_typed_travels_in_the_address(visitor):
+    visitor.open(model="modern", text=TEXT, view="words")
+    visitor.page.get_by_label("Word", exact=True).fill("cat")
+    visitor.page.get_by_label("Sentences, one a line").fill("\n".join(SENTENCES))
+    visitor.page.get_by_label("Stage").fill("1")
+    visitor.page.get_by_role("textbox", name="From").fill(" a")
+    visitor.expect(lambda: "typed" in visitor.page.url, True)
+    visitor.page.reload()
+    visitor.expect(lambda: visitor.page.get_by_label("Word", exact=True).input_value(), "cat")
+    assert visitor.page.get_by_label("Sentences, one a line").input_value() == "\n".join(SENTENCES)
+    visitor.expect(lambda: visitor.page.get_by_label("Stage").input_value(), "1")
+    assert visitor.page.get_by_role("textbox", name="From").input_value() == " a"
+    visitor.page.get_by_role("button", name="Tiny head").click()
+    visitor.page.get_by_label("W^K, row 1, column 1").fill("2.5")
+    visitor.expect(lambda: "tiny" in visitor.page.url, True)
+    visitor.page.reload()
+    visitor.expect(lambda: visitor.page.get_by_label("W^K, row 1, column 1").input_value(), "2.5")

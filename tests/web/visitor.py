@@ -87,9 +87,9 @@ class Visitor:
             }"""
         )
 
-    def expect(self, look, wanted):
+    def expect(self, look, wanted, seconds=30):
         """Look until it is what it should be: a browser that is busy takes its time."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + seconds
         while (found := look()) != wanted:
             assert time.monotonic() < end, f"{found!r} is not {wanted!r}"
             time.sleep(0.02)

@@ -5,10 +5,21 @@ import { type Order, ORDERS } from "./kinds";
 import { PLAIN, type Sampling } from "./sampling";
 import { readPath, writePath } from "./following";
 import type { Edit, Hop } from "./server";
+import { readExample, type TinyExample } from "./tiny";
 import { PARTS, type PartName, type StepName, STEPS } from "./steps";
 
 /** What is shown below the flow. */
-export const VIEWS = ["steps", "compare", "change", "why", "lens", "words", "tiny", "training"] as const;
+export const VIEWS = [
+  "steps",
+  "compare",
+  "change",
+  "why",
+  "lens",
+  "words",
+  "tiny",
+  "labs",
+  "training",
+] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Place {
@@ -32,7 +43,26 @@ export interface Place {
   only: boolean; // those that do what they are ordered by
   runs: string[]; // whose curves are drawn; where none is named, one that fits
   axis: Axis; // of their steps
+  lab: string; // "" is the first
+  settings: Settings; // of that lab, where they are not as usual
+  typed: Typed; // into the view of words
+  over: "head" | "position"; // what the map of effects is of
+  taken: boolean; // from the other text, instead of silenced
+  alone: boolean; // the lens shows one word's probability
+  filter: string; // of the sites that are compared
+  tiny: TinyExample | null; // the tiny head as it was changed
 }
+
+/** What is typed into the view of words, where it is not the example. */
+export interface Typed {
+  word?: string;
+  sentences?: string;
+  stage?: number; // none is the last
+  start?: string; // of a direction
+  end?: string;
+}
+
+export type Settings = Record<string, string | number | boolean>;
 
 export const START: Place = {
   view: "steps",
@@ -55,9 +85,18 @@ export const START: Place = {
   only: false,
   runs: [],
   axis: "linear",
+  lab: "",
+  settings: {},
+  typed: {},
+  tiny: null,
+  over: "head",
+  taken: false,
+  alone: false,
+  filter: "",
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
+const SWITCHES = ["only", "taken", "alone"] as const;
 const RULES = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
 /** Only what is not as it is at the start. */
@@ -75,7 +114,13 @@ export function toQuery(place: Place): string {
   put("order", place.order, START.order);
   put("runs", place.runs.join(","), START.runs.join(","));
   put("axis", place.axis, START.axis);
-  if (place.only) query.set("only", "yes");
+  put("lab", place.lab, START.lab);
+  for (const name of ["settings", "typed"] as const)
+    if (Object.keys(place[name]).length > 0) query.set(name, JSON.stringify(place[name]));
+  if (place.tiny !== null) query.set("tiny", JSON.stringify(place.tiny));
+  put("over", place.over, START.over);
+  put("filter", place.filter, START.filter);
+  for (const name of SWITCHES) if (place[name]) query.set(name, "yes");
   for (const name of NUMBERS) put(name, place[name], START[name]);
   for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
   put("path", writePath(place.path), "");
@@ -125,18 +170,46 @@ export function fromQuery(text: string): Place {
     edits: readEdits(query.get("edits")),
     order: ORDERS.includes(order) ? order : START.order,
     only: query.get("only") === "yes",
+    taken: query.get("taken") === "yes",
+    alone: query.get("alone") === "yes",
+    over: query.get("over") === "position" ? "position" : START.over,
+    filter: query.get("filter") ?? START.filter,
     runs: (query.get("runs") ?? "").split(",").filter((name) => name !== ""),
     axis: query.get("axis") === "log" ? "log" : START.axis,
+    lab: query.get("lab") ?? START.lab,
+    settings: readPlain(query.get("settings")),
+    typed: readTyped(query.get("typed")),
+    tiny: readExample(readJson(query.get("tiny"))),
   };
 }
 
-function readEdits(text: string | null): Edit[] {
-  if (text === null) return [];
+function readJson(text: string | null): unknown {
   try {
-    const edits: unknown = JSON.parse(text);
-    const isEdit = (each: unknown) => typeof (each as Edit | null)?.site === "string";
-    return Array.isArray(edits) && edits.every(isEdit) ? (edits as Edit[]) : [];
+    return text === null ? null : JSON.parse(text);
   } catch {
-    return [];
+    return null;
   }
+}
+
+/** Names with texts, numbers, or true and false. */
+function readPlain(text: string | null): Settings {
+  const found = readJson(text);
+  if (typeof found !== "object" || found === null || Array.isArray(found)) return {};
+  const plain = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => plain(value)));
+}
+
+function readTyped(text: string | null): Typed {
+  const { stage, ...texts } = readPlain(text);
+  const names = ["word", "sentences", "start", "end"] as const;
+  const typed = Object.fromEntries(
+    names.filter((name) => typeof texts[name] === "string").map((name) => [name, texts[name]]),
+  );
+  return { ...typed, ...(Number.isInteger(stage) && { stage: stage as number }) };
+}
+
+function readEdits(text: string | null): Edit[] {
+  const edits = readJson(text);
+  const isEdit = (each: unknown) => typeof (each as Edit | null)?.site === "string";
+  return Array.isArray(edits) && edits.every(isEdit) ? (edits as Edit[]) : [];
 }

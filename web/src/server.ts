@@ -17,9 +17,15 @@ export type Run = Schemas["RunDetails"];
 export type RunStep = Schemas["RunStep"];
 export type RunRequest = Schemas["RunRequest"];
 export type NextWord = Schemas["NextWord"];
+export type LensWord = Schemas["LensWord"];
 export type Attribution = Schemas["AttributeAnswer"];
 export type Hop = Schemas["Hop"];
 export type Edit = Schemas["EditRequest"];
+export type Lab = Schemas["LabDetails"];
+export type LabAnswer = Schemas["LabAnswer"];
+export type LabTable = Schemas["LabTable"];
+export type LabLines = Schemas["LabLines"];
+export type LabPoints = Schemas["LabPoints"];
 
 /** What goes through the model: every number on the page answers one of these. */
 export interface Question {
@@ -173,6 +179,15 @@ export class Server {
 
   async senses(asked: Schemas["SensesRequest"], signal?: AbortSignal): Promise<Schemas["SensesAnswer"]> {
     return (await this.#ask("POST", "/api/senses", asked, signal)).json();
+  }
+
+  async labs(signal?: AbortSignal): Promise<Lab[]> {
+    const answer = await this.#ask("GET", "/api/labs", undefined, signal);
+    return ((await answer.json()) as Schemas["LabList"]).labs;
+  }
+
+  async lab(asked: Schemas["LabRequest"], signal?: AbortSignal): Promise<LabAnswer> {
+    return (await this.#ask("POST", "/api/lab", asked, signal)).json();
   }
 
   async neighbours(

@@ -57,8 +57,23 @@ const IDENTITY: Rows = [
   [0, 1],
 ];
 
+/** A head, and the digits that it reads. */
+export type TinyExample = Omit<TinyHead, "x"> & { sequence: string };
+
+/** What an address says; nothing where it is none. */
+export function readExample(found: unknown): TinyExample | null {
+  const given = found as Partial<TinyExample> | null;
+  const isMatrix = (matrix: unknown) =>
+    Array.isArray(matrix) &&
+    matrix.length === 2 &&
+    matrix.every((row) => Array.isArray(row) && row.length === 2 && row.every(Number.isFinite));
+  if (typeof given?.sequence !== "string" || ![given.W_Q, given.W_K, given.W_V].every(isMatrix)) return null;
+  const { sequence, W_Q, W_K, W_V, divided, causal } = given as TinyExample;
+  return { sequence, W_Q, W_K, W_V, divided: divided === true, causal: causal === true };
+}
+
 /** The lecture's examples. */
-export const EXAMPLES: Record<"boosted" | "plain" | "own", Omit<TinyHead, "x"> & { sequence: string }> = {
+export const EXAMPLES: Record<"boosted" | "plain" | "own", TinyExample> = {
   boosted: {
     sequence: "0010",
     W_Q: [

@@ -404,6 +404,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/labs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Labs
+         * @description The lectures' experiments.
+         */
+        get: operations["list_labs_api_labs_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lab": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run
+         * @description Run a lab: some take a moment, those that train take minutes, and end when the client leaves.
+         */
+        post: operations["run_api_lab_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/models": {
         parameters: {
             query?: never;
@@ -1421,6 +1461,175 @@ export interface components {
             /** Source */
             source: number;
         };
+        /** LabAnswer */
+        LabAnswer: {
+            /** Lab */
+            lab: string;
+            /** Settings */
+            settings: {
+                [key: string]: boolean | number | string | null;
+            };
+            /**
+             * Found
+             * @description The numbers that its claim stands on.
+             */
+            found: components["schemas"]["LabFound"][];
+            /** Parts */
+            parts: (components["schemas"]["LabTable"] | components["schemas"]["LabLines"] | components["schemas"]["LabPoints"])[];
+        };
+        /**
+         * LabDetails
+         * @description What it shows, and the question it ends with.
+         */
+        LabDetails: {
+            /** Name */
+            name: string;
+            /** Title */
+            title: string;
+            /** Says */
+            says: string;
+            /** Question */
+            question: string;
+            /** Settings */
+            settings: components["schemas"]["LabSetting"][];
+            /**
+             * Model
+             * @description The model it is meant for; none where it looks into none.
+             */
+            model: string | null;
+            /**
+             * Long
+             * @description It trains: seconds to minutes.
+             */
+            long: boolean;
+        };
+        /** LabFound */
+        LabFound: {
+            /** Name */
+            name: string;
+            /** Value */
+            value: boolean | number | string | null;
+        };
+        /**
+         * LabLines
+         * @description A line for each name, and around it how far apart seeds lie.
+         */
+        LabLines: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "lines";
+            /** Name */
+            name: string;
+            /** Across */
+            across: string;
+            /** Up */
+            up: string;
+            /** X */
+            x: number[];
+            /** Lines */
+            lines: {
+                [key: string]: (number | null)[];
+            };
+            /** Spread */
+            spread: {
+                [key: string]: (number | null)[][];
+            };
+            /** Logarithmic */
+            logarithmic: boolean;
+        };
+        /** LabList */
+        LabList: {
+            /** Labs */
+            labs: components["schemas"]["LabDetails"][];
+        };
+        /**
+         * LabPoints
+         * @description Places on a map.
+         */
+        LabPoints: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "points";
+            /** Name */
+            name: string;
+            /** Labels */
+            labels: string[];
+            /** Groups */
+            groups: string[];
+            /** Places */
+            places: (number | null)[][];
+        };
+        /**
+         * LabRequest
+         * @description A lab by name; what is not set is as usual.
+         */
+        LabRequest: {
+            /**
+             * Name
+             * @example attention
+             */
+            name: string;
+            /**
+             * Model
+             * @description For a lab that looks into one: one of /v1/models.
+             */
+            model?: string | null;
+            /**
+             * Settings
+             * @default {}
+             * @example {
+             *       "boost": 10
+             *     }
+             */
+            settings?: {
+                [key: string]: boolean | number | string;
+            };
+        };
+        /** LabSetting */
+        LabSetting: {
+            /** Name */
+            name: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "switch" | "whole" | "number" | "text";
+            /** Default */
+            default: boolean | number | string | null;
+            /** Says */
+            says: string;
+            /** Least */
+            least: number | null;
+            /** Most */
+            most: number | null;
+            /** Choices */
+            choices: string[];
+        };
+        /**
+         * LabTable
+         * @description Numbers or words; shaded, they are drawn as colours too.
+         */
+        LabTable: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "table";
+            /** Name */
+            name: string;
+            /** Rows */
+            rows: string[];
+            /** Columns */
+            columns: string[];
+            /** Values */
+            values: (boolean | number | string | null)[][];
+            /** Shaded */
+            shaded: boolean;
+        };
         /**
          * LensAnswer
          * @description For each block, and each of the rows, the likeliest next word.
@@ -1544,6 +1753,12 @@ export interface components {
             error: string | null;
             /** Parameters */
             parameters: number | null;
+            /**
+             * Kind
+             * @description Of network: transformer, elman, gru or lstm.
+             */
+            kind: string | null;
+            /** @description Of a transformer. */
             config: components["schemas"]["Config"] | null;
             /**
              * Tokenizer
@@ -1655,6 +1870,11 @@ export interface components {
             sentence: number;
             /** Position */
             position: number;
+            /**
+             * Piece
+             * @description The token there: the last of those that the word is made of.
+             */
+            piece: string;
         };
         /**
          * OpenRequest
@@ -1863,7 +2083,16 @@ export interface components {
             tokens: number;
             /** Minutes */
             minutes: number | null;
-            /** Preset */
+            /**
+             * Kind
+             * @description Of network.
+             * @default transformer
+             */
+            kind: string;
+            /**
+             * Preset
+             * @description Of a transformer.
+             */
             preset: string | null;
             /**
              * Texts
@@ -4723,6 +4952,217 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HeadsAnswer"];
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    list_labs_api_labs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabList"];
+                };
+            };
+            /** @description What was asked cannot be done. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The Host or the Origin is not ours. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body did not come in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is too long. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The body is compressed, or not said to be JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Too much is going on; come back later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description A mistake of ours. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    run_api_lab_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabAnswer"];
                 };
             };
             /** @description What was asked cannot be done. */

@@ -1,3 +1,4 @@
+import { EXAMPLES } from "../src/tiny";
 import { expect, test } from "vitest";
 import { fromQuery, type Place, START, toQuery } from "../src/address";
 
@@ -25,6 +26,21 @@ const PLACE: Place = {
   only: true,
   runs: ["my", "other-2"],
   axis: "log",
+  lab: "scale",
+  over: "position",
+  taken: true,
+  alone: true,
+  filter: "value",
+  settings: { words: 8, base: "3", shown: true },
+  typed: { word: "bank", sentences: "a bank\nthe bank", stage: 2, start: " a" },
+  tiny: {
+    ...EXAMPLES.own,
+    W_V: [
+      [1, 2],
+      [3, -4.5],
+    ],
+    causal: true,
+  },
 };
 
 test("a place comes back from its address", () => {
@@ -38,3 +54,14 @@ test.each([
   "?block=&head=NaN&edits=[1]&topK=Infinity",
   "?edits=null&part=toString&path=1.2.3-4.5.6&view=valueOf&order=constructor&only=1",
 ])("what is wrong in %s is as at the start", (query) => expect(fromQuery(query)).toEqual(START));
+
+test("what an address says wrongly of words and the tiny head is as at the start", () => {
+  for (const wrong of ["", "1", "[]", "{", '{"sequence":"01","W_Q":[[1]]}', '{"stage":"two","word":3}']) {
+    const { typed, tiny, settings } = fromQuery(
+      `?${new URLSearchParams({ typed: wrong, tiny: wrong, settings: wrong })}`,
+    );
+    expect(typed).toEqual({});
+    expect(tiny).toBeNull();
+    expect(Object.values(settings).every((value) => typeof value !== "object")).toBe(true);
+  }
+});

@@ -17,9 +17,11 @@ from clearhead.cli import (
     lab,
     models,
     pull,
+    race,
     runs,
     serve,
     train,
+    words,
 )
 
 app = typer.Typer(
@@ -32,6 +34,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
+app.command("race")(race.race)
 app.command("generate")(generate.generate)
 app.command("chat")(chat.chat)
 app.command("explore")(explore.explore)
@@ -43,6 +46,7 @@ app.command("pull")(pull.pull)
 app.command("export")(export.export)
 app.command("models")(models.models)
 app.command("runs")(runs.runs)
+app.command("words")(words.words)
 app.add_typer(lab.app, name="lab")
 
 

@@ -59,14 +59,16 @@ def demo(
 
 def _show_head(model: LanguageModel) -> None:
     """The head that best finds what a pronoun stands for, over the lecture's sentence."""
+    from clearhead.inspect.state_trace import need_heads
     from clearhead.labs.heads import find_antecedents
 
     scores, alike, count = find_antecedents(model, STORIES_LOOKED_AT)
-    block, head = divmod(int(scores.argmax()), model.config.n_head)
-    trace = model.inspect(SENTENCE)
+    config = model.transformer().config
+    block, head = divmod(int(scores.argmax()), config.n_head)
+    trace = need_heads(model.inspect(SENTENCE), "a head")
     out.print(f"\nWhere block {block}, head {head} looks, in hundredths:\n", style="bold")
     out.print(attention_table(trace.tokens, trace.block[block].head[head].weights))
-    d_head, n, best = model.config.d_head, scores.numel(), scores.max().item()
+    d_head, n, best = config.d_head, scores.numel(), scores.max().item()
     out.print(
         f"\nEach row is a softmax of q·k/√{d_head} over the tokens up to its own. Of {n} heads this one looks"
     )

@@ -44,6 +44,7 @@ def explore(
 
     if not is_built():
         raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")
+    _check_kinds(models or [])
     shown = not no_browser and can_open()
     serve.run(
         models or _newest(),
@@ -75,11 +76,31 @@ def _open(address: str) -> None:
     threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
+def _check_kinds(models: list[str]) -> None:
+    """Refuse to open the page where it could show none of them."""
+    from clearhead.formats.listing import describe
+    from clearhead.formats.opening import find_model
+
+    kinds = []
+    for model in models:
+        try:
+            kinds.append(describe(find_model(model)).config.kind)
+        except UserError:
+            return  # whoever loads it says what is wrong
+    if kinds and "transformer" not in kinds:
+        if kinds[0] == "ngram":
+            instead = f"what it would write is shown by: clearhead generate {models[0]}"
+        else:
+            instead = f"its states are shown by: clearhead inspect {models[0]} TEXT"
+        raise UserError(f"{models[0]} is of kind {kinds[0]}, and the page shows transformers; {instead}")
+
+
 def _newest() -> list[Path]:
-    """The models that there are, those made last first."""
+    """The models that the page can show, those made last first."""
     from clearhead.formats.listing import list_models, usual_places
 
-    found = list_models(usual_places(), err.print)
+    listed = list_models(usual_places(), err.print)
+    found = [each for each in listed if each.config.kind == "transformer"]
     if not found:
         where = " or ".join(map(str, usual_places()))
         err.print(f"no models in {where}: pull one on the page, or make one: clearhead demo")

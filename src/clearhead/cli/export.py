@@ -33,7 +33,7 @@ def export(
         print_json(
             {
                 "path": str(to),
-                "to": "huggingface" if to.is_dir() else "gguf",
+                "to": "huggingface" if to.is_dir() else "gguf" if to.suffix == ".gguf" else "arpa",
                 "files": [path.name for path in written],
                 "bytes": size,
             }

@@ -21,6 +21,7 @@ from clearhead.cli.console import out, print_json, read_argument
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
+    from clearhead.inspect.state_trace import AnyTrace
     from clearhead.inspect.trace import Trace
 
 MOST_TOKENS = 16  # rows, unless others are asked for
@@ -42,6 +43,7 @@ def inspect(
     json: bool = typer.Option(False, "--json", help="Print the numbers as JSON; -inf is null."),
 ) -> None:
     """Show what each block would say next, where a head looks, or the numbers at any site."""
+    from clearhead.inspect.state_trace import StateTrace, need_heads
     from clearhead.language_model import load
 
     if sites and any(given is not None for given in (block, head, site, rows, svg)):
@@ -59,7 +61,9 @@ def inspect(
         return
     positions = None if chosen is None else _positions(trace, rows or "", chosen)
     if block is not None or head is not None:
-        site = _weights_of(trace, block or 0, head or 0)
+        site = _weights_of(need_heads(trace, "--block and --head"), block or 0, head or 0)
+    if isinstance(trace, StateTrace) and site is None:
+        site = f"block.{trace.config.n_block - 1}.state"
     if svg is not None:
         from clearhead.views.figures import figure
 
@@ -68,9 +72,9 @@ def inspect(
     elif site is not None and site != "lens":
         _show_site(trace, site, positions, json)
     elif json:
-        print_json(_lens_document(trace, positions))
+        print_json(_lens_document(need_heads(trace, "the lens"), positions))
     else:
-        _show_lens(trace, positions)
+        _show_lens(need_heads(trace, "the lens"), positions)
 
 
 def _parse_rows(rows: str) -> slice:
@@ -83,7 +87,7 @@ def _parse_rows(rows: str) -> slice:
     return slice(start, stop)
 
 
-def _positions(trace: Trace, rows: str, chosen: slice) -> range:
+def _positions(trace: AnyTrace, rows: str, chosen: slice) -> range:
     T = len(trace.tokens)
     positions = range(*chosen.indices(T))
     if not positions:
@@ -98,7 +102,7 @@ def _weights_of(trace: Trace, block: int, head: int) -> str:
     return f"block.{block}.head.{head}.weights"
 
 
-def _show_site(trace: Trace, site: str, positions: range | None, json: bool) -> None:
+def _show_site(trace: AnyTrace, site: str, positions: range | None, json: bool) -> None:
     T = len(trace.tokens)
     rows = positions or (range(T) if json else range(max(0, T - MOST_TOKENS), T))
     value = trace.read(site, rows=slice(rows.start, rows.stop))

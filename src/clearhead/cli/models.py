@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 HEADINGS = {
     "model": "model",
     "family": "family",
+    "kind": "kind",
     "parameters": "parameters",
     "blocks": "blocks",
     "heads": "heads",
@@ -26,7 +27,7 @@ HEADINGS = {
     "licence": "licence",
 }
 CAN_BE_PULLED = {"name": "can be pulled", "title": "title", "bytes": "MB", "licence": "licence"}
-TO_THE_LEFT = ("model", "family", "licence", "name", "title", "run", "state")
+TO_THE_LEFT = ("model", "family", "kind", "licence", "name", "title", "run", "state")
 
 
 def models(
@@ -66,11 +67,12 @@ def _row(model: Listed) -> dict[str, Any]:
     return {
         "model": model.name,
         "family": model.family,
+        "kind": model.config.kind,
         "parameters": model.config.n_parameter,
-        "blocks": model.config.n_block,
-        "heads": model.config.n_head,
-        "width": model.config.d_model,
-        "context": model.config.n_context,
+        "blocks": getattr(model.config, "n_block", None),
+        "heads": getattr(model.config, "n_head", None),
+        "width": getattr(model.config, "d_model", None),
+        "context": getattr(model.config, "order", model.config.n_context + 1) - 1,
         "validation_loss": model.validation_loss,
         "bytes": model.bytes,
         "licence": model.licence,

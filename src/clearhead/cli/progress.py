@@ -14,7 +14,9 @@ from rich.text import Text
 from clearhead.cli.console import clock, err, plural
 
 if TYPE_CHECKING:
+    from clearhead.model.kinds import LearnerConfig
     from clearhead.runs.kept_run import KeptRun
+    from clearhead.runs.request import Request
     from clearhead.runs.run import Progress, Run
 
 Show = Callable[[str, bool], object]  # a line, and whether it is worth one of the plain ones
@@ -29,14 +31,11 @@ def show_plan(run: Run) -> None:
     config, recipe, request = run.plan.config, run.plan.recipe, run.request
     n, m = len(run.tokens), len(run.validation)
     precision = "bfloat16" if recipe.bfloat16 else "float32"
-    shared = f" ({config.n_kv_head} shared)" if config.n_kv_head != config.n_head else ""
-    both_ways = "" if config.causal else ", sees both ways and fills in blanks"
-    blocks, heads = plural(config.n_block, "block"), plural(config.n_head, "head")
     rate = recipe.matrix_rate if recipe.optimiser == "muon" else recipe.learning_rate
     rows = {
         "text": f"{n:,} tokens to train on, {m:,} to validate on",
         "tokenizer": f"{run.tokenizer.kind}, {run.tokenizer.n_vocab:,} tokens",
-        "model": f"{request.start or request.preset}{both_ways}: {blocks} of {heads}{shared}, "
+        "model": f"{_shape(config, request)}, "
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters"
         + (f", {count_parameters(run.model.network):,} in adapters that learn" if request.lora else ""),
         "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{run.plan.context} tokens "
@@ -51,6 +50,19 @@ def show_plan(run: Run) -> None:
         err.print(f"{name:<10} {row}")
     for word in run.plan.warnings(n):
         err.print(f"{'note':<10} {word}")
+
+
+def _shape(config: LearnerConfig, request: Request) -> str:
+    from clearhead.model.config import Config
+
+    blocks = plural(config.n_block, "block")
+    if not isinstance(config, Config):
+        return f"{request.start or config.kind}: {blocks}"
+    both_ways = "" if config.causal else ", sees both ways and fills in blanks"
+    shared = f" ({config.n_kv_head} shared)" if config.n_kv_head != config.n_head else ""
+    return (
+        f"{request.start or request.preset}{both_ways}: {blocks} of {plural(config.n_head, 'head')}{shared}"
+    )
 
 
 def follow(kept: KeptRun, interrupted: list[int]) -> bool:
@@ -68,6 +80,20 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
                 run.finish()
                 return False
     return True
+
+
+def watch(name: str, run: Run) -> None:
+    """Train to the end a run that is not kept, showing how it goes."""
+    validation = None
+    for word in run.plan.warnings(len(run.tokens)):
+        err.print(f"{name:<12} {word}")
+    with live_line() as show:
+        for progress in run:
+            tell(run)
+            validation = validation if progress.validation is None else progress.validation
+            show(f"{name:<12} {_describe(progress, validation)}", _is_plain_line(progress))
+    for word in run.hindsight():
+        err.print(f"{name:<12} {word}")
 
 
 def tell(run: Run) -> None:

@@ -14,6 +14,7 @@ from clearhead.errors import UserError
 
 HEADINGS = {
     "run": "run",
+    "kind": "kind",
     "steps": "steps",
     "parameters": "parameters",
     "tokens": "tokens read",
@@ -66,18 +67,19 @@ def _find(place: Path) -> list[dict[str, Any]]:
 def _describe(folder: Path) -> dict[str, Any]:
     """From run.json and metrics.jsonl alone."""
     from clearhead.files import read_json
-    from clearhead.model.config import Config
+    from clearhead.model.kinds import config_from_json
     from clearhead.runs.run_folder import read_metrics
 
     settings, metrics = read_json(folder / "run.json"), read_metrics(folder)
     losses = [each["validation"] for each in metrics if isinstance(each.get("validation"), float)]
     last = metrics[-1] if metrics else {}
-    finished = bool(settings["finished"])
+    finished, config = bool(settings["finished"]), config_from_json(settings["plan"]["config"])
     return {
         "run": str(folder),
+        "kind": config.kind,
         "steps": int(last.get("step", 0)),
         "steps_planned": int(settings["plan"]["recipe"]["steps"]),
-        "parameters": Config.from_json(settings["plan"]["config"]).n_parameter,
+        "parameters": config.n_parameter,
         "tokens": int(last.get("tokens", 0)),
         "validation_loss": losses[-1] if losses else None,
         "best_validation_loss": min(losses) if losses else None,

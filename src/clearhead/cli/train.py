@@ -12,6 +12,7 @@ import typer
 
 from clearhead.cli.console import err, print_json
 from clearhead.cli.progress import follow, hold, interrupts, show_plan, tell
+from clearhead.errors import UserError
 
 if TYPE_CHECKING:
     from clearhead.runs.kept_run import KeptRun
@@ -41,14 +42,16 @@ def train(
     lora: int = typer.Option(
         None, metavar="RANK", help="Of that model, train only low-rank adapters, merged in the end."
     ),
-    preset: str = typer.Option("modern", help="lecture, gpt2 or modern."),
+    kind: str = typer.Option("transformer", help="Of network: transformer, elman, gru, lstm, or ngram."),
+    order: int = typer.Option(None, help="Of an n-gram: tokens that are counted together. [default: 5]"),
+    preset: str = typer.Option("modern", help="Of a transformer: lecture, gpt2 or modern."),
     blocks: int = typer.Option(None, help="Number of blocks."),
     heads: int = typer.Option(None, help="Heads a block."),
     kv_heads: int = typer.Option(None, help="Key-value heads that the heads share."),
     width: int = typer.Option(None, help="Features of the residual stream."),
     context: int = typer.Option(None, help="How many tokens the model can look back on."),
-    tokenizer: str = typer.Option(None, help="char, byte or bpe."),
-    vocab: int = typer.Option(None, help="Tokens of a bpe tokenizer."),
+    tokenizer: str = typer.Option(None, help="char, byte, bpe or word."),
+    vocab: int = typer.Option(None, help="Tokens of a bpe or word tokenizer."),
     batch: int = typer.Option(None, help="Windows of text a step."),
     accumulation: int = typer.Option(1, help="Parts in which a batch is gathered, to save memory."),
     dropout: float = typer.Option(None, help="Share of the stream's features left out while training."),
@@ -97,6 +100,8 @@ def train(
         steps=steps,
         start=start,
         lora=lora,
+        kind=kind,
+        order=order,
         preset=preset,
         blocks=blocks,
         heads=heads,
@@ -112,12 +117,20 @@ def train(
         recipe=recipe,
         optimiser=optimiser,
         learning_rate=learning_rate,
-        validation=_validation(validation),
+        validation=read_validation(validation),
         seed=seed,
         sharded=sharded,
         deterministic=deterministic,
         device=device,
     )
+    if request.kind == "ngram":
+        if resume or checkpoint_every or snapshots or tensorboard or wandb or workers.count > 1:
+            raise UserError(
+                "an n-gram is counted in one go, by one process: leave out --resume, --checkpoint-every, "
+                "--snapshots, --tensorboard, --wandb and torchrun"
+            )
+        _count(text, out, request, json)
+        return
     keeping = {
         "checkpoint_every": checkpoint_every,
         "snapshots": snapshots,
@@ -127,6 +140,36 @@ def train(
     with workers.together():
         _train(text, out, request, resume or workers.restarted, workers, reports, json, keeping)
         workers.leave()
+
+
+def _count(text: list[str], out: Path | None, request: Request, json: bool) -> None:
+    """An n-gram: there are no steps."""
+    from clearhead.formats.folder import check_free
+    from clearhead.runs.counting import count_text
+    from clearhead.runs.preparation import PreparedText
+    from clearhead.runs.run import save_somewhere
+    from clearhead.text.corpus import documents
+
+    folder = out or _folder(name_of(text[0]), resume=False)
+    check_free(folder)
+
+    def tell_text(found: PreparedText) -> None:
+        n, m = len(found.tokens), len(found.validation)
+        err.print(f"{'text':<10} {n:,} tokens to count, {m:,} to validate on")
+        err.print(f"{'tokenizer':<10} {found.tokenizer.kind}, {found.tokenizer.n_vocab:,} tokens")
+
+    counted = count_text(list(documents(text, sys.stdin.buffer)), request, tell=tell_text)
+    model = counted.model
+    err.print(f"{'model':<10} {model}")
+    err.print(f"{'validation':<10} loss {counted.validation_loss:.4f} after {counted.seconds:.1f} s")
+    folder, refused = save_somewhere(model, folder)
+    if refused is not None:
+        err.print(f"clearhead: {refused}")
+    err.print(f"saved to {folder}; try: clearhead generate {folder}")
+    if json:
+        config = model.config
+        summary = {"parameters": config.n_parameter, "config": config.to_json(), **(model.training or {})}
+        print_json({"out": str(folder), **summary, "seconds": counted.seconds})
 
 
 def _train(
@@ -146,7 +189,7 @@ def _train(
     from clearhead.runs.run_folder import is_run
     from clearhead.text.corpus import documents
 
-    folder = workers.agree(out or _folder(_name(text[0]), resume))
+    folder = workers.agree(out or _folder(name_of(text[0]), resume))
     if not is_run(folder) and workers.first:
         check_free(folder)
     texts = list(documents(text, sys.stdin.buffer if workers.count == 1 else None))
@@ -227,7 +270,7 @@ def free_folder(parent: Path, name: str) -> Path:
     )
 
 
-def _name(source: str) -> str:
+def name_of(source: str) -> str:
     """What a folder for a model of this text may be called: no pattern, no lone dash."""
     return re.sub(r"[^\w-]", "", Path(source).name.split(".")[0]).strip("-") or "text"
 
@@ -236,7 +279,7 @@ def _summary(run: Run, training: dict[str, Any]) -> dict[str, Any]:
     return {"parameters": run.plan.config.n_parameter, "config": run.plan.config.to_json(), **training}
 
 
-def _validation(given: list[str] | None) -> float | list[str] | None:
+def read_validation(given: list[str] | None) -> float | list[str] | None:
     """A number is a share of the text; anything else names files."""
     if not given:
         return None

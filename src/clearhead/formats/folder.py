@@ -21,10 +21,12 @@ from clearhead.files import disk_errors, inside, open_regular, read_json, write_
 from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
 from clearhead.formats.families.family import Family, Named
 from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
+from clearhead.formats.ngram_tensors import read_ngram
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import LARGEST_HEADER, WEIGHTS, Shards
 from clearhead.model.config import Config
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import AnyConfig, Network
+from clearhead.model.ngram_config import NGramConfig
 from clearhead.text.tokenizer import Tokenizer
 
 # In this order: the first that can hold a config gets it.
@@ -47,7 +49,7 @@ FORMAT = 1
 def save(folder: Path, saved: Saved) -> None:
     """Write the folder file by file, config.json last: without it, it is no model."""
     network, config, end = saved.network, saved.network.config, saved.tokenizer.end_id
-    family = next(family for family in FAMILIES if family.holds(config))
+    family = _family_for(config)
     with disk_errors(folder, "the model was not saved"):
         check_room(folder, config)
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +59,7 @@ def save(folder: Path, saved: Saved) -> None:
         saved.tokenizer.save(folder, model_max_length=config.n_context)
         ours = {
             "format": FORMAT,
-            "dropout": config.dropout,
+            "dropout": 0.0 if isinstance(config, NGramConfig) else config.dropout,
             "sha256": _sha256(folder / WEIGHTS, _most_bytes(config)),
             "training": saved.training,
         }
@@ -71,12 +73,19 @@ def save(folder: Path, saved: Saved) -> None:
         write_json(folder / CONFIG, written)
 
 
+def _family_for(config: AnyConfig) -> Family:
+    """The first that computes it; our own, for what is no transformer."""
+    if not isinstance(config, Config):
+        return own.FAMILY
+    return next(family for family in FAMILIES if family.holds(config))
+
+
 @dataclass(frozen=True)
 class Label:
     """What a folder says of itself, without its weights."""
 
     family: Family
-    config: Config
+    config: AnyConfig
     training: dict[str, Any] | None
     sha256: str | None  # of its weights, if we saved them
 
@@ -109,7 +118,7 @@ def read_label(folder: Path) -> Label:
     if ours is None:
         return Label(family, config, None, None)
     try:
-        config = replace(config, dropout=ours["dropout"])
+        config = config if isinstance(config, NGramConfig) else replace(config, dropout=ours["dropout"])
     except UserError as error:
         raise UserError(f"{folder / OURS}: {error}") from None
     return Label(family, config, ours["training"], ours["sha256"])
@@ -127,13 +136,7 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
             f"copy it again, or delete {OURS} if you changed it yourself"
         )
     shards = Shards(folder)
-    if shards.n_bytes < config.n_parameter:
-        raise UserError(
-            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_parameter} numbers "
-            f"that {CONFIG} speaks of; copy it again from where it came"
-        )
-    check_tensors(shards.described, len(shards.shapes()), config, dtype)
-    network = read_network(shards, outline(config), label.family, dtype)
+    network = _read_network(shards, label, dtype)
     tokenizer = Tokenizer.load(folder, _read_ends(folder))
     if tokenizer.n_vocab > config.n_vocab:
         raise UserError(
@@ -141,6 +144,19 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
             "they belong to different models"
         )
     return Saved(network, tokenizer, label.training)
+
+
+def _read_network(shards: Shards, label: Label, dtype: torch.dtype) -> Network:
+    config = label.config
+    if isinstance(config, NGramConfig):
+        return read_ngram(shards, config)
+    if shards.n_bytes < config.n_parameter:
+        raise UserError(
+            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_parameter} numbers "
+            f"that {CONFIG} speaks of; copy it again from where it came"
+        )
+    check_tensors(shards.described, len(shards.shapes()), config, dtype)
+    return read_network(shards, outline(config), label.family, dtype)
 
 
 def _read_ends(folder: Path) -> list[int]:
@@ -174,9 +190,9 @@ def check_free(folder: Path) -> None:
         raise UserError(f"{existing} cannot be written; choose another folder")
 
 
-def check_room(folder: Path, config: Config) -> None:
+def check_room(folder: Path, config: AnyConfig) -> None:
     """Refuse a disk on which the model will not fit."""
-    needed = 4 * config.n_parameter + 2**20
+    needed = (config.n_byte if isinstance(config, NGramConfig) else 4 * config.n_parameter) + 2**20
     free = shutil.disk_usage(_existing(folder)).free
     if free < needed:
         raise UserError(
@@ -190,7 +206,7 @@ def _existing(folder: Path) -> Path:
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
-def _on_cpu(network: Transformer) -> Named:
+def _on_cpu(network: Network) -> Named:
     return {name: tensor.cpu() for name, tensor in own_tensors(network).items()}
 
 
@@ -223,9 +239,9 @@ def _read_ours(path: Path) -> dict[str, Any] | None:
     return ours
 
 
-def _most_bytes(config: Config) -> int:
+def _most_bytes(config: AnyConfig) -> int:
     """More than we ever write for a model's weights."""
-    return 8 * config.n_parameter + LARGEST_HEADER
+    return 12 * config.n_parameter + LARGEST_HEADER
 
 
 def _sha256(path: Path, at_most: int) -> str | None:

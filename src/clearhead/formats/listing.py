@@ -9,12 +9,13 @@ from typing import Literal
 
 from clearhead import files
 from clearhead.errors import UserError
+from clearhead.formats import arpa
 from clearhead.formats.folder import CONFIG, read_label
 from clearhead.formats.gguf.file import GGUFFile
 from clearhead.formats.gguf.model import read_config
 from clearhead.formats.pulled import CATALOGUE, find
 from clearhead.formats.shards import WEIGHTS
-from clearhead.model.config import Config
+from clearhead.model.kinds import AnyConfig
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Listed:
     path: Path
     origin: Literal["run", "pulled", "file"]  # trained here, pulled, or from elsewhere
     family: str
-    config: Config
+    config: AnyConfig
     bytes: int | None
     validation_loss: float | None = None
     licence: str | None = None
@@ -49,7 +50,9 @@ def list_models(places: Sequence[Path], tell: Callable[[str], object] = lambda _
 
 
 def describe(path: Path) -> Listed:
-    """A model by its folder or its GGUF file."""
+    """A model by its folder, its GGUF file or its ARPA file."""
+    if not path.is_dir() and arpa.is_arpa(path):
+        return Listed(str(path), path, "file", "arpa", arpa.read_config(path), _size(path))
     return _describe_folder(path) if path.is_dir() else _describe_gguf(path)
 
 

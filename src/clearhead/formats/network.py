@@ -13,10 +13,13 @@ from torch.overrides import TorchFunctionMode
 from clearhead.errors import UserError
 from clearhead.formats.families.family import Family, Named
 from clearhead.model.config import Config
+from clearhead.model.kinds import Learner, LearnerConfig, Network, make_network
 from clearhead.model.machine import memory_of
-from clearhead.model.transformer import Transformer
+from clearhead.model.ngram import NGram
 
-LEAST_A_BLOCK = 8  # tensors: two norms, queries, keys, values and output, the two of the feed-forward
+# Tensors: two norms, queries, keys, values and output, the two of the feed-forward; and of a recurrent one
+# the matrices and biases for the word and for the state.
+LEAST_A_BLOCK, RECURRENT_A_BLOCK = 8, 4
 
 
 class TensorSource(Protocol):
@@ -62,15 +65,16 @@ class _Uninitialised(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def outline(config: Config) -> Transformer:
+def outline(config: LearnerConfig) -> Learner:
     """A network of names and shapes alone."""
     with torch.device("meta"), _Uninitialised():
-        return Transformer(config)
+        return make_network(config)
 
 
-def check_tensors(described: str, n_tensor: int, config: Config, dtype: torch.dtype) -> None:
+def check_tensors(described: str, n_tensor: int, config: LearnerConfig, dtype: torch.dtype) -> None:
     """Refuse what cannot be this model, or fits nowhere, before a network is made for it."""
-    if n_tensor < LEAST_A_BLOCK * config.n_block:
+    least = LEAST_A_BLOCK if isinstance(config, Config) else RECURRENT_A_BLOCK
+    if n_tensor < least * config.n_block:
         raise UserError(
             f"{described} has {n_tensor} tensors, too few for the {config.n_block} blocks that its "
             "settings speak of; copy it again from where it came"
@@ -84,8 +88,8 @@ def check_tensors(described: str, n_tensor: int, config: Config, dtype: torch.dt
 
 
 def read_network(
-    source: TensorSource, network: Transformer, family: Family, dtype: torch.dtype = torch.float32
-) -> Transformer:
+    source: TensorSource, network: Learner, family: Family, dtype: torch.dtype = torch.float32
+) -> Learner:
     """Fill an outline, one tensor after the other, so that memory holds the model and little more."""
     config = network.config
     expected = family.write_tensors(own_tensors(network), config)
@@ -101,10 +105,10 @@ def read_network(
     return network.eval()
 
 
-def own_tensors(network: Transformer) -> Named:
+def own_tensors(network: Network) -> Named:
     """By our names; a tied unembedding is the embedding and not named again."""
     tensors = {name: tensor.detach() for name, tensor in network.state_dict().items()}
-    if network.config.tied:
+    if not isinstance(network, NGram) and network.config.tied:
         del tensors["unembedding.weight"]
     return tensors
 

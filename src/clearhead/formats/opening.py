@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from clearhead.errors import UserError
-from clearhead.formats import folder, hub, pulled
+from clearhead.formats import arpa, folder, hub, pulled
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import Shards
 
@@ -22,6 +22,8 @@ def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
     path = find_model(name)
     if path.is_dir():
         return folder.load(path, dtype)
+    if arpa.is_arpa(path):
+        return arpa.load(path)
     from clearhead.formats.gguf import model as gguf_model  # only then is gguf needed
 
     return gguf_model.load(path, dtype)
@@ -49,8 +51,8 @@ def find_model(name: str | Path) -> Path:
     if os.path.isdir(path):  # noqa: PTH112 (Path.is_dir raises for a name that is too long)
         return _in_folder(path)
     if os.path.exists(path):  # noqa: PTH110
-        if not _is_gguf(path):
-            raise UserError(f"{path} is no GGUF file: name one, or a model's folder")
+        if not arpa.is_arpa(path) and not _is_gguf(path):
+            raise UserError(f"{path} is no GGUF or ARPA file: name one, or a model's folder")
         return path
     if text in pulled.CATALOGUE:
         found = pulled.find(text)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Network
 from clearhead.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Saved:
-    network: Transformer
+    network: Network
     tokenizer: Tokenizer
     training: dict[str, Any] | None  # how it was trained, if we trained it

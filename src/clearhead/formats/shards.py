@@ -32,6 +32,7 @@ class Shards:
         self._file_of: dict[str, Path] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
         self.odd: dict[str, str] = {}  # tensors that are no floats, and what they are
+        self.integers: dict[str, tuple[int, ...]] = {}  # those of them that are whole numbers of 64 bits
         for path in self.paths:
             self._note(path)
 
@@ -58,11 +59,13 @@ class Shards:
                     part = file.get_slice(name)
                     if name in self._file_of:
                         raise UserError(f"{path} has {name}, which {self._file_of[name].name} has as well")
+                    self._file_of[name] = path
                     if part.get_dtype() in FLOATS:
                         self._shapes[name] = tuple(part.get_shape())
-                        self._file_of[name] = path
-                    else:
-                        self.odd[name] = part.get_dtype()
+                        continue
+                    self.odd[name] = part.get_dtype()
+                    if part.get_dtype() == "I64":
+                        self.integers[name] = tuple(part.get_shape())
         except (SafetensorError, OSError, MemoryError, RuntimeError) as error:
             raise _damaged(path, error) from None
 

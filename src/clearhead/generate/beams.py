@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from clearhead.errors import UserError
-from clearhead.generate.continuation import Reader
+from clearhead.generate.continuation import Reorders
 from clearhead.generate.drawing import Drawn
 from clearhead.generate.sampling import is_number, is_whole
 
@@ -51,7 +51,7 @@ class Search:
 
     def run(
         self,
-        reader: Reader,
+        reader: Reorders,
         prompt: Sequence[int],
         end_ids: Sequence[int],
         tokens: int,

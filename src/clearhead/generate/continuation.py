@@ -1,4 +1,4 @@
-"""Going on from a prompt, one word after the other: read the prompt, then a step a word, then slide.
+"""Going on from a prompt, one word after the other: read the prompt, then a step a word.
 
 Shapes: N samples of the same prompt, T positions, V words.
 """
@@ -13,6 +13,8 @@ from torch import Tensor
 
 from clearhead.generate.drawing import Drawer, Drawn
 from clearhead.model.cache import Cache
+from clearhead.model.ngram import NGram
+from clearhead.model.recurrent import Recurrent
 from clearhead.model.transformer import Transformer
 
 
@@ -20,6 +22,12 @@ class Reads(Protocol):
     """Whatever reads a growing text and says what may come next: N T → N V."""
 
     def read(self, ids: Tensor) -> Tensor: ...
+
+
+class Reorders(Reads, Protocol):
+    """One whose samples can go on from one another."""
+
+    def reorder(self, rows: Sequence[int]) -> None: ...
 
 
 class Reader:
@@ -53,6 +61,37 @@ class Reader:
         for block in self.cache.blocks:
             for kept in (block.key, block.value):
                 kept[:, :, : self.cache.length] = kept[places, :, : self.cache.length]
+
+
+class StateReader:
+    """The same with a recurrent network: what it carries along is all of the past that it needs."""
+
+    def __init__(self, network: Recurrent, samples: int = 1) -> None:
+        self.network, self.state = network, network.begin(samples)
+
+    @torch.inference_mode()
+    def read(self, ids: Tensor) -> Tensor:
+        return self.network.unembedding(self.network.read(ids.to(self.state.room.device), self.state)[:, -1])
+
+    def reorder(self, rows: Sequence[int]) -> None:
+        self.state = self.state.take(rows)
+
+
+class WindowReader:
+    """The same with an n-gram: only the last few words are kept, since no others make a difference."""
+
+    def __init__(self, network: NGram, samples: int = 1) -> None:
+        self.network = network
+        self.ids: list[list[int]] = [[] for _ in range(samples)]
+
+    @torch.inference_mode()
+    def read(self, ids: Tensor) -> Tensor:
+        rows = zip(self.ids, ids.tolist(), strict=True)
+        self.ids = [self.network.window([*before, *new]) for before, new in rows]
+        return self.network(torch.tensor(self.ids, device=self.network.device))[:, -1]
+
+    def reorder(self, rows: Sequence[int]) -> None:
+        self.ids = [self.ids[row] for row in rows]
 
 
 def continuations(reader: Reads, prompt: Sequence[int], drawers: Sequence[Drawer]) -> Iterator[list[Drawn]]:

@@ -12,7 +12,7 @@ from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE, SLOTS
 from clearhead.generate.request import Event, Request, Ticket
 from clearhead.generate.sampling import is_whole
 from clearhead.generate.service import Service
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Network
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -28,7 +28,7 @@ class Engine:
 
     def __init__(
         self,
-        network: Transformer,
+        network: Network,
         tokenizer: Tokenizer,
         slots: int = SLOTS,
         queue: int = QUEUE,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Network
 from clearhead.text.tokenizer import MASK, Tokenizer
 
 BLANK = re.compile(rf"{re.escape(MASK)}|_{{3,}}")
@@ -17,7 +17,7 @@ Filling = list[tuple[str, float]]  # words and their probabilities, the likelies
 
 
 @torch.inference_mode()
-def fill(network: Transformer, tokenizer: Tokenizer, text: str, count: int) -> list[Filling]:
+def fill(network: Network, tokenizer: Tokenizer, text: str, count: int) -> list[Filling]:
     """For each blank, one token long, the words that put there make the text the model finds likeliest.
 
     After a space only words that begin with one fit, and they are given without it.

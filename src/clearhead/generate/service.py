@@ -10,11 +10,16 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.generate.capacity import SLOTS
-from clearhead.generate.decoder import Decoder, Reading
+from clearhead.generate.decoder import Decoder
 from clearhead.generate.drawing import Drawer, Drawn, make_grammar
 from clearhead.generate.request import Event, Finish, Request, Ticket
+from clearhead.generate.rows import Reads, Rows
+from clearhead.generate.state_decoder import StateDecoder
+from clearhead.generate.window_decoder import WindowDecoder
 from clearhead.generate.writing import Writer
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Network
+from clearhead.model.ngram import NGram
+from clearhead.model.recurrent import Recurrent
 from clearhead.text.tokenizer import Tokenizer
 
 Draw = Callable[[Tensor], Drawn]  # a row of logits to the next word
@@ -25,7 +30,7 @@ class Prompt:
 
     def __init__(self, ticket: Ticket) -> None:
         self.ticket = ticket
-        self.reading: Reading | None = None
+        self.reading: Reads | None = None
         self.placed = 0  # samples
 
 
@@ -37,7 +42,7 @@ class Text:
         request = ticket.request
         self.ids = list(request.ids)
         self.writer = Writer(tokenizer, request.stops, request.ids, exact=request.sampling.constrained)
-        self.window: Reading | None = None  # once the context is full
+        self.window: Reads | None = None  # once the context is full
 
     def grow(self, logits: Tensor) -> Event:
         """Draw the next word."""
@@ -54,13 +59,13 @@ class Service:
 
     def __init__(
         self,
-        network: Transformer,
+        network: Network,
         tokenizer: Tokenizer,
         slots: int = SLOTS,
         around: Callable[[Request, int, Draw], Draw] = lambda _, __, draw: draw,
     ) -> None:
         """`around` may put something of its own in the place of how each sample of a request draws."""
-        self.decoder = Decoder(network, slots)
+        self.decoder = _make_decoder(network, slots)
         self.config, self.tokenizer, self.around = network.config, tokenizer, around
         self.prompts: deque[Prompt] = deque()
         self.texts: dict[int, Text] = {}  # by slot
@@ -138,7 +143,7 @@ class Service:
     def _read_prompts(self) -> None:
         """A piece of the first prompt, or several short prompts, while there is a slot for them."""
         budget = self.decoder.piece
-        while budget > 0 and self.prompts and len(self.texts) < self.decoder.slots.count:
+        while budget > 0 and self.prompts and len(self.texts) < self.decoder.count:
             prompt = self.prompts[0]
             try:
                 if prompt.reading is None:
@@ -149,15 +154,15 @@ class Service:
             except Exception as error:
                 self.fail(prompt.ticket, error)
 
-    def _place(self, prompt: Prompt, reading: Reading, logits: Tensor) -> None:
+    def _place(self, prompt: Prompt, reading: Reads, logits: Tensor) -> None:
         """What was read goes into a slot for each sample, as far as there are slots."""
         ticket = prompt.ticket
-        free = [slot for slot in range(self.decoder.slots.count) if slot not in self.texts]
+        free = [slot for slot in range(self.decoder.count) if slot not in self.texts]
         numbers = range(prompt.placed, min(ticket.request.samples, prompt.placed + len(free)))
         for number, slot in zip(numbers, free, strict=False):
             draw = self.around(ticket.request, number, self._draw(ticket, number))
             text = Text(ticket, number, slot, draw, self.tokenizer)
-            self.decoder.slots.place(slot, reading.cache)
+            self.decoder.place(slot, reading)
             self.texts[slot] = text
             prompt.placed += 1
             self._grow(text, logits)
@@ -185,10 +190,10 @@ class Service:
 
     def _step(self) -> None:
         """One step for all texts that have room left in the context."""
-        ready = [text for _, text in sorted(self.texts.items()) if len(text.ids) <= self.config.n_context]
+        ready = [text for _, text in sorted(self.texts.items()) if len(text.ids) <= self.decoder.longest]
         for text in ready:
             try:
-                self.decoder.slots.extend(text.slot, len(text.ids) - 1)
+                self.decoder.extend(text.slot, len(text.ids) - 1)
             except Exception as error:
                 self.fail(text.ticket, error)
         ready = [text for text in ready if self._is_here(text)]
@@ -213,7 +218,7 @@ class Service:
             event = text.grow(logits)
             if event.finish is not None:
                 del self.texts[text.slot]
-            elif len(text.ids) > self.config.n_context:
+            elif len(text.ids) > self.decoder.longest:
                 self.full.append(text)
             text.ticket.send(event)
         except Exception as error:
@@ -221,3 +226,9 @@ class Service:
 
     def _is_here(self, text: Text) -> bool:
         return self.texts.get(text.slot) is text
+
+
+def _make_decoder(network: Network, slots: int) -> Rows:
+    if isinstance(network, NGram):
+        return WindowDecoder(network, slots)
+    return StateDecoder(network, slots) if isinstance(network, Recurrent) else Decoder(network, slots)

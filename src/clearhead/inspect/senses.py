@@ -15,13 +15,20 @@ from torch.nn.functional import normalize
 
 from clearhead.errors import UserError
 from clearhead.model.config import Config
+from clearhead.model.kinds import LearnerConfig
 
 if TYPE_CHECKING:
+    from clearhead.inspect.read_text import ReadText
     from clearhead.inspect.trace import Trace
 
 
-def stages(config: Config) -> list[str]:
-    """The static vector, the contextual one entering each block, and the one at the end."""
+def stages(config: LearnerConfig) -> list[str]:
+    """The static vector, the contextual one entering each block, and the one at the end.
+
+    Of a recurrent network the static vector and the state of each block; the last is the one at the end.
+    """
+    if not isinstance(config, Config):
+        return ["embedding", *(f"block.{i}.state" for i in range(config.n_block))]
     return ["embedding", *(f"block.{i}.input" for i in range(config.n_block)), "final"]
 
 
@@ -35,7 +42,7 @@ class Senses:
     cosines: Tensor  # S N N
 
 
-def map_senses(traces: Sequence[Trace], word: str) -> Senses:
+def map_senses(traces: Sequence[ReadText], word: str) -> Senses:
     """Every occurrence of a word in these texts; texts without it are left out."""
     places = []
     for number, trace in enumerate(traces):

@@ -23,12 +23,13 @@ from clearhead.inspect.comparison import Comparison, align
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.paths import read_back
+from clearhead.inspect.read_text import ReadText
 from clearhead.inspect.sites import MATRICES, Site, SiteError, all_sites, end_names, parse_site
 from clearhead.inspect.sweep import sweep
 from clearhead.inspect.verification import verify
 from clearhead.inspect.views import BlockView, Parts, dotted
-from clearhead.inspect.words import cosines, locate
 from clearhead.model.block import Block
+from clearhead.model.config import Config
 from clearhead.model.position import sinusoids
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
@@ -48,8 +49,10 @@ class Stream:
         return Stream([change(x) for x in self.inputs], [change(x) for x in self.middles], change(self.last))
 
 
-class Trace:
-    """What `inspect` returns."""
+class Trace(ReadText):
+    """What `inspect` returns of a transformer."""
+
+    config: Config
 
     def __init__(
         self,
@@ -113,15 +116,6 @@ class Trace:
             return self.network.embed(self.ids, self.positions)
         x = self._end("embedding")
         return x if self.config.position in ("rotary", "none") else x + self._end("position")
-
-    @property
-    def tokens(self) -> Any:
-        """The pieces of text, one a position; of a batch, a list for each sequence."""
-        return self.pieces[0] if self.single else self.pieces
-
-    def __len__(self) -> int:
-        """Positions, padding and all."""
-        return self.ids.shape[1]
 
     def __repr__(self) -> str:
         what = shorten("".join(self.pieces[0]), 60, placeholder=" …")
@@ -365,45 +359,6 @@ class Trace:
             raise UserError("the two texts have no token in common: nothing can be compared")
         return Comparison(self, other, pairs)
 
-    def words(self, ids: Sequence[int]) -> list[str]:
-        """The text of these tokens."""
-        return self.tokenizer.pieces(ids) if self.tokenizer is not None else [str(i) for i in ids]
-
-    def token_id(self, token: str | int) -> int:
-        if not isinstance(token, str):
-            number = check_index(token, self.config.n_vocab, "token")
-            if number != int(token):
-                raise UserError(f"token {token} does not exist: there are 0 to {self.config.n_vocab - 1}")
-            return number
-        assert self.tokenizer is not None, "a token in words needs a tokenizer"
-        ids = self.tokenizer.encode(token)
-        if len(ids) != 1:
-            raise UserError(f"{token!r} is {len(ids)} tokens ({self.words(ids)}), expected one of them")
-        return ids[0]
-
-    def check_position(self, position: int) -> int:
-        return check_index(position, len(self), "position")
-
-    def check_single(self) -> None:
-        if not self.single:
-            raise UserError("this is asked of one text: the trace is of several, inspect one alone")
-
-    def position_of(self, word: str, occurrence: int | None = None) -> int:
-        """Where a word stands: the position of the last of its tokens."""
-        found = self.positions_of(word)
-        if occurrence is None and len(found) > 1:
-            places = ", ".join(map(str, found))
-            raise UserError(f"{word!r} stands at positions {places}: say which, with occurrence=0 and so on")
-        if not 0 <= (occurrence or 0) < len(found):
-            last = len(found) - 1
-            raise UserError(f"occurrence {occurrence} of {word!r} does not exist: there are 0 to {last}")
-        return found[occurrence or 0]
-
-    def positions_of(self, word: str) -> list[int]:
-        """Every place where a word stands, each the position of the last of its tokens."""
-        self.check_single()
-        return locate(self, word)
-
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
         """A word's vector as it enters a block, or without one at the end.
 
@@ -411,17 +366,6 @@ class Trace:
         """
         name = "final" if block is None else f"block.{block}.input"
         return self.read(name, rows=self.position_of(word, occurrence))[0]
-
-    def cosines(self, word: str, other: Trace | None = None) -> Tensor:
-        """The cosines between a word's occurrences here and, if given, in another trace: S N M.
-
-        The stages S are the static vector (the embedding), the contextual one entering each block, and the
-        one at the end. Static vectors of one word are all alike; contextual ones tell its senses apart.
-        """
-        there = self if other is None else other
-        if not isinstance(there, Trace) or there.config.n_block != self.config.n_block:
-            raise UserError("the other is no trace of a model with as many blocks")
-        return cosines(self, there, word)
 
 
 def _spans(real: Tensor) -> tuple[tuple[int, int], ...]:

@@ -15,7 +15,7 @@ from clearhead.errors import UserError
 from clearhead.inspect.senses import stages
 
 if TYPE_CHECKING:
-    from clearhead.inspect.trace import Trace
+    from clearhead.inspect.read_text import ReadText
 
 MOST_NAMED = 20  # tokens that a message lists
 
@@ -32,7 +32,7 @@ def find_word(word: str, pieces: Sequence[str]) -> list[int]:
     return [next(i for i, end in enumerate(ends) if end >= match.end()) for match in matches]
 
 
-def locate(trace: Trace, word: str) -> list[int]:
+def locate(trace: ReadText, word: str) -> list[int]:
     """Where a word stands in a trace's text; special tokens say nothing."""
     if not isinstance(word, str):
         raise UserError(f"word {word!r}: expected a word of the text, as a str")
@@ -48,7 +48,7 @@ def locate(trace: Trace, word: str) -> list[int]:
     return found
 
 
-def cosines(one: Trace, other: Trace, word: str) -> Tensor:
+def cosines(one: ReadText, other: ReadText, word: str) -> Tensor:
     """Between a word's occurrences in two traces, at every stage: S N M."""
     here, there = one.positions_of(word), other.positions_of(word)
     tables = []

@@ -36,6 +36,32 @@ LABS = {
             home="clearhead.labs.attention",
         ),
         Lab(
+            name="any-one",
+            title="Was any digit a 1?",
+            says="A 1, and then a hundred 0s: was there a 1? A recurrent network must carry the news from "
+            "state to state; attention looks straight back at it; an n-gram has forgotten it. Trained on "
+            "short sequences, where the news has not far to go, a recurrent network may carry it on through "
+            "200. Trained on 101 digits alone, it learns nothing, and attention learns it all: what "
+            "attention buys is that the long case can be learned. This attention knows no positions, so "
+            "that lengths it has not seen are nothing new to it. Around each line lie its seeds.",
+            question="Why does the network that can carry the news through 200 digits not learn to do so "
+            "from 101?",
+            settings=(
+                Setting(
+                    "trained",
+                    "both",
+                    "on 5 to 20 digits, on 101, or both in turn",
+                    choices=("both", "short", "long"),
+                ),
+                Setting("seeds", 3, "how often all is done, from other first weights", 1, 10),
+                Setting("steps", 300, "of training", 1, 2000),
+                Setting("batch", 16, "sequences a step", 2, 128),
+                Setting("width", 32, "features of each network", 2, 128),
+            ),
+            home="clearhead.labs.any_one",
+            long=True,
+        ),
+        Lab(
             name="matrix",
             title="One head, as loops and as matrices",
             says="The same head twice: word by word in loops, as one would explain it, and as four matrix "

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.text.stories import Span, story
@@ -54,19 +55,20 @@ def heads(
 
     `check` is called between two of these: what it raises ends it.
     """
+    network = model.transformer("heads")
     n = min(50, model.config.n_context // 2)
     if n < 3:
         raise UserError(f"a context of {model.config.n_context} is too short to say anything twice")
     generator = torch.Generator().manual_seed(0)
     second = torch.arange(n, 2 * n)  # the positions at which all is said again
-    kinds = torch.zeros(4, model.config.n_block, model.config.n_head)
+    kinds = torch.zeros(4, network.config.n_block, network.config.n_head)
     for _ in range(sequences):
         check()
         once = torch.randint(model.config.n_vocab, (1, n), generator=generator)
         ids = torch.cat((once, once), dim=1).to(model.device)
         with torch.no_grad():
-            trace = Trace(model.network, ids, [[]])
-            for i in range(model.config.n_block):
+            trace = Trace(network, ids, [[]])
+            for i in range(network.config.n_block):
                 weights = trace.weights(i).cpu()
                 for kind, place in enumerate(
                     (second - 1, torch.zeros_like(second), second - n, second - n + 1)
@@ -87,13 +89,14 @@ def find_antecedents(
     The mean over all pronouns of so many fresh stories; what a head that looks at all words alike would
     score; and how many pronouns those were.
     """
-    alike, total, pronouns = 0.0, torch.zeros(model.config.n_block, model.config.n_head), 0
+    config = model.transformer("heads").config
+    alike, total, pronouns = 0.0, torch.zeros(config.n_block, config.n_head), 0
     for number in range(count):
         check()
         told = story(SEED, number)
         pairs = _positions(model, told.text, [(each.span, each.antecedent) for each in told.pronouns])
-        trace = model.inspect(_within_context(model, told.text))
-        for i in range(model.config.n_block):
+        trace = need_heads(model.inspect(_within_context(model, told.text)), "heads")
+        for i in range(config.n_block):
             weights = trace.weights(i).cpu()
             for pronoun, antecedent in pairs:
                 total[i] += weights[:, pronoun, antecedent]

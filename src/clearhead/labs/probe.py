@@ -18,9 +18,10 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.inspect.read_text import ReadText
 from clearhead.inspect.sites import MATRICES, parse_site
-from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
+from clearhead.model.config import Config
 
 SHUFFLES = 5  # of the labels, for the control
 MOST_ITERATIONS = 5000
@@ -115,7 +116,7 @@ def _check_settings(model: Any, site: Any, folds: Any, seed: Any) -> None:
         )
     if not isinstance(site, str):
         raise UserError(f"site = {site!r}: expected a name such as block.0.input")
-    if parse_site(site, model.config).name in MATRICES:
+    if isinstance(model.config, Config) and parse_site(site, model.config).name in MATRICES:
         raise UserError(f"{site} has a column for each position: probe a site that has features")
     if not isinstance(folds, Integral) or int(folds) < 2:
         raise UserError(f"folds = {folds!r}: expected at least 2")
@@ -188,7 +189,7 @@ def _places(at: Any, count: int) -> list[Place]:
     return [_plain(place) for place in places]
 
 
-def _by_token(trace: Trace, labels: list[Any]) -> dict[int, Any]:
+def _by_token(trace: ReadText, labels: list[Any]) -> dict[int, Any]:
     if len(labels) != len(trace.tokens):
         raise UserError(
             f"a text has {len(labels)} labels and {len(trace.tokens)} tokens ({trace.tokens[:10]}…): "
@@ -197,7 +198,7 @@ def _by_token(trace: Trace, labels: list[Any]) -> dict[int, Any]:
     return {position: _plain(label) for position, label in enumerate(labels) if label is not None}
 
 
-def _find(trace: Trace, place: Place) -> int:
+def _find(trace: ReadText, place: Place) -> int:
     return trace.position_of(place) if isinstance(place, str) else trace.check_position(place)
 
 

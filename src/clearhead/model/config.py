@@ -33,10 +33,10 @@ class Stretch:
     context: int = 8192
 
     def __post_init__(self) -> None:
-        _check_kind("rotary_stretch.kind", self.kind, get_args(StretchKind))
+        check_kind("rotary_stretch.kind", self.kind, get_args(StretchKind))
         for name in ("factor", "slow", "fast"):
-            _check_number(f"rotary_stretch.{name}", getattr(self, name), above=0.0, below=1e6)
-        _check_count("rotary_stretch.context", self.context, at_least=1)
+            check_number(f"rotary_stretch.{name}", getattr(self, name), above=0.0, below=1e6)
+        check_count("rotary_stretch.context", self.context, at_least=1)
         if not self.slow < self.fast:
             raise UserError(f"rotary_stretch: slow = {self.slow} must be less than fast = {self.fast}")
 
@@ -77,21 +77,21 @@ class Config:
 
     def __post_init__(self) -> None:
         for name in ("n_vocab", "n_context", "n_block", "n_head", "d_model"):
-            _check_count(name, getattr(self, name), at_least=1)
+            check_count(name, getattr(self, name), at_least=1)
         for name in ("n_kv_head", "d_head", "d_hidden", "rotary_dim", "window", "d_k"):
-            _check_count(name, getattr(self, name), at_least=0)
+            check_count(name, getattr(self, name), at_least=0)
         for name, kinds in (("norm", NormKind), ("position", PositionKind), ("feedforward", FeedForwardKind)):
-            _check_kind(name, getattr(self, name), get_args(kinds))
+            check_kind(name, getattr(self, name), get_args(kinds))
         for name, field in self.__dataclass_fields__.items():
             if isinstance(field.default, bool) and not isinstance(getattr(self, name), bool):
                 raise UserError(f"{name} = {getattr(self, name)!r}: expected true or false")
-        _check_number("norm_epsilon", self.norm_epsilon, above=0.0, below=1.0)
-        _check_number("rotary_base", self.rotary_base, above=1.0, below=1e12)
-        _check_number("embedding_scale", self.embedding_scale, above=0.0, below=1e6)
+        check_number("norm_epsilon", self.norm_epsilon, above=0.0, below=1.0)
+        check_number("rotary_base", self.rotary_base, above=1.0, below=1e12)
+        check_number("embedding_scale", self.embedding_scale, above=0.0, below=1e6)
         if self.local_rotary_base != 0:
-            _check_number("local_rotary_base", self.local_rotary_base, above=1.0, below=1e12)
+            check_number("local_rotary_base", self.local_rotary_base, above=1.0, below=1e12)
         if self.dropout != 0:
-            _check_number("dropout", self.dropout, above=0.0, below=1.0)
+            check_number("dropout", self.dropout, above=0.0, below=1.0)
         if self.d_head == 0 and self.d_model % self.n_head != 0:
             raise UserError(
                 f"width {self.d_model} is not a multiple of {self.n_head} heads: "
@@ -129,6 +129,10 @@ class Config:
     def _fill(self, name: str, value: int) -> None:
         if getattr(self, name) == 0:
             object.__setattr__(self, name, value)
+
+    @property
+    def kind(self) -> str:
+        return "transformer"
 
     @property
     def gated(self) -> bool:
@@ -195,11 +199,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def preset(name: str, **settings: Any) -> Config:
     """A config with a preset's choices, and the sizes (or other choices) given."""
-    _check_kind("preset", name, tuple(PRESETS))
+    check_kind("preset", name, tuple(PRESETS))
     return Config.from_json({**PRESETS[name], **settings})
 
 
-def _check_count(name: str, value: object, at_least: int) -> None:
+def check_count(name: str, value: object, at_least: int) -> None:
     at_most = MOST_BLOCKS if name == "n_block" else MOST
     if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value <= at_most:
         raise UserError(
@@ -207,12 +211,12 @@ def _check_count(name: str, value: object, at_least: int) -> None:
         )
 
 
-def _check_number(name: str, value: object, above: float, below: float) -> None:
+def check_number(name: str, value: object, above: float, below: float) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool) or not above < value < below:
         raise UserError(f"{name} = {value!r}: expected a number between {above:g} and {below:g}")
 
 
-def _check_kind(name: str, value: object, kinds: tuple[str, ...]) -> None:
+def check_kind(name: str, value: object, kinds: tuple[str, ...]) -> None:
     if value not in kinds:
         raise UserError(f"{name} = {value!r}: expected one of {', '.join(kinds)}")
 

@@ -27,6 +27,7 @@ from clearhead.errors import UserError
 from clearhead.files import disk_errors, write_text
 from clearhead.inspect.choice import check_index
 from clearhead.inspect.sites import block_names, head_names
+from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.inspect.weights import weight, weight_names
 from clearhead.language_model import LanguageModel
@@ -51,13 +52,15 @@ class Views:
     heads: list[tuple[int, int]] = field(default_factory=list)
 
 
-def save_html(trace: Trace, path: str | Path, views: Sequence[str] = ("flow", "block.0.head.0")) -> None:
+def save_html(trace: AnyTrace, path: str | Path, views: Sequence[str] = ("flow", "block.0.head.0")) -> None:
     """Write one file that opens in any browser, without a network or a model.
 
     `views` are "flow" (the whole way, every head's picture, the next word), heads such as "block.3.head.5",
     blocks such as "block.3" (with all their heads), and "ends" (the embedding; the last norm and the next
     word). The first head or block that is named is open. Its numbers lead back to the trained weights.
     """
+    if isinstance(trace, StateTrace):
+        trace = need_heads(trace, "a page of a trace")
     if not isinstance(trace, Trace):
         raise UserError(
             f"save_html of a {type(trace).__name__}: expected a trace, as model.inspect(…) gives it"

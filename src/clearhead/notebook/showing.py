@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from clearhead.errors import UserError
 from clearhead.inspect.choice import check_index
 from clearhead.inspect.comparison import Comparison
+from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.notebook.routes import Routes
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from clearhead.notebook.widget import Explorer
 
 LOWEST = 200  # pixels
-Shown = Trace | Comparison | LanguageModel
+Shown = AnyTrace | Comparison | LanguageModel
 Models = dict[str, tuple[LanguageModel, tuple[Trace, ...]]]
 
 
@@ -46,7 +47,7 @@ def show(
     if height is not None and (not isinstance(height, int) or height < LOWEST):
         raise UserError(f"height = {height!r}: expected pixels, {LOWEST} or more")
     models = _models_of(what)
-    config = next(iter(models.values()))[0].config
+    config = next(iter(models.values()))[0].transformer("a view").config
     place = {
         "block": check_index(block, config.n_block, "block"),
         "head": check_index(head, config.n_head, "head"),
@@ -75,6 +76,8 @@ def _models_of(what: Shown) -> Models:
     """The models by name, each with its traces that are shown: of one text never two."""
     if isinstance(what, LanguageModel):
         return {"model": (what, ())}
+    if isinstance(what, StateTrace):
+        need_heads(what, "the explorer")
     if isinstance(what, Trace):
         return {"model": (_model_of(what), (what,))}
     if isinstance(what, Comparison):

@@ -209,6 +209,7 @@ def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
 
 
 def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    before = {"kind": "transformer", **before}  # of which runs once said nothing
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         shown = ", ".join(f"{name} was {before.get(name)!r} and is {now[name]!r}" for name in changed)

@@ -29,7 +29,8 @@ class ListedRun:
     steps_done: int
     tokens: int  # read so far
     minutes: float | None  # where it goes by time, the steps are only about as many as planned
-    preset: str
+    kind: str  # of network
+    preset: str | None  # of a transformer
     texts: list[str]  # their names, as far as the command that began it tells
     snapshots: list[int]  # their steps
     command: list[str]
@@ -46,6 +47,7 @@ def describe_run(folder: Path) -> ListedRun:
     settings, last = read_json(folder / RUN), _last_record(folder / METRICS)
     try:
         request = settings["request"]
+        kind = str(request.get("kind", "transformer"))
         command = [str(word) for word in settings["command"]]
         minutes = request["minutes"]
         return ListedRun(
@@ -56,12 +58,13 @@ def describe_run(folder: Path) -> ListedRun:
             steps_done=int(last.get("step", 0)),
             tokens=int(last.get("tokens", 0)),
             minutes=None if minutes is None else float(minutes),
-            preset=str(request["preset"]),
+            kind=kind,
+            preset=str(request["preset"]) if kind == "transformer" else None,
             texts=_texts(command),
             snapshots=list_snapshots(folder),
             command=command,
         )
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise UserError(f"{folder / RUN} is of another version, or damaged") from None
 
 

@@ -11,33 +11,19 @@ import numpy as np
 import torch
 
 from clearhead.errors import UserError
-from clearhead.model.config import Config, preset
+from clearhead.model.cell import GATES
+from clearhead.model.config import Config
+from clearhead.model.kinds import LearnerConfig, learner_config_from_json, make_network
 from clearhead.model.machine import has_fast_bfloat16, memory_of
-from clearhead.model.transformer import Transformer
 from clearhead.runs.pace import Schedule
 from clearhead.runs.request import Request
+from clearhead.runs.sizes import list_sizes, usual_size
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import half_precision, word_loss
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
-# Blocks, width, heads. Heads of 32 or 64 features open everywhere.
-LADDER = (
-    (2, 32, 1),
-    (2, 64, 2),
-    (3, 64, 2),
-    (4, 64, 2),
-    (4, 96, 3),
-    (4, 128, 4),
-    (6, 128, 4),
-    (6, 192, 6),
-    (6, 256, 8),
-    (6, 384, 6),
-    (8, 512, 8),
-    (12, 768, 12),
-)
-DEFAULT_SIZE = (4, 128, 4)
 DEFAULT_STEPS = 1000
 
 # Measured over budgets of 1 to 150 TFLOP on a megabyte of plays (see LOG.md): the lowest loss lies near ten
@@ -67,7 +53,7 @@ MEASURING_SHARE = 0.15  # of the time
 class Plan:
     """Every choice of a run, frozen with it."""
 
-    config: Config
+    config: LearnerConfig
     recipe: Recipe
     validations: int  # how often the validation loss is taken, the end included
     seconds: float | None  # that were left for training when this was planned, if minutes were asked for
@@ -107,7 +93,7 @@ class Plan:
     def from_json(cls, settings: dict[str, Any]) -> Plan:
         """The plan that was written down with its config when a run began."""
         try:
-            config, recipe = Config.from_json(settings["config"]), Recipe(**settings["recipe"])
+            config, recipe = learner_config_from_json(settings["config"]), Recipe(**settings["recipe"])
             kinds = {"validations": int, "context": int, "share": float, "steps_a_validation": float}
             numbers = {name: kind(settings[name]) for name, kind in kinds.items()}
             seconds, validated = settings["seconds"], settings["validated"]
@@ -117,7 +103,7 @@ class Plan:
 
 
 def check_memory(
-    config: Config, recipe: Recipe, device: torch.device, context: int = 0, bytes_a_weight: int = 16
+    config: LearnerConfig, recipe: Recipe, device: torch.device, context: int = 0, bytes_a_weight: int = 16
 ) -> None:
     """Refuse a model or a batch that the memory cannot hold, before the machine does it less kindly.
 
@@ -126,7 +112,11 @@ def check_memory(
     memory, context = memory_of(device), context or config.n_context
     weights = bytes_a_weight * config.n_parameter
     rows = recipe.batch_size // recipe.accumulation
-    each = config.n_block * (10 * config.d_model + 3 * config.d_hidden) + 2 * config.n_vocab
+    if isinstance(config, Config):
+        a_block = 10 * config.d_model + 3 * config.d_hidden
+    else:
+        a_block = (2 + 3 * len(GATES[config.kind])) * config.d_model
+    each = config.n_block * a_block + 2 * config.n_vocab
     activations = 4 * rows * context * each
     if memory is not None and weights + activations > memory:
         raise UserError(
@@ -157,7 +147,7 @@ def make_plan(
     if left is None:
         return _plan_steps(request, tokens, n_vocab, device)
     start = time.perf_counter()
-    candidates = _candidates(request, tokens, n_vocab)
+    candidates = list_sizes(request, tokens, n_vocab)
     config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left)
     rest = [
         each for each in candidates[1:] if _block_parameters(each) <= MOST_PARAMETERS_A_TOKEN * len(tokens)
@@ -181,11 +171,11 @@ def make_plan(
     return _plan_time(request, tokens, n_validation, left - (time.perf_counter() - start), config, measure)
 
 
-def _block_parameters(config: Config) -> int:
+def _block_parameters(config: LearnerConfig) -> int:
     return config.n_block * config.n_parameter_a_block
 
 
-def _is_enough(seconds_a_token: float, config: Config, left: float) -> bool:
+def _is_enough(seconds_a_token: float, config: LearnerConfig, left: float) -> bool:
     """Whether in the seconds left a model so large reads enough to be worth its size."""
     return left / seconds_a_token >= TOKENS_A_PARAMETER * _block_parameters(config)
 
@@ -201,14 +191,14 @@ class Measure:
 
     @classmethod
     def take(
-        cls, request: Request, config: Config, tokens: Tokens, device: torch.device, left: float
+        cls, request: Request, config: LearnerConfig, tokens: Tokens, device: torch.device, left: float
     ) -> Measure:
         """Of the batch that makes about the best number of steps in the seconds left.
 
         A larger batch may cost less a token, and so leave room for a larger one again.
         """
         gpu = device.type == "cuda"
-        precisions = [True] if has_fast_bfloat16(device) else []
+        precisions = [True] if may_be_half(config, device) else []
         if not gpu or not precisions:
             precisions.append(False)  # of a small model on a processor, bfloat16 may be the slower
         rows = request.batch or _rows(config, LEAST_BATCH * (16 if gpu else 1))
@@ -224,12 +214,18 @@ class Measure:
 
     @classmethod
     def _take(
-        cls, request: Request, config: Config, tokens: Tokens, device: torch.device, rows: int, bfloat16: bool
+        cls,
+        request: Request,
+        config: LearnerConfig,
+        tokens: Tokens,
+        device: torch.device,
+        rows: int,
+        bfloat16: bool,
     ) -> Measure:
         recipe = _recipe(request, config, MEASURED_STEPS + 1, rows, bfloat16)
         check_memory(config, recipe, device)
         batches = Batches(tokens, config.n_context, rows, seed=request.seed)
-        network = Transformer(config).to(device)
+        network = make_network(config).to(device)
         trainer = Trainer(network, batches, recipe)
         inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
 
@@ -254,16 +250,16 @@ def _typical_seconds(work: Callable[[], object]) -> float:
 
 
 def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.device) -> Plan:
-    config = _config(request, tokens, n_vocab, *DEFAULT_SIZE)
+    config = usual_size(request, tokens, n_vocab)
     steps = request.steps or DEFAULT_STEPS
     rows = request.batch or _rows(config, LEAST_BATCH)
-    recipe = _recipe(request, config, steps, rows, has_fast_bfloat16(device))
+    recipe = _recipe(request, config, steps, rows, may_be_half(config, device))
     check_memory(config, recipe, device)
     return Plan(*_restrain(request, config, recipe, tokens), validations=min(steps, 5), seconds=None)
 
 
 def _plan_time(
-    request: Request, tokens: Tokens, n_validation: int, left: float, config: Config, measure: Measure
+    request: Request, tokens: Tokens, n_validation: int, left: float, config: LearnerConfig, measure: Measure
 ) -> Plan:
     seconds_a_step = measure.seconds_a_token * measure.rows * config.n_context
     schedule = Schedule.fit(
@@ -273,54 +269,12 @@ def _plan_time(
     return Plan(*_restrain(request, config, recipe, tokens), seconds=left, **schedule.to_plan())
 
 
-def _candidates(request: Request, tokens: Tokens, n_vocab: int) -> list[Config]:
-    """From small to large, each with what was asked for; at least one, or the reason why there is none."""
-    candidates: list[Config] = []
-    for rung in LADDER:
-        try:
-            config = _config(request, tokens, n_vocab, *rung)
-        except UserError as error:
-            if rung == LADDER[-1] and not candidates:
-                raise error from None
-            continue  # such as three heads that cannot share two key-value heads
-        if config not in candidates:
-            candidates.append(config)
-    return candidates
+def may_be_half(config: LearnerConfig, device: torch.device) -> bool:
+    """Whether bfloat16 may pay. A recurrent state, which passes through every word, is not to be rounded."""
+    return isinstance(config, Config) and has_fast_bfloat16(device)
 
 
-def _config(request: Request, tokens: Tokens, n_vocab: int, blocks: int, width: int, heads: int) -> Config:
-    width = request.width or (_round(width, request.heads) if request.heads else width)
-    heads = request.heads or (heads if width % heads == 0 and not request.width else _heads(width))
-    context = request.context or min(128 if width < 256 else 256, fitting_context(tokens))
-    return preset(
-        request.preset,
-        n_vocab=n_vocab,
-        n_context=context,
-        n_block=request.blocks or blocks,
-        n_head=heads,
-        n_kv_head=request.kv_heads or 0,
-        d_model=width,
-        dropout=request.dropout or 0.0,
-        causal=not request.both_ways,
-    )
-
-
-def _heads(width: int) -> int:
-    """Heads of 32 features, or of 64 in a wide model, where that divides the width."""
-    size = 32 if width < 384 else 64
-    return width // size if width % size == 0 else 1
-
-
-def _round(width: int, multiple: int) -> int:
-    return max(1, round(width / multiple)) * multiple
-
-
-def fitting_context(tokens: Tokens) -> int:
-    """A power of two of which the text holds at least eight."""
-    return max(8, 2 ** int(np.log2(max(8, len(tokens) / 8))))
-
-
-def _rows(config: Config, batch_tokens: float) -> int:
+def _rows(config: LearnerConfig, batch_tokens: float) -> int:
     """A power of two of windows, so that a step reads about this many tokens, within bounds."""
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
 
@@ -329,7 +283,9 @@ def _epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
     return recipe.steps * recipe.batch_size * context / n_tokens
 
 
-def _restrain(request: Request, config: Config, recipe: Recipe, tokens: Tokens) -> tuple[Config, Recipe]:
+def _restrain(
+    request: Request, config: LearnerConfig, recipe: Recipe, tokens: Tokens
+) -> tuple[LearnerConfig, Recipe]:
     """The more often the text is read again, the more is left out and forgotten."""
     epochs = _epochs(config.n_context, recipe, len(tokens))
     dropout, decay = next((rest for most, *rest in RESTRAINTS if epochs < most), (0.3, 0.3))
@@ -340,7 +296,7 @@ def _restrain(request: Request, config: Config, recipe: Recipe, tokens: Tokens) 
     return config, replace(recipe, weight_decay=decay)
 
 
-def _recipe(request: Request, config: Config, steps: int, rows: int, bfloat16: bool) -> Recipe:
+def _recipe(request: Request, config: LearnerConfig, steps: int, rows: int, bfloat16: bool) -> Recipe:
     recipe = Recipe(
         steps=steps,
         batch_size=rows,

@@ -65,7 +65,7 @@ def prepare_text(
 
 def _train_tokenizer(texts: Sequence[Document], request: Request, n_bytes: int) -> Tokenizer:
     kind, n_vocab = choose_tokenizer(request, n_bytes)
-    if kind != "bpe":
+    if kind in ("char", "byte"):
         whole = (piece for document in texts for piece in document.pieces())
         return Tokenizer.train(kind, whole, n_vocab, mask=request.both_ways)
     most = max(TOKENIZER_TEXT, TOKENIZER_TEXT_A_TOKEN * (n_vocab or 0))

@@ -10,7 +10,9 @@ from pathlib import Path
 from clearhead.errors import UserError
 from clearhead.formats.opening import hash_weights
 from clearhead.model.config import PRESETS
+from clearhead.model.kinds import KINDS as NETWORKS
 from clearhead.model.machine import pick_device
+from clearhead.model.ngram_config import check_order
 from clearhead.text.tokenizer import KINDS
 from clearhead.training.recipe import OPTIMISERS, RECIPES
 
@@ -19,6 +21,10 @@ MOST_RANK = 1024
 COUNTS = ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch")
 # What a start model has already.
 SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab")
+# What only a transformer has.
+OF_TRANSFORMERS = ("heads", "kv_heads", "both_ways", "sharded")
+# What only networks have that learn step by step.
+OF_LEARNERS = ("steps", "blocks", "width", "context", "batch", "dropout", "optimiser", "learning_rate")
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,8 @@ class Request:
     start: str | None = None  # the model to go on from: a folder, a GGUF file, a name
     start_sha256: str = ""  # of its weights; taken when this is made unless said
     lora: int | None = None  # the rank of the adapters that are trained in its stead
+    kind: str = "transformer"
+    order: int | None = None  # of an n-gram: how many words are counted together
     preset: str = "modern"
     both_ways: bool = False  # see what comes after too, and learn to fill in blanks
     blocks: int | None = None
@@ -81,6 +89,7 @@ class Request:
                 raise UserError(f"{name} = {value}: expected at least 1")
         if self.preset not in PRESETS:
             raise UserError(f"preset = {self.preset!r}: expected one of {', '.join(PRESETS)}")
+        self._check_network()
         if self.tokenizer is not None and self.tokenizer not in KINDS:
             raise UserError(f"tokenizer = {self.tokenizer!r}: expected one of {', '.join(KINDS)}")
         if isinstance(self.validation, float) and not 0 < self.validation < 1:
@@ -99,6 +108,23 @@ class Request:
         if self.sharded and self.lora is not None:
             raise UserError("adapters are small and are not sharded: leave out --sharded, or --lora")
 
+    def _check_network(self) -> None:
+        if self.kind not in NETWORKS:
+            raise UserError(f"kind = {self.kind!r}: expected one of {', '.join(NETWORKS)}")
+        given = [name for name in OF_TRANSFORMERS if getattr(self, name)]
+        if self.kind != "transformer" and (given or self.preset != "modern"):
+            name = given[0] if given else "preset"
+            raise UserError(f"{name} goes with transformers: leave it out, or the kind {self.kind!r}")
+
+        if self.order is not None:
+            if self.kind != "ngram":
+                raise UserError(f"order goes with the kind 'ngram': leave it out, or the kind {self.kind!r}")
+            check_order(self.order)
+        learning = [name for name in OF_LEARNERS if getattr(self, name) is not None]
+        if self.kind == "ngram" and (learning or self.recipe != "fast"):
+            name = learning[0] if learning else "recipe"
+            raise UserError(f"{name} goes with networks that learn step by step: leave it out for an n-gram")
+
     def _check_start(self) -> None:
         if self.lora is not None and not 1 <= self.lora <= MOST_RANK:
             raise UserError(f"lora = {self.lora}: expected a rank of 1 to {MOST_RANK}, such as 8")
@@ -107,10 +133,10 @@ class Request:
                 raise UserError("lora adapts a model that is there: say which, with --from")
             return
         given = [name for name in SHAPE if getattr(self, name) is not None]
-        if given or self.preset != "modern":
-            name = given[0] if given else "preset"
+        given += ["preset"] * (self.preset != "modern") + ["kind"] * (self.kind != "transformer")
+        if given:
             raise UserError(
-                f"{name} goes with a new model: one that is gone on from has its own; leave it out"
+                f"{given[0]} goes with a new model: one that is gone on from has its own; leave it out"
             )
         if self.lora is not None and self.optimiser != "adamw":
             raise UserError(f"lora is trained with adamw, not with {self.optimiser}: leave the optimiser out")

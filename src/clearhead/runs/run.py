@@ -16,8 +16,8 @@ import torch
 from clearhead.errors import OwnError, UserError
 from clearhead.files import home
 from clearhead.language_model import LanguageModel
+from clearhead.model.kinds import make_network
 from clearhead.model.machine import make_deterministic, pick_device
-from clearhead.model.transformer import Transformer
 from clearhead.runs.checkpoint import Checkpoint
 from clearhead.runs.pace import Pace
 from clearhead.runs.plan import Plan, make_plan
@@ -94,8 +94,9 @@ class Run:
         tokenizer: Tokenizer | None = None,
         workers: Workers | None = None,
         began: float | None = None,
+        text: PreparedText | None = None,
     ) -> None:
-        """`plan` and `tokenizer` are those of the run that this one goes on with.
+        """`plan` and `tokenizer` are those of the run that this one goes on with; `text` is ready already.
 
         `began` is when the clock (time.perf_counter) began to run for whoever waits; now, unless said.
         """
@@ -109,7 +110,7 @@ class Run:
         if start is not None:
             tokenizer = start.tokenizer
         share = None if plan is None else plan.share
-        text = self._prepare(texts, cache or home() / "tokens", tokenizer, share)
+        text = text or self._prepare(texts, cache or home() / "tokens", tokenizer, share)
         self.text_sha256, self.tokenizer = text.sha256, text.tokenizer
         self.tokens, n_validation, n_vocab = text.tokens, len(text.validation), text.tokenizer.n_vocab
         self.prepared = self.seconds
@@ -132,7 +133,7 @@ class Run:
         batches = Batches(self.tokens, n_context, rows, seed=request.seed, blanks=self.blanks)
         torch.manual_seed(request.seed)
         if start is None:
-            network = Transformer(self.plan.config).to(self.device)
+            network = make_network(self.plan.config).to(self.device)
         else:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
@@ -225,7 +226,7 @@ class Run:
         """
         if not self.request.sharded:
             return self.model
-        network = Transformer(self.plan.config).eval()
+        network = make_network(self.plan.config).eval()
         with torch.no_grad():
             own = dict(network.named_parameters())
             for name, parameter in self.model.network.named_parameters():
@@ -311,7 +312,8 @@ class Run:
         """What the network was before its first step."""
         request = self.request
         if request.start is None:
-            return {"preset": request.preset}
+            preset = {"preset": request.preset} if request.kind == "transformer" else {}
+            return {"kind": request.kind, **preset}
         return {"start": request.start, "start_sha256": request.start_sha256, "lora": request.lora}
 
     def _last_loss(self) -> float | None:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from clearhead.errors import UserError
 from clearhead.formats.opening import open_model
-from clearhead.formats.saved import Saved
 from clearhead.model.block import Block
 from clearhead.model.config import Config
-from clearhead.model.machine import has_fast_bfloat16
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Learner, LearnerConfig, need_transformer
+from clearhead.model.ngram import NGram
+from clearhead.model.recurrent import Recurrent
+from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.runs.pace import Schedule
-from clearhead.runs.plan import DEFAULT_STEPS, Plan, check_memory, fitting_context
+from clearhead.runs.plan import DEFAULT_STEPS, Plan, check_memory, may_be_half
 from clearhead.runs.request import Request
+from clearhead.runs.sizes import fitting_context
 from clearhead.text.batches import Batches
+from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
 from clearhead.training.lora import adapt
 from clearhead.training.objective import half_precision, word_loss
@@ -38,19 +41,36 @@ LONG = 1.0  # seconds; what takes a processor so long does so the second time to
 READING = 1 / 3  # of learning: the way forward without the way back, which is twice as long
 
 
-def open_start(request: Request) -> Saved | None:
+@dataclass(frozen=True)
+class Start:
+    """The model that a run goes on from."""
+
+    network: Learner
+    tokenizer: Tokenizer
+
+
+def open_start(request: Request) -> Start | None:
     """The model that a run goes on from, if it does."""
     if request.start is None:
         return None
     saved = open_model(request.start)
     if not saved.network.config.causal:
         raise UserError(f"{request.start} sees both ways: it fills in blanks, and cannot learn to write on")
-    return saved
+    if isinstance(saved.network, NGram):
+        raise UserError(f"{request.start} is an n-gram model, which is counted anew: leave --from out")
+    if request.lora is not None or request.sharded:
+        need_transformer(saved.network.config, "sharded" if request.sharded else "lora")
+    return Start(saved.network, saved.tokenizer)
 
 
-def prepare(network: Transformer, config: Config, lora: int | None) -> Transformer:
+def prepare(network: Learner, config: LearnerConfig, lora: int | None) -> Learner:
     """Ready to train: with the plan's dropout, and with adapters if they are asked for."""
     assert replace(config, dropout=0.0) == replace(network.config, dropout=0.0)
+    if isinstance(network, Recurrent):
+        assert isinstance(config, RecurrentConfig)
+        network.config = config
+        return network
+    assert isinstance(config, Config)
     network.config = config
     for block in network.blocks:
         assert isinstance(block, Block)
@@ -60,7 +80,7 @@ def prepare(network: Transformer, config: Config, lora: int | None) -> Transform
 
 def plan_start(
     request: Request,
-    network: Transformer,
+    network: Learner,
     tokens: Tokens,
     n_validation: int,
     device: torch.device,
@@ -76,7 +96,7 @@ def plan_start(
         )
     if left is None:
         steps = request.steps or DEFAULT_STEPS
-        recipe = _recipe(request, steps, request.batch or _rows(DEFAULT_BATCH, context), device)
+        recipe = _recipe(request, config, steps, request.batch or _rows(DEFAULT_BATCH, context), device)
         _check_memory(request, config, context, recipe, device)
         return Plan(config, recipe, min(steps, 5), None, context)
     began = time.perf_counter()
@@ -85,18 +105,18 @@ def plan_start(
     rows, learning, reading = _measure(request, network, context, tokens, left)
     left -= time.perf_counter() - began
     schedule = Schedule.fit(left, learning * rows * context, reading, n_validation, context)
-    recipe = _recipe(request, schedule.steps, rows, device)
+    recipe = _recipe(request, config, schedule.steps, rows, device)
     return Plan(config, recipe, seconds=left, context=context, **schedule.to_plan())
 
 
 def _measure(
-    request: Request, network: Transformer, context: int, tokens: Tokens, left: float
+    request: Request, network: Learner, context: int, tokens: Tokens, left: float
 ) -> tuple[int, float, float]:
     """Windows a batch for about the best number of steps; seconds to learn from a token, and to read it."""
     device = network.embedding.weight.device
     rows = request.batch or _rows(LEAST_BATCH * (1 if device.type == "cpu" else 16), context)
     while True:
-        recipe = _recipe(request, 2, rows, device)
+        recipe = _recipe(request, network.config, 2, rows, device)
         _check_memory(request, network.config, context, recipe, device)
         trainer = Trainer(network.train(), Batches(tokens, context, rows, seed=request.seed), recipe)
         inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
@@ -133,7 +153,7 @@ def _rows(batch_tokens: float, context: int) -> int:
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / context)))
 
 
-def _recipe(request: Request, steps: int, rows: int, device: torch.device) -> Recipe:
+def _recipe(request: Request, config: LearnerConfig, steps: int, rows: int, device: torch.device) -> Recipe:
     """Gentle: a low rate, and nothing is pulled towards zero that was learned before."""
     recipe = Recipe(
         steps=steps,
@@ -144,7 +164,7 @@ def _recipe(request: Request, steps: int, rows: int, device: torch.device) -> Re
         matrix_rate=MUON_RATE,
         weight_decay=0.0,
         warmup=min(20, max(1, steps // 10)),
-        bfloat16=has_fast_bfloat16(device),
+        bfloat16=may_be_half(config, device),
         seed=request.seed,
     )
     rate = request.learning_rate
@@ -155,7 +175,7 @@ def _recipe(request: Request, steps: int, rows: int, device: torch.device) -> Re
 
 
 def _check_memory(
-    request: Request, config: Config, context: int, recipe: Recipe, device: torch.device
+    request: Request, config: LearnerConfig, context: int, recipe: Recipe, device: torch.device
 ) -> None:
     # The weights; for each that learns its gradient and two moments; with adapters, the merged weights.
     bytes_a_weight = 16 if request.lora is None else 8

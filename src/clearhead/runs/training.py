@@ -11,6 +11,8 @@ from clearhead.errors import UserError
 from clearhead.formats.folder import check_free, check_room
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.machine import pick_device
+from clearhead.model.transformer import Transformer
+from clearhead.runs.counting import count_text
 from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.loss_curve import draw_losses
 from clearhead.runs.reports import Reports
@@ -36,13 +38,21 @@ def train(
     """Train a model on your text: a file, a folder, a pattern, or several. With `out`, keep the run there.
 
     `resume` goes on with the run that is there. `tensorboard`, and `wandb` with a project's name, have every
-    step reported there. Other settings are those of `Request`: minutes or steps,
+    step reported there. Other settings are those of `Request`: minutes or steps, kind (of network),
     preset, blocks, heads, width, context, tokenizer, … With `start`, training goes on from that model, with
     all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end. What one
     should know, such as that the text is short, comes as warnings.
     """
     reports = Reports(tensorboard, wandb)
-    request = with_time(Request(**settings))
+    request = Request(**settings)
+    if request.kind == "ngram":
+        if resume or checkpoint_every or snapshots or reports.reporters:
+            raise UserError(
+                "an n-gram is counted in one go: leave out resume, checkpoint_every, snapshots, tensorboard "
+                "and wandb"
+            )
+        return _count(sources, out, request)
+    request = with_time(request)
     workers = Workers.join(pick_device(request.device))
     given = [sources] if isinstance(sources, str | Path) else sources
     if out is None:
@@ -87,8 +97,21 @@ def train(
     return _merged(model)
 
 
+def _count(
+    sources: str | Path | Sequence[str | Path], out: str | Path | None, request: Request
+) -> LanguageModel:
+    if out is not None:
+        check_free(Path(out))
+    given = [sources] if isinstance(sources, str | Path) else sources
+    model = count_text(list(documents(given)), request).model
+    if out is not None:
+        model.save(out)
+    return model
+
+
 def _merged(model: LanguageModel) -> LanguageModel:
-    merge(model.network)
+    if isinstance(model.network, Transformer):
+        merge(model.network)
     return model
 
 

@@ -14,7 +14,18 @@ from starlette.types import ASGIApp
 from clearhead import __version__
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
-from clearhead.server import completions, heads, inspection, models, overview, page, questions, runs, words
+from clearhead.server import (
+    completions,
+    heads,
+    inspection,
+    labs,
+    models,
+    overview,
+    page,
+    questions,
+    runs,
+    words,
+)
 from clearhead.server.access import Access, Door
 from clearhead.server.collection import Collection, Offer
 from clearhead.server.description import ABOUT, ALWAYS, document
@@ -49,6 +60,7 @@ def make_routes(
     app.include_router(questions.make_routes(desk))
     app.include_router(words.make_routes(desk))
     app.include_router(heads.make_routes(shelf))
+    app.include_router(labs.make_routes(shelf))
     puller = Puller(None if offer is None else offer.home, log)
     run_list = RunList(shelf, None if offer is None else offer.places)
     collection = Collection(shelf, desk, offer, run_list, log)

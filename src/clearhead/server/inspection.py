@@ -26,6 +26,7 @@ from clearhead.generate.engine import Busy
 from clearhead.inspect.edits import Edit, Edits
 from clearhead.inspect.reading import trace_after
 from clearhead.inspect.sites import all_sites, site_shape
+from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.server.description import MATRIX, OF_A_MODEL
@@ -83,6 +84,7 @@ class Desk:
     def trace(self, asked: looking.TextRequest, left: threading.Event) -> Trace:
         """The model runs once for the text, once for each that it is patched from, and once for all edits."""
         model = self.shelf.model(asked.model)
+        network = model.transformer("what the explorer shows")
 
         def watch() -> None:
             stop_if(left)
@@ -98,7 +100,7 @@ class Desk:
             others = {text: plain(its) for text, its in _others(asked, model).items()}
             made = Edits()
             for edit in asked.edits:
-                made += Edits.parse({edit.site: _edit(edit, model, others)}, model.config)
+                made += Edits.parse({edit.site: _edit(edit, model, others)}, network.config)
             return plain(ids).edit_more(made, watch)
 
         ids = _ids(model, asked.text)
@@ -122,7 +124,7 @@ class Desk:
     ) -> Trace:
         before, same = self._most_alike(asked.model, ids)
         if before is None:
-            return model.inspect(ids, watch=watch)
+            return need_heads(model.inspect(ids, watch=watch), "a trace")
         return trace_after(before, ids, same, watch)
 
     def _most_alike(self, name: str, ids: list[int]) -> tuple[Trace | None, int]:

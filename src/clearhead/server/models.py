@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
+from clearhead.model.config import Config
 from clearhead.server.collection import Collection
 from clearhead.server.description import OF_A_MODEL, OF_A_PULL
 from clearhead.server.leaving import unless_left
@@ -61,7 +62,8 @@ def _details(served: Served) -> models.ModelDetails:
         # Why, where it came from the start, is for the server's own output: it may name folders.
         error=served.error if listed is not None or served.error is None else "could not be loaded",
         parameters=None if config is None else config.n_parameter,
-        config=config,
+        kind=None if config is None else config.kind,
+        config=config if isinstance(config, Config) else None,
         tokenizer=None if model is None else model.tokenizer.kind,
         chats=model is not None and isinstance(model.tokenizer.config.get("chat_template"), str),
         bytes=None if listed is None else listed.bytes,

@@ -38,6 +38,7 @@ def make_routes(runs: RunList, trainer: Trainer) -> APIRouter:
             steps_planned=run.steps_planned,
             tokens=run.tokens,
             minutes=run.minutes,
+            kind=run.kind,
             preset=run.preset,
             texts=run.texts,
             snapshots=run.snapshots,

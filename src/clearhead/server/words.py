@@ -42,8 +42,11 @@ def make_routes(desk: Desk) -> APIRouter:
                 raise UserError("the sentences are empty")
             found = map_senses(traces, asked.word)
             return words.SensesAnswer(
-                stages=stages(model.config),
-                occurrences=[words.Occurrence(sentence=kept[i], position=at) for i, at in found.places],
+                stages=stages(traces[0].config),
+                occurrences=[
+                    words.Occurrence(sentence=kept[i], position=at, piece=traces[i].pieces[0][at])
+                    for i, at in found.places
+                ],
                 points=found.points.tolist(),
                 shares=found.shares.tolist(),
                 cosines=found.cosines.tolist(),

@@ -13,9 +13,9 @@ from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 from clearhead.errors import UserError
 from clearhead.files import inside, read_json, read_text, write_json, write_text
 
-KINDS = ("char", "byte", "bpe")
+KINDS = ("char", "byte", "bpe", "word")
 END, MASK = "<|endoftext|>", "<|mask|>"
-DEFAULT_BPE_VOCAB = 4096
+DEFAULT_BPE_VOCAB, DEFAULT_WORD_VOCAB = 4096, 8192
 MOST_VOCAB = 2**20
 LARGEST_FILE = 2**26  # bytes; the largest tokenizer.json of a published model has some 35 MB
 
@@ -24,6 +24,7 @@ LARGEST_FILE = 2**26  # bytes; the largest tokenizer.json of a published model h
 _PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 _HIDDEN = (byte for byte in range(256) if byte not in _PRINTABLE)
 _BYTE = {chr(byte): byte for byte in _PRINTABLE} | {chr(0x100 + i): byte for i, byte in enumerate(_HIDDEN)}
+BYTES = frozenset(_BYTE)
 
 
 class Tokenizer:
@@ -63,9 +64,10 @@ class Tokenizer:
         """A tokenizer for this text. The end-of-document token has the last id, or a mask token has."""
         if kind not in KINDS:
             raise UserError(f"tokenizer {kind!r} is not known; choose one of {', '.join(KINDS)}")
-        if kind != "bpe" and n_vocab is not None:
+        if kind in ("char", "byte") and n_vocab is not None:
             raise UserError(
-                f"a vocabulary of {n_vocab} was asked for, but only bpe has a choice; leave it out for {kind}"
+                f"a vocabulary of {n_vocab} was asked for, but only bpe and word have a choice; "
+                f"leave it out for {kind}"
             )
         if kind == "char":
             inner = _train_char(pieces)
@@ -73,7 +75,9 @@ class Tokenizer:
             inner = _make_byte()
         else:
             special = 2 if mask else 1
-            inner = _train_bpe(pieces, DEFAULT_BPE_VOCAB if n_vocab is None else n_vocab, special)
+            usual = DEFAULT_BPE_VOCAB if kind == "bpe" else DEFAULT_WORD_VOCAB
+            n_vocab = _check_vocab(usual if n_vocab is None else n_vocab, special)
+            inner = (_train_bpe if kind == "bpe" else _train_words)(pieces, n_vocab - special)
         inner.add_special_tokens([END, MASK] if mask else [END])
         config: dict[str, object] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
@@ -84,6 +88,15 @@ class Tokenizer:
         if mask:
             config["mask_token"] = MASK
         return cls(inner, config)
+
+    @classmethod
+    def of_words(cls, words: Sequence[str], unknown: str | None) -> "Tokenizer":
+        """For a model of words between spaces, of which the last one ends a text."""
+        vocabulary = {word: i for i, word in enumerate(words[:-1])}
+        inner = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=unknown or ""))
+        inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        inner.add_special_tokens([words[-1]])
+        return cls(inner, {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": words[-1]})
 
     @classmethod
     def load(cls, folder: Path | str, ends: Iterable[int] = ()) -> "Tokenizer":
@@ -174,6 +187,11 @@ class Tokenizer:
         inner = tokenizers.Tokenizer.from_str(self._inner.to_str())
         inner.encode_special_tokens = False
         return inner
+
+    @property
+    def tokens(self) -> list[str]:
+        """Every token by its id, spelled as the vocabulary has it; an id without one has its number."""
+        return [self._inner.id_to_token(i) or f"<{i}>" for i in range(self.n_vocab)]
 
     @property
     def specials(self) -> list[str]:
@@ -324,21 +342,38 @@ def _make_byte() -> tokenizers.Tokenizer:
     return _read_bytes(inner, use_regex=False)
 
 
-def _train_bpe(pieces: Iterable[str], n_vocab: int, special: int) -> tokenizers.Tokenizer:
+def _check_vocab(n_vocab: int, special: int) -> int:
     if not 256 + special <= n_vocab <= MOST_VOCAB:
         named = "the end token" if special == 1 else "the end and mask tokens"
         raise UserError(
             f"the vocabulary is {n_vocab}, expected {256 + special} (256 bytes and {named}) to {MOST_VOCAB}"
         )
+    return n_vocab
+
+
+def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
     inner = _read_bytes(tokenizers.Tokenizer(models.BPE()), use_regex=True)
     trainer = trainers.BpeTrainer(
-        vocab_size=n_vocab - special,  # those come after
+        vocab_size=n_vocab,
         min_frequency=2,
         initial_alphabet=sorted(_BYTE),
         show_progress=False,
     )
     inner.train_from_iterator(pieces, trainer)
     return inner
+
+
+def _train_words(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
+    """The most frequent words, with the space before them; all others are spelled in bytes."""
+    counter = _read_bytes(tokenizers.Tokenizer(models.WordLevel()), use_regex=True)
+    trainer = trainers.WordLevelTrainer(vocab_size=n_vocab, min_frequency=2, show_progress=False)
+    counter.train_from_iterator(pieces, trainer)
+    found = counter.get_vocab(with_added_tokens=False)
+    words = [word for word in sorted(found, key=found.__getitem__) if word not in _BYTE]
+    # BPE without merges spells in bytes, but for a word that is in the vocabulary as it stands.
+    vocabulary = _BYTE | {word: 256 + i for i, word in enumerate(words[: n_vocab - 256])}
+    inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
+    return _read_bytes(inner, use_regex=True)
 
 
 def _read_bytes(inner: tokenizers.Tokenizer, use_regex: bool) -> tokenizers.Tokenizer:
@@ -364,7 +399,7 @@ def _kind_of(inner: tokenizers.Tokenizer) -> str:
     if not isinstance(before, pre_tokenizers.ByteLevel) or not isinstance(after, decoders.ByteLevel):
         return "other"
     if before.use_regex:
-        return "bpe"
+        return "word" if inner.model.ignore_merges else "bpe"
     return "byte" if inner.get_vocab(with_added_tokens=False) == _BYTE else "other"
 
 

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.model.block import Block
+from clearhead.model.kinds import Network
 from clearhead.model.transformer import Transformer
 
 SCALE = 2.0  # α / R
@@ -79,7 +80,7 @@ def merge(network: Transformer) -> Transformer:
     return network
 
 
-def count_parameters(network: Transformer) -> int:
+def count_parameters(network: Network) -> int:
     """How many numbers training may change."""
     return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Network
 from clearhead.text.tokens import IGNORED
 from clearhead.training.workers import Workers
 
@@ -33,7 +33,7 @@ def half_precision(device: torch.device, on: bool) -> AbstractContextManager[Non
 
 @torch.no_grad()
 def evaluate(
-    network: Transformer,
+    network: Network,
     windows: Iterable[tuple[np.ndarray, np.ndarray]],
     bfloat16: bool = False,
     workers: Workers | None = None,

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from clearhead.errors import UserError
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Learner
 from clearhead.training.muon import Muon
 
 RECIPES = ("fast", "classic")  # ours; and nanoGPT's, to compare with
@@ -81,7 +81,7 @@ def make_states(optimiser: torch.optim.Optimizer) -> None:
                 state["exp_avg_sq"] = torch.zeros_like(parameter)
 
 
-def make_optimisers(network: Transformer, recipe: Recipe) -> list[torch.optim.Optimizer]:
+def make_optimisers(network: Learner, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Matrices are decayed, and Muon's if it is asked for; vectors are AdamW's, and so are embeddings."""
     tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
     tables.add(id(network.unembedding.weight))

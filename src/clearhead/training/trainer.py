@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Learner
 from clearhead.text.batches import Batches
 from clearhead.training.objective import count_targets, half_precision, word_loss
 from clearhead.training.recipe import Recipe, make_optimisers, make_states
@@ -37,7 +37,7 @@ class Trainer:
 
     def __init__(
         self,
-        network: Transformer,
+        network: Learner,
         batches: Batches,
         recipe: Recipe,
         workers: Workers | None = None,

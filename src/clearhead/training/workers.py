@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from clearhead.errors import OwnError, UserError
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Learner
 
 _LOST = re.compile(r"gloo|NCCL|Socket|Connection (closed|reset)|store", re.IGNORECASE)
 PATIENCE = timedelta(hours=6)  # while the first one prepares a long text
@@ -134,7 +134,7 @@ class Workers:
                 "another --batch or another number of processes"
             )
 
-    def spread(self, network: Transformer, sharded: bool) -> nn.Module:
+    def spread(self, network: Learner, sharded: bool) -> nn.Module:
         """What to call in the network's stead, so that gradients come out averaged over all."""
         if self.count == 1:
             return network

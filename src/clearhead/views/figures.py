@@ -11,6 +11,7 @@ from clearhead.errors import UserError
 from clearhead.inspect.attribution import Attribution, Why
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.lens import Lens
+from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.labs.heads import HeadScores
 from clearhead.labs.lab import Result
@@ -20,7 +21,7 @@ from clearhead.views.heat_maps import heat_map, thumbnails
 from clearhead.views.lab_results import draw_result
 from clearhead.views.tables import lens_table, sweep_table, word_table
 
-Drawn = Trace | HeadScores | Attribution | Why | Lens | Comparison | Result
+Drawn = AnyTrace | HeadScores | Attribution | Why | Lens | Comparison | Result
 Table = Tensor | np.ndarray[Any, Any] | list[list[float]]
 
 
@@ -40,7 +41,7 @@ def figure(
     bars. Of what a lab gives: a panel for each of its parts. `title` is put in the place of ours; `rows` are
     the positions of a trace or lens to be drawn.
     """
-    if rows is not None and (not isinstance(of, Trace | Lens) or _is_table(what)):
+    if rows is not None and (not isinstance(of, Trace | StateTrace | Lens) or _is_table(what)):
         raise UserError("rows goes with a trace, its sites and its lens: leave it out here")
     if around is not None and not _is_table(what):
         raise UserError("around goes with a sweep's table, as in figure(trace, table, around=1.5)")
@@ -48,7 +49,7 @@ def figure(
         if what is not None and not isinstance(what, str):
             raise UserError(f"of head scores one kind can be drawn by name: {', '.join(of.kinds)}")
         return head_bars(of, what, title)
-    if isinstance(of, Trace):
+    if isinstance(of, Trace | StateTrace):
         of.check_single()
         return _of_trace(of, what, title, rows, around)
     if what is not None and isinstance(of, Attribution | Why | Lens | Comparison | Result):
@@ -68,19 +69,19 @@ def figure(
     )
 
 
-def _of_trace(trace: Trace, what: Any, title: str | None, rows: Any, around: float | None) -> Figure:
+def _of_trace(trace: AnyTrace, what: Any, title: str | None, rows: Any, around: float | None) -> Figure:
     chosen = _chosen(trace, rows)
     everything = range(trace.ids.shape[1])
     if what is None:
-        return thumbnails(trace, chosen or everything, title)
+        return thumbnails(need_heads(trace, "a picture of every head"), chosen or everything, title)
     if _is_table(what):
-        return sweep_table(trace, what, around, title)
+        return sweep_table(need_heads(trace, "a sweep"), what, around, title)
     if not isinstance(what, str):
         raise UserError(
             f"{_short(what)} is no part of a trace: expected a site's name, 'lens' or a sweep's table"
         )
     if what == "lens":
-        return lens_table(trace.lens(), chosen, title)
+        return lens_table(need_heads(trace, "a lens").lens(), chosen, title)
     if what in ("logits", "probabilities"):
         return word_table(trace, what, chosen, title)
     return heat_map(trace, what, chosen or everything, title)
@@ -90,7 +91,7 @@ def _is_table(what: Any) -> bool:
     return isinstance(what, Tensor | np.ndarray | list)
 
 
-def _chosen(trace: Trace, rows: Any) -> range | None:
+def _chosen(trace: AnyTrace, rows: Any) -> range | None:
     """The positions that are asked for."""
     if rows is None:
         return None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import Normalize, PowerNorm
 
+from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.trace import Trace
 from clearhead.picture import (
     ATTENTION,
@@ -30,7 +31,7 @@ READABLE = 0.98  # share of the weights above 0 that are told apart; larger ones
 SCALE = f"colour grows with the root of the weight, the largest {1 - READABLE:.0%} all darkest"
 
 
-def heat_map(trace: Trace, site: str, rows: range, title: str | None) -> Figure:
+def heat_map(trace: AnyTrace, site: str, rows: range, title: str | None) -> Figure:
     """A site: a row for each position, a column for each feature or for each position that is looked at."""
     T = trace.ids.shape[1]
     if site.endswith((".mean", ".scale")):
@@ -92,7 +93,7 @@ def thumbnails(trace: Trace, rows: range, title: str | None) -> Figure:
     return Figure(canvas)
 
 
-def _seen(trace: Trace, rows: range) -> range:
+def _seen(trace: AnyTrace, rows: range) -> range:
     """What the rows can look at."""
     return range(rows.stop if trace.config.causal else trace.ids.shape[1])
 

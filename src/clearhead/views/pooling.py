@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.inspect.sites import MATRICES
-from clearhead.inspect.trace import Trace
+from clearhead.inspect.state_trace import AnyTrace
 
 MOST_NUMBERS = 2**22  # of a matrix, read at once
 
@@ -19,7 +19,9 @@ def is_matrix(site: str) -> bool:
     return site.split(".")[-1] in MATRICES
 
 
-def read_pooled(trace: Trace, site: str, rows: range, columns: range | None, size: int, across: int) -> Any:
+def read_pooled(
+    trace: AnyTrace, site: str, rows: range, columns: range | None, size: int, across: int
+) -> Any:
     """A site, `size` rows and `across` columns a cell, as an array; only some rows are computed at a time.
 
     A cell of attention weights is how much of its weight each of its rows gives to its columns together, on

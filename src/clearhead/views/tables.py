@@ -11,6 +11,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.lens import Lens
+from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.trace import Trace
 from clearhead.picture import (
     ATTENTION,
@@ -55,7 +56,7 @@ def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
     return Figure(canvas)
 
 
-def word_table(trace: Trace, site: str, rows: range | None, title: str | None) -> Figure:
+def word_table(trace: AnyTrace, site: str, rows: range | None, title: str | None) -> Figure:
     """Logits or probabilities of the likeliest next words: a row a position, a column a word."""
     rows = _readable(trace, rows)
     all_words = trace.read(site, rows=slice(rows.start, rows.stop)).detach().float().cpu()
@@ -129,7 +130,7 @@ def _numbers(table: Any) -> Any:
         raise UserError("the table is not one of numbers: expected what sweep gives") from None
 
 
-def _readable(trace: Trace, rows: range | None) -> range:
+def _readable(trace: AnyTrace, rows: range | None) -> range:
     """The positions asked for, or the last of them, as many as there is room for."""
     T = trace.ids.shape[1]
     if rows is None:

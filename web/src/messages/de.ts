@@ -33,6 +33,7 @@ export const de: Messages = {
     shape: (blocks, heads) => `${blocks} × ${heads}`,
     blocks: (blocks, heads) =>
       `${blocks} ${blocks === 1 ? "Block" : "Blöcke"} × ${heads} ${heads === 1 ? "Kopf" : "Köpfe"}`,
+    unseen: (kind) => `${kind}: es schreibt, hat aber keine Köpfe zum Zeigen`,
     parameters: (n) => `${n} Parameter`,
     origins: { run: "hier trainiert", pulled: "geholt", file: "aus einer Datei" },
     states: {
@@ -60,6 +61,7 @@ export const de: Messages = {
       lens: "Linse",
       words: "Wörter",
       tiny: "Winziger Kopf",
+      labs: "Experimente",
       training: "Training",
     },
     says: {
@@ -71,7 +73,47 @@ export const de: Messages = {
       lens: "Was jeder Block als Nächstes sagen würde, wenn das Modell dort aufhörte",
       words: "Wörter als Vektoren: statisch gegen kontextuell, Bedeutungen, Nachbarn",
       tiny: "Das Beispiel der Vorlesung mit zwei Zahlen je Wort, von Hand zu verändern",
+      labs: "Die Versuche der Vorlesungen, mit anderen Zahlen wiederholt",
       training: "Wie ein Lauf lernt, während er es tut; und eigene Läufe",
+    },
+  },
+  labs: {
+    list: "Experimente",
+    run: "Durchführen",
+    again: "Noch einmal",
+    usual: "Wie zuvor",
+    trains: "Hier werden kleine Netze trainiert: das dauert Sekunden bis wenige Minuten.",
+    looks: (model, usual) => `Es blickt in ${model}; gedacht ist es für ${usual}.`,
+    working: "Es wird gerechnet …",
+    found: "Was herauskam",
+    question: "Eine Frage",
+    byHand: "Die Matrizen von Hand ändern",
+    yes: "ja",
+    no: "nein",
+    told: {
+      attention: {
+        title: "Aufmerksamkeit, Zahl für Zahl",
+        says: "Die Folge aus Nullen und Einsen der Vorlesung, wobei 0 für [1, 0] und 1 für [0, 1] steht. Eine Anfrage wird mit jedem Schlüssel verglichen, aus den Punkten werden Gewichte, und die Gewichte mischen die Werte. Mit zehnmal so langen Schlüsseln geht fast das ganze Gewicht an die 1.",
+        question:
+          "Welche Verstärkung gibt der 1 so viel Gewicht wie allen Nullen zusammen? Hängt das davon ab, wie viele Nullen es sind?",
+        settings: {
+          sequence: "die Ziffern, jede 0 oder 1",
+          query: "die Ziffer, die gesucht wird",
+          boost: "wie lang die Schlüssel sind",
+          base: "des Softmax; 3 ist die Abkürzung der Vorlesung",
+        },
+      },
+      scale: {
+        title: "Warum durch √d_k geteilt wird",
+        says: "Anfragen und Schlüssel aus Zufallszahlen: je länger die Vektoren, desto weiter liegen ihre Produkte auseinander, wie √d. Ungeteilt gibt der Softmax dann fast alles an ein Wort und lernt kaum noch; durch √d_k geteilt bleiben die Gewichte, wie sie waren.",
+        question: "Wie groß ist d, wenn das größte Gewicht die Hälfte übersteigt? Was würde aus dem Lernen?",
+        settings: {
+          words: "wie viele angesehen werden",
+          widest: "das größte d",
+          samples: "Anfragen je Breite",
+          seed: "der Zufallszahlen",
+        },
+      },
     },
   },
   asking: { word: "Für das nächste Wort" },
@@ -101,6 +143,11 @@ export const de: Messages = {
       feedforward: "Feed-Forward",
     },
     modes: { difference: "Unterschied", one: "dieser Text", other: "der andere" },
+    number:
+      "Die Zahl ist ‖Unterschied‖ / ‖Wert‖: 0 ist kein Unterschied, 1 einer so groß wie das, was in diesem Text da steht. Der Unterschied ist der andere minus dieser.",
+    largest: (shown, all) => `Dies sind die ${shown} größten von ${all}; der Filter findet die anderen.`,
+    shapes:
+      "Die beiden Modelle haben verschiedene Formen: Ihre Zahlen lassen sich nicht nebeneinander halten, wohl aber, was sie als Nächstes sagen würden.",
   },
   change: {
     says: "Verändere, was das Modell unterwegs rechnet, und sieh sofort, was aus dem nächsten Wort wird. Wähle oben einen Kopf, folge einem Token, öffne ein Neuron im Feed-Forward: Es wird hier angeboten.",
@@ -116,6 +163,10 @@ export const de: Messages = {
     other: "Anderer Text",
     weight: (block, head, from, to) => `Kopf ${block}.${head}: „${from}“ schaut auf „${to}“`,
     list: "Geltende Änderungen",
+    aside: (count) =>
+      count === 1
+        ? "Eine Änderung passt nicht zu diesem Text oder Modell und wurde beiseitegelegt."
+        : `${count} Änderungen passen nicht zu diesem Text oder Modell und wurden beiseitegelegt.`,
     none: "Noch keine. Du siehst das Modell, wie es ist.",
     done: {
       silenced: (what) => `${what}: stumm`,
@@ -154,13 +205,20 @@ export const de: Messages = {
     legend:
       "Kurven: was Köpfe von einem Token holten. Scheiben: was Feed-Forwards schrieben. Violett gibt dazu, Ocker nimmt weg.",
     looks: (block, head, from, to) => `Warum Kopf ${block}.${head} von „${from}“ auf „${to}“ schaut`,
+    word: (word) => `„${word}“`,
+    rest: (n) => (n === 1 ? "ein weiteres Paar" : `die übrigen ${n} Paare zusammen`),
     score: (score) =>
       `Der Score, q · k = ${score}, ist eine Summe über Paare: was dort geschrieben wurde, von wo er schaut, mit dem, worauf er schaut.`,
   },
   words: {
-    says: "Ein Wort hat einen statischen Vektor, wo immer es steht. Auf dem Weg durch die Blöcke nimmt es auf, was um es herum steht: Dasselbe Wort wird in anderen Sätzen ein anderer Vektor, und seine Bedeutungen trennen sich.",
+    says: "Ein Token hat einen statischen Vektor, wo immer es steht. Auf dem Weg durch die Blöcke nimmt es auf, was um es herum steht: Dasselbe Wort wird in anderen Sätzen ein anderer Vektor, und seine Bedeutungen trennen sich.",
     word: "Wort",
-    sentences: "Sätze, einer je Zeile",
+    sentences: (most) => `Sätze, einer je Zeile, höchstens ${most}`,
+    many: (count, most) => `Das sind ${count} Sätze. Höchstens ${most} gehen auf einmal: Lass einige weg.`,
+    split: (word, pieces) =>
+      `Für dieses Modell ist „${word}“ nicht immer ein Token. Gezeigt wird der Vektor des letzten Stücks: ${pieces.map((piece) => `„${piece}“`).join(", ")}.`,
+    without: (word, sentences) =>
+      `„${word}“ kommt nicht vor in: ${sentences.map((each) => `„${each}“`).join(", ")}.`,
     example: {
       word: "bank",
       sentences: [
@@ -196,7 +254,9 @@ export const de: Messages = {
     causal: "die Zukunft verdecken",
     examples: { boosted: "verstärkte Keys", plain: "einfache Keys", own: "0 1, eigene Query" },
     entry: (matrix, row, column) => `${matrix}, Zeile ${row}, Spalte ${column}`,
-    empty: "Tippe einige Nullen und Einsen.",
+    empty: (most) => `Erwartet werden eine bis ${most} Ziffern, jede 0 oder 1.`,
+    left: "Nur 0 und 1 zählen; alles andere bleibt weg.",
+    blank: "Das ist noch keine Zahl: Bis es eine ist, gilt die Zahl davor.",
     steps: {
       query: "Query Q = E W^Q",
       key: "Key K = E W^K",
@@ -212,6 +272,7 @@ export const de: Messages = {
     says: "Nach jedem Block kann der Strom gelesen werden, als wäre er der letzte: Das würde das Modell an jeder Position als Nächstes sagen, wenn es dort aufhörte. Der letzte Block ist die Antwort des Modells selbst.",
     only: "die Wahrscheinlichkeit eines Wortes zeigen",
     told: (word, share) => `„${word}“ ${share}`,
+    here: (block, token) => `Nach Block ${block}, bei „${token}“:`,
   },
   training: {
     says: "Wie der Verlust eines Laufs sinkt, während er lernt: auf dem Text, aus dem er lernt, und auf zurückgelegtem Text. Beginne einen Lauf mit deinem eigenen Text, halte ihn an, setze ihn fort.",

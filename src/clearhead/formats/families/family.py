@@ -10,6 +10,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.model.config import MOST_BLOCKS, Config
+from clearhead.model.kinds import AnyConfig
 
 Tensors = Mapping[str, Tensor]
 Named = dict[str, Tensor]
@@ -19,16 +20,16 @@ Named = dict[str, Tensor]
 class Family:
     """`write_*` turn ours into theirs, `read_*` theirs into ours. Our tensor names are `Transformer`'s.
 
-    Some files leave out the `prefix` of their names.
+    A config is a transformer's, but for our own family. Some files leave out the `prefix` of their names.
     """
 
     model_type: str
     prefix: str
     holds: Callable[[Config], bool]
-    write_config: Callable[[Config], dict[str, Any]]
-    read_config: Callable[[dict[str, Any]], Config]
-    write_tensors: Callable[[Tensors, Config], Named]
-    read_tensors: Callable[[Tensors, Config], Named]
+    write_config: Callable[[Any], dict[str, Any]]
+    read_config: Callable[[dict[str, Any]], AnyConfig]
+    write_tensors: Callable[[Tensors, Any], Named]
+    read_tensors: Callable[[Tensors, Any], Named]
 
 
 def renaming(

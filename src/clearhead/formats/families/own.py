@@ -1,4 +1,4 @@
-"""Our own family, for configs no existing architecture computes: in our own names, opened by us alone."""
+"""Our own family, for what no existing architecture computes: in our own names, opened by us alone."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Any
 from clearhead.errors import UserError
 from clearhead.formats.families.family import Family, Named, Tensors, need
 from clearhead.model.config import Config
+from clearhead.model.kinds import AnyConfig, config_from_json
 
 
-def write_config(config: Config) -> dict[str, Any]:
-    return {"architectures": ["ClearheadTransformer"], "config": config.to_json()}
+def write_config(config: AnyConfig) -> dict[str, Any]:
+    return {"architectures": [f"Clearhead{config.kind.title()}"], "config": config.to_json()}
 
 
-def read_config(settings: dict[str, Any]) -> Config:
+def read_config(settings: dict[str, Any]) -> AnyConfig:
     config = need(settings, "config")
     if not isinstance(config, dict):
-        raise UserError(f"config = {config!r} in config.json: expected the settings of a transformer")
-    return Config.from_json(config)
+        raise UserError(f"config = {config!r} in config.json: expected the settings of a network")
+    return config_from_json(config)
 
 
-def same_tensors(tensors: Tensors, config: Config) -> Named:  # noqa: ARG001 (every family takes a config)
+def same_tensors(tensors: Tensors, config: AnyConfig) -> Named:  # noqa: ARG001 (every family takes a config)
     return dict(tensors)
 
 

@@ -32,7 +32,7 @@ from clearhead.formats.gguf.tokenizer import read_tokenizer, write_tokenizer
 from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
 from clearhead.formats.saved import Saved
 from clearhead.model.config import Config
-from clearhead.model.transformer import Transformer
+from clearhead.model.kinds import Learner, need_transformer
 
 KINDS = {
     "F32": (gguf.GGMLQuantizationType.F32, gguf.LlamaFileType.ALL_F32),
@@ -47,8 +47,9 @@ FIRST_CONTEXT = 8192  # of Llama 3, where a file does not say it
 class _Tensors:
     """A file's tensors as the family's folders have them."""
 
-    def __init__(self, file: GGUFFile, kind: str, network: Transformer) -> None:
-        self.file, self.config, self.described = file, network.config, str(file.path)
+    def __init__(self, file: GGUFFile, kind: str, network: Learner) -> None:
+        self.file, self.described = file, str(file.path)
+        self.config = need_transformer(network.config, "a GGUF file")
         self.turn = ARCHITECTURES[kind].read
         self.odd: dict[str, str] = {}
         theirs = ARCHITECTURES[kind].family.write_tensors(own_tensors(network), self.config)
@@ -79,6 +80,7 @@ def read_config(file: GGUFFile) -> tuple[str, Config]:
     shapes = {name: info.shape for name, info in file.tensors.items()}
     try:
         config = ARCHITECTURES[kind].family.read_config(read_settings(kind, values, shapes))
+        assert isinstance(config, Config)
         if FREQUENCIES in file.tensors:
             context = values.get("rope.scaling.original_context_length", FIRST_CONTEXT)
             if shapes[FREQUENCIES] != (config.rotary_dim // 2,):
@@ -121,7 +123,7 @@ def save(path: Path, saved: Saved, numbers: str = "F16", name: str = "") -> None
     numbers = numbers.upper()
     if numbers not in KINDS:
         raise UserError(f"{numbers!r} is not a kind of numbers; choose one of {', '.join(KINDS)}")
-    config = saved.network.config
+    config = need_transformer(saved.network.config, "a GGUF file")
     kind = find_architecture(config)
     metadata = write_tokenizer(saved.tokenizer, config.n_vocab)
     with disk_errors(path.parent, "the model was not saved"):
@@ -135,7 +137,7 @@ def save(path: Path, saved: Saved, numbers: str = "F16", name: str = "") -> None
 
 
 def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbers: str, name: str) -> None:
-    network, config = saved.network, saved.network.config
+    network, config = saved.network, need_transformer(saved.network.config, "a GGUF file")
     architecture = ARCHITECTURES[kind]
     writer = _Writer(path, kind)
     writer.add_name(name)

@@ -92,6 +92,8 @@ def write_tokenizer(tokenizer: Tokenizer, n_vocab: int) -> dict[str, Any]:
     model, added = document["model"], document["added_tokens"]
     if tokenizer.kind == "char":
         _cannot_write("it takes a character at a time, for which GGUF has no kind")
+    if tokenizer.kind == "word":
+        _cannot_write("it takes a word at a time, for which GGUF has no kind")
     if model["type"] != "BPE" or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
         _cannot_write(f"its kind is {model['type']}, expected byte-level or SentencePiece BPE")
     for token in added:

@@ -40,7 +40,8 @@ class ModelDetails(Wire):
     )
     error: str | None = None
     parameters: int | None = None
-    config: Config | None = None
+    kind: str | None = Field(None, description="Of network: transformer, elman, gru or lstm.")
+    config: Config | None = Field(None, description="Of a transformer.")
     tokenizer: str | None = Field(None, description="Known once it is loaded.")
     chats: bool = Field(False, description="Known once it is loaded.")
     bytes: int | None = Field(None, description="On the disk.")

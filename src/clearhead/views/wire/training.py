@@ -50,7 +50,8 @@ class RunDetails(Wire):
     steps_planned: int = Field(default=0, description="Where it goes by minutes, about so many.")
     tokens: int = Field(default=0, description="Read so far.")
     minutes: float | None = None
-    preset: str | None = None
+    kind: str = Field(default="transformer", description="Of network.")
+    preset: str | None = Field(default=None, description="Of a transformer.")
     texts: list[str] = Field(
         default=[], description="What it is trained on, by name, as far as that is known."
     )

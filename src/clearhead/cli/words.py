@@ -1,0 +1,160 @@
+"""`clearhead words`: word vectors learned from a text, or asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from clearhead.cli.console import clock, err, out, print_json
+from clearhead.errors import UserError
+
+if TYPE_CHECKING:
+    from clearhead.word_vectors import WordVectors
+
+PLAIN_LINES = 10  # of progress, off a terminal
+
+
+def words(
+    text: list[str] = typer.Argument(
+        ...,
+        metavar="TEXT",
+        help="What to learn from: files, folders, patterns, or -; .gz and .xz too. Or a file of vectors.",
+    ),
+    save: Path = typer.Option(
+        None, "--out", "-o", help="File for the vectors: .bin, or .txt or .vec. [default: in runs/]"
+    ),
+    near: list[str] = typer.Option(None, metavar="WORD", help="Show the nearest words (may be repeated)."),
+    analogy: tuple[str, str, str] = typer.Option(
+        None, metavar="A B C", help="Show what is nearest to A - B + C, such as king man woman."
+    ),
+    count: int = typer.Option(10, min=1, help="How many words to show."),
+    width: int = typer.Option(None, help="Numbers a vector. [default: 100]"),
+    window: int = typer.Option(None, help="How far the farthest neighbour may be. [default: 5]"),
+    negative: int = typer.Option(None, help="Words drawn against each pair. [default: 5]"),
+    min_count: int = typer.Option(None, help="Words that occur less often are left out. [default: 5]"),
+    sample: float = typer.Option(
+        None, help="Words that are more of the text than this are partly skipped. [default: 0.001]"
+    ),
+    epochs: int = typer.Option(None, help="Times through the text. [default: 5]"),
+    rate: float = typer.Option(None, help="Of learning; it falls to almost nothing. [default: 0.025]"),
+    seed: int = typer.Option(
+        None, help="With --workers 1, the same seed gives the same vectors. [default: 0]"
+    ),
+    workers: int = typer.Option(None, help="Threads. [default: one a core]"),
+    json: bool = typer.Option(False, "--json", help="Print what was asked, or what was learned, as JSON."),
+) -> None:
+    """Learn word vectors from a text (skip-gram with negative sampling), or ask those in a file.
+
+    For example: clearhead words austen.txt --out austen.bin, then clearhead words austen.bin --near sister
+    """
+    given = {
+        "width": width,
+        "window": window,
+        "negative": negative,
+        "min_count": min_count,
+        "sample": sample,
+        "epochs": epochs,
+        "rate": rate,
+        "seed": seed,
+        "workers": workers,
+    }
+    settings = {name: value for name, value in given.items() if value is not None}
+    vectors, report = _load(text, save, settings) or _train(text, save, settings)
+    asked = _ask(vectors, near or [], analogy, count)
+    if json:
+        print_json({**report, "words": len(vectors), "width": vectors.width, **asked})
+        return
+    if not asked:
+        out.print(f"{report['file']}: {len(vectors):,} words, {vectors.width} numbers each")
+        return
+    for word, found in asked.get("nearest", {}).items():
+        _print(word, found)
+    if found := asked.get("analogy"):
+        _print(f"{analogy[0]} - {analogy[1]} + {analogy[2]}", found)
+
+
+def _load(
+    text: list[str], save: Path | None, settings: dict[str, Any]
+) -> tuple[WordVectors, dict[str, Any]] | None:
+    """The vectors in a file, if it is one."""
+    from clearhead.formats.word2vec import recognise
+
+    files = [name for name in text if name != "-" and recognise(Path(name))]
+    if not files:
+        return None
+    if len(text) > 1 or settings:
+        option = f"--{next(iter(settings)).replace('_', '-')}" if settings else "another file"
+        raise UserError(
+            f"{files[0]} holds word vectors, expected a text for {option}; give it alone to ask it"
+        )
+    from clearhead.word_vectors import load_words
+
+    vectors = load_words(files[0])
+    if save is not None:
+        _check_free(save)
+        vectors.save(save)
+    return vectors, {"file": str(save or files[0])}
+
+
+def _train(
+    text: list[str], save: Path | None, settings: dict[str, Any]
+) -> tuple[WordVectors, dict[str, Any]]:
+    import sys
+    import time
+
+    from clearhead.cli.progress import live_line
+    from clearhead.cli.train import name_of
+    from clearhead.text.corpus import documents
+    from clearhead.training.skip_gram import Progress, Settings
+    from clearhead.word_vectors import learn_words
+
+    how = Settings(**settings)
+    path = save or Path("runs", f"{name_of(text[0])}.bin")
+    _check_free(path)
+    start, past = time.monotonic(), [Progress(0, 1, 0)]
+    with live_line() as show:
+
+        def tell(progress: Progress) -> None:
+            share, before = progress.words / progress.of, past[-1].words / past[-1].of
+            took = clock(time.monotonic() - start)
+            line = f"{share:4.0%} of {progress.of:,} words read, {progress.pairs:,} pairs, {took}"
+            show(line, int(share * PLAIN_LINES) > int(before * PLAIN_LINES))
+            past[:] = [progress]
+
+        vectors = learn_words(documents(text, sys.stdin.buffer), how, tell)
+    vectors.save(path)
+    err.print(f"saved to {path}")
+    seconds = round(time.monotonic() - start, 2)
+    return vectors, {"file": str(path), "pairs": past[-1].pairs, "seconds": seconds}
+
+
+def _check_free(path: Path) -> None:
+    from clearhead.formats.word2vec import check_ending
+
+    check_ending(path)
+    if path.exists():
+        raise UserError(f"{path} is already there; choose another name with --out, or move it away")
+
+
+def _ask(
+    vectors: WordVectors, near: list[str], analogy: tuple[str, str, str] | None, count: int
+) -> dict[str, Any]:
+    asked: dict[str, Any] = {}
+    if near:
+        asked["nearest"] = {word: _named(vectors.nearest(word, count)) for word in near}
+    if analogy:
+        asked["analogy"] = _named(vectors.analogy(*analogy, count=count))
+    return asked
+
+
+def _named(found: list[tuple[str, float]]) -> list[dict[str, Any]]:
+    return [{"word": word, "cosine": cosine} for word, cosine in found]
+
+
+def _print(heading: str, found: list[dict[str, Any]]) -> None:
+    out.print(heading)
+    longest = max((len(each["word"]) for each in found), default=0)
+    for each in found:
+        out.print(f"  {each['word']:<{longest}}  {each['cosine']:.3f}")

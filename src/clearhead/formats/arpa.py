@@ -1,0 +1,334 @@
+"""ARPA files: n-gram models as text, a line an n-gram, which every other program for them reads and writes.
+
+A line is the logarithm (of base 10) of a probability, the words, and what is left for shorter contexts.
+Sentences begin with <s>, which is never predicted, and end with </s>; to us both are the end token.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedIOBase, BufferedReader
+from pathlib import Path
+from typing import IO, Any, NoReturn, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clearhead.errors import UserError
+from clearhead.files import disk_errors, open_regular, write_whole
+from clearhead.formats.saved import Saved
+from clearhead.model.machine import memory_of
+from clearhead.model.ngram import NGram, Order
+from clearhead.model.ngram_config import MOST_ORDER, MOST_VOCAB, NGramConfig
+from clearhead.text.tokenizer import BYTES, Tokenizer
+
+BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
+NEVER = -99.0  # as these files write a probability of 0
+LONGEST_LINE = 2**16  # bytes
+BYTES_AN_NGRAM = 64  # while it is read
+CHUNK = 2**14  # lines written at once
+LN10 = math.log(10)
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Arpa:
+    """What a file holds: a network, and its words by their ids, the last of which ends a sentence."""
+
+    network: NGram
+    words: list[str]
+
+
+def is_arpa(path: Path) -> bool:
+    return path.name.endswith((".arpa", ".arpa.gz"))
+
+
+def write(path: Path, network: NGram, words: Sequence[str]) -> None:
+    """`words` are what to call each id; what would break a line, or be read as another, is escaped."""
+    assert len(words) == network.config.n_vocab, f"{len(words)} words, expected {network.config.n_vocab}"
+    with disk_errors(path.parent, "the model was not saved"):
+        write_whole(path, lambda temporary: _write(temporary, path.suffix == ".gz", network, words))
+
+
+def _write(path: Path, packed: bool, network: NGram, words: Sequence[str]) -> None:
+    with path.open("xb") as raw:
+        file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
+        for text in _text(network, escape(words, network.config.end_id)):
+            file.write(text.encode())
+        if file is not raw:
+            file.close()
+
+
+def escape(words: Sequence[str], end_id: int | None = None) -> list[str]:
+    """Words as they stand in a file: the one that ends a sentence is </s>, and none has a space in it."""
+    escaped = [
+        "".join(rf"\x{ord(c):02x}" if c <= " " or c in "\\\x7f" else c for c in word) for word in words
+    ]
+    for i, word in enumerate(escaped):
+        if word in ("", BEGIN, END):
+            escaped[i] = rf"\{word}"
+    if end_id is not None:
+        escaped[end_id] = END
+    return escaped
+
+
+def _text(network: NGram, words: list[str]) -> Iterator[str]:
+    config, names = network.config, np.array(words, dtype=object)
+    has_unknown = UNKNOWN in words
+    extra = 1 + (not has_unknown)  # <s>, and what is there for words that are not
+    yield "\\data\\\n"
+    for n, count in enumerate((config.n_vocab + extra, *config.counts), start=1):
+        yield f"ngram {n}={count}\n"
+    keys = [_numpy(order.keys) if n else None for n, order in enumerate(_orders(network))]
+    for n, order in enumerate(_orders(network), start=1):
+        yield f"\n\\{n}-grams:\n"
+        log_probability = np.minimum(_numpy(order.log_probability) / LN10, 0)
+        backoff = None if order.backoff is None else _numpy(order.backoff) / LN10
+        if n == 1:
+            begins = 0.0 if backoff is None else backoff[config.end_id]
+            yield f"{NEVER:g}\t{BEGIN}\t{begins:.8g}\n"
+            yield "" if has_unknown else f"{NEVER:g}\t{UNKNOWN}\n"
+        for start in range(0, len(log_probability), CHUNK):
+            nodes = np.arange(start, min(start + CHUNK, len(log_probability)))
+            ids = _spell(nodes, keys[:n], config.n_vocab)
+            called = names[ids]
+            if n > 1:
+                called[ids[:, 0] == config.end_id, 0] = BEGIN
+            for row, word, node in zip(called, ids[:, -1], nodes, strict=True):
+                left = "" if backoff is None or word == config.end_id else f"\t{backoff[node]:.8g}"
+                yield f"{log_probability[node]:.8g}\t{' '.join(row)}{left}\n"
+    yield "\n\\end\\\n"
+
+
+def _spell(nodes: Ids, keys: list[Ids | None], n_vocab: int) -> Ids:
+    """The words of n-grams: nodes, n."""
+    columns = []
+    for each in reversed(keys):
+        if each is None:
+            columns.append(nodes)
+        else:
+            nodes, words = np.divmod(each[nodes], n_vocab)
+            columns.append(words)
+    return np.stack(columns[::-1], axis=1)
+
+
+def read(path: Path, words: Sequence[str] | None = None, end_id: int | None = None) -> Arpa:
+    """The model in a file, of its own words, or of those given, one an id. .gz files are unpacked."""
+    with _opened(path) as lines:
+        counts = lines.read_counts()
+        called = None if words is None or end_id is None else escape(words, end_id)
+        ids = {} if called is None else {word.encode(): i for i, word in enumerate(called)}
+        found = _Words(lines, counts[0], ids, None if called is None else end_id)
+        config = NGramConfig(len(found.log_probability), found.end_id, tuple(counts[1:]))
+        network = NGram(NGramConfig(config.n_vocab, config.end_id, (0,) * len(config.counts)))
+        network.config = config
+        orders = _orders(network)
+        _put(orders[0], None, found.log_probability, found.backoff)
+        for n, count in enumerate(counts[1:], start=2):
+            _read_order(lines, n, count, found, orders)
+        lines.read_end()
+    try:
+        network.check()
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    names = list(words) if called is not None and words is not None else found.names()
+    return Arpa(network.eval(), names)
+
+
+def read_config(path: Path) -> NGramConfig:
+    """What its first lines say of a file: words, of which <s> is none to us, and longer n-grams."""
+    with _opened(path) as lines:
+        first, *counts = lines.read_counts()
+        return NGramConfig(max(1, first - 1), max(0, first - 2), tuple(counts))
+
+
+def load(path: Path) -> Saved:
+    """The model in a file, with a tokenizer for its words as they stand between spaces."""
+    found = read(path)
+    if set(found.words).issuperset(escape(sorted(BYTES))):
+        raise UserError(f"{path} is of the tokens of a tokenizer that it does not hold: open its own folder")
+    unknown = next((word for word in found.words if word.lower() == UNKNOWN), None)
+    return Saved(found.network, Tokenizer.of_words(found.words, unknown), None)
+
+
+class _Lines:
+    """The lines of a file, one at a time, so that what is wrong can be said of its line."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self.path, self.file, self.number = path, file, 0
+
+    def next(self) -> bytes:
+        """The next line that is not empty; nothing at the end of the file."""
+        while line := self.file.readline(LONGEST_LINE + 1):
+            self.number += 1
+            if len(line) > LONGEST_LINE:
+                self.refuse(f"is longer than {LONGEST_LINE} bytes")
+            if stripped := line.strip():
+                return stripped
+        return b""
+
+    def refuse(self, why: str) -> NoReturn:
+        raise UserError(f"{self.path} is no whole ARPA file: its line {self.number} {why}; copy it again")
+
+    def expect(self, expected: str) -> None:
+        if (line := self.next()) != expected.encode():
+            self.refuse(f"is {_show(line)}, expected {expected}")
+
+    def read_counts(self) -> list[int]:
+        """How many n-grams of each order there should be. Before them a file may say anything."""
+        line = self.next()
+        while line and line != b"\\data\\":
+            line = self.next()
+        if not line:
+            self.refuse("is the last, and none is \\data\\")
+        counts: list[int] = []
+        while (line := self.next()).startswith(b"ngram "):
+            order, _, count = line[6:].partition(b"=")
+            if order.strip() != str(len(counts) + 1).encode() or not count.strip().isdigit():
+                self.refuse(f"is {_show(line)}, expected ngram {len(counts) + 1}= and how many there are")
+            if len(count) > 15 or len(counts) == MOST_ORDER:
+                self.refuse(f"is {_show(line)}: expected at most {MOST_ORDER} orders, of 10¹⁵ n-grams")
+            counts.append(int(count))
+        if not counts or line != b"\\1-grams:":
+            self.refuse(f"is {_show(line)}, expected \\1-grams: after how many n-grams there are")
+        needed, memory = BYTES_AN_NGRAM * sum(counts), memory_of(torch.device("cpu"))
+        if memory is not None and needed > memory:
+            raise UserError(
+                f"{self.path} speaks of {sum(counts)} n-grams, which need {needed / 1e9:.1f} GB of memory; "
+                f"this machine has {memory / 1e9:.1f}; take a smaller model"
+            )
+        return counts
+
+    def read_ngrams(self, n: int, count: int) -> Iterator[tuple[float, list[bytes], float]]:
+        """The n-grams of an order: logarithms of base e, and words."""
+        for _ in range(count):
+            fields = self.next().split()
+            if not n + 1 <= len(fields) <= n + 2:
+                self.refuse(
+                    f"is {_show(b' '.join(fields))}, expected a number, {n} words, and maybe a number"
+                )
+            try:
+                probability = float(fields[0])
+                left = float(fields[n + 1]) if len(fields) == n + 2 else 0.0
+            except ValueError:
+                probability = left = math.nan
+            if not -1e6 < probability <= 0 or not abs(left) < 1e6:
+                self.refuse(f"is {_show(b' '.join(fields))}, expected logarithms of probabilities, up to 0")
+            yield probability * LN10, fields[1 : n + 1], left * LN10
+
+    def read_end(self) -> None:
+        self.expect("\\end\\")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[_Lines]:
+    try:
+        with open_regular(path, "an ARPA file") as raw:
+            packed = path.suffix == ".gz"
+            file = gzip.GzipFile(fileobj=raw) if packed else BufferedReader(cast("BufferedIOBase", raw))
+            yield _Lines(path, cast("IO[bytes]", file))
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}; expected an ARPA file") from None
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{path} cannot be read: {reason}") from None
+
+
+class _Words:
+    """The single words of a file: which id each has, and its numbers by id."""
+
+    def __init__(self, lines: _Lines, count: int, ids: dict[bytes, int], end_id: int | None) -> None:
+        if count > MOST_VOCAB:
+            lines.refuse(f"speaks of {count} words, expected at most {MOST_VOCAB}")
+        fixed = end_id is not None
+        self.ids = ids
+        seen: dict[bytes, tuple[float, float]] = {}
+        for probability, (word,), left in lines.read_ngrams(1, count):
+            if word in seen:
+                lines.refuse(f"has the word {_show(word)}, which an earlier line has too")
+            seen[word] = probability, left
+            if word not in (BEGIN.encode(), END.encode()) and word not in ids:
+                if not fixed:
+                    ids[word] = len(ids)
+                elif word != UNKNOWN.encode():
+                    lines.refuse(f"has the word {_show(word)}, which the tokenizer does not have")
+        self.end_id = len(ids) if end_id is None else end_id
+        ids[END.encode()] = self.end_id
+        self.log_probability = np.full(len(ids), NEVER * LN10)
+        self.backoff = np.zeros(len(ids))
+        for word, i in ids.items():
+            self.log_probability[i], self.backoff[i] = seen.get(word, (NEVER * LN10, 0.0))
+        self.backoff[self.end_id] = seen.get(BEGIN.encode(), (0.0, 0.0))[1]
+
+    def find(self, lines: _Lines, words: list[bytes]) -> list[int]:
+        """Their ids; <s> is only the first of an n-gram, and </s> only the last."""
+        begin, end = BEGIN.encode(), END.encode()
+        found = []
+        for place, word in enumerate(words):
+            if (word == begin and place > 0) or (word == end and place < len(words) - 1):
+                lines.refuse(f"has {_show(word)} where no sentence begins or ends")
+            i = self.end_id if word == begin else self.ids.get(word)
+            if i is None:
+                lines.refuse(f"has the word {_show(word)}, which is not among the 1-grams")
+            found.append(i)
+        return found
+
+    def names(self) -> list[str]:
+        return [word.decode(errors="backslashreplace") for word in self.ids]
+
+
+def _read_order(lines: _Lines, n: int, count: int, words: _Words, orders: list[Order]) -> None:
+    lines.expect(f"\\{n}-grams:")
+    ids, log_probability, backoff = array("i"), array("d"), array("d")
+    first, V = lines.number + 1, len(words.log_probability)
+    for probability, spelled, left in lines.read_ngrams(n, count):
+        ids.extend(words.find(lines, spelled))
+        log_probability.append(probability)
+        backoff.append(left)
+    rows = np.frombuffer(ids, np.intc).astype(np.int64).reshape(count, n) if count else np.zeros((0, n), int)
+    nodes = rows[:, 0]
+    known = torch.ones(count, dtype=torch.bool)
+    for order, column in zip(orders[1 : n - 1], rows.T[1:], strict=False):
+        nodes = order.find(torch.from_numpy(nodes * V + column), known).numpy()
+        known = torch.from_numpy(nodes >= 0)
+        if not bool(known.all()):
+            lines.number = first + int((~known).nonzero()[0])
+            lines.refuse("or one near it has an n-gram whose context is not among the shorter ones")
+    keys = nodes * V + rows[:, -1]
+    places = np.argsort(keys, kind="stable")
+    keys = keys[places]
+    if (same := np.flatnonzero(keys[1:] == keys[:-1])).size:
+        lines.number = first + int(places[same[0] + 1])
+        lines.refuse("or one near it has an n-gram that an earlier line has too")
+    _put(orders[n - 1], keys, np.array(log_probability)[places], np.array(backoff)[places])
+
+
+def _put(
+    order: Order, keys: Ids | None, log_probability: NDArray[np.float64], backoff: NDArray[np.float64]
+) -> None:
+    if keys is not None:
+        order.keys = torch.from_numpy(keys)
+    order.log_probability.data = torch.from_numpy(log_probability).float()
+    if order.backoff is not None:
+        order.backoff.data = torch.from_numpy(backoff).float()
+
+
+def _orders(network: NGram) -> list[Order]:
+    return [cast("Order", order) for order in network.orders]
+
+
+def _numpy(tensor: torch.Tensor | None) -> NDArray[Any]:
+    assert tensor is not None
+    return tensor.detach().cpu().numpy()
+
+
+def _show(line: bytes) -> str:
+    return repr(line[:60].decode(errors="backslashreplace")) if line else "the end of the file"

@@ -1,0 +1,44 @@
+"""An n-gram model from a folder's tensors: sorted keys, which are whole numbers, and logarithms."""
+
+from __future__ import annotations
+
+import torch
+
+from clearhead.errors import UserError
+from clearhead.formats.shards import Shards
+from clearhead.model.machine import memory_of
+from clearhead.model.ngram import NGram
+from clearhead.model.ngram_config import NGramConfig
+
+
+def read_ngram(shards: Shards, config: NGramConfig) -> NGram:
+    """Names, kinds and shapes are checked before a number is read, and then that they make sense."""
+    if shards.n_bytes < config.n_byte:
+        raise UserError(
+            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_ngram} n-grams that "
+            "its settings speak of; copy it again from where it came"
+        )
+    memory = memory_of(torch.device("cpu"))
+    if memory is not None and config.n_byte > memory:
+        raise UserError(
+            f"{shards.described} needs {config.n_byte / 1e9:.1f} GB of memory, this machine has "
+            f"{memory / 1e9:.1f}; take a smaller model"
+        )
+    with torch.device("meta"):
+        network = NGram(config)
+    tensors = {}
+    for name, expected in network.state_dict().items():
+        whole = expected.dtype == torch.int64
+        shape = (shards.integers if whole else shards.shapes()).get(name)
+        if shape != tuple(expected.shape):
+            raise UserError(
+                f"{shards.described}: {name} is missing, or of another shape or kind than its settings make "
+                "it; they belong to different models"
+            )
+        tensors[name] = shards.read(name, expected.dtype)  # float32 always: nothing is multiplied
+    network.load_state_dict(tensors, assign=True)
+    try:
+        network.check()
+    except UserError as error:
+        raise UserError(f"{shards.described}: {error}") from None
+    return network.eval()

@@ -1,0 +1,28 @@
+"""The reader that goes with a network."""
+
+from __future__ import annotations
+
+from clearhead.errors import UserError
+from clearhead.generate.continuation import Reader, Reorders, StateReader, WindowReader
+from clearhead.generate.shifting import ShiftingReader
+from clearhead.model.kinds import Network
+from clearhead.model.ngram import NGram
+from clearhead.model.recurrent import Recurrent
+
+
+def make_reader(
+    network: Network, samples: int = 1, longest: int | None = None, shift: bool = False
+) -> Reorders:
+    """For so many samples of at most `longest` words; `shift` drops words once a context is full."""
+    if isinstance(network, Recurrent | NGram):
+        if shift:
+            kind = network.config.kind
+            raise UserError(
+                f"shift is for full contexts, which a network of kind {kind} never has: leave it out"
+            )
+        return (
+            StateReader(network, samples)
+            if isinstance(network, Recurrent)
+            else WindowReader(network, samples)
+        )
+    return ShiftingReader(network, samples, longest) if shift else Reader(network, samples, longest)

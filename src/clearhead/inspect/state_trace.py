@@ -1,0 +1,202 @@
+"""A trace of a recurrent network: the state after each word, and the gates that made it.
+
+It keeps the states alone, as the network itself computed them; all else is computed of them when asked for,
+by the formulas of `model/cell.py`.
+
+Shapes, seen from one sequence: T positions, C features, V words; a batch has B in front.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from textwrap import shorten
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.inspect.choice import Choice, as_index, choose
+from clearhead.inspect.read_text import ReadText
+from clearhead.inspect.sites import SiteError
+from clearhead.inspect.trace import Trace
+from clearhead.inspect.views import Parts
+from clearhead.model.cell import GATES, next_cell, next_state, take_gates
+from clearhead.model.recurrent import Recurrent, RecurrentBlock
+from clearhead.model.recurrent_config import RecurrentConfig
+from clearhead.text.tokenizer import Tokenizer
+
+ENDS = ("embedding", "final", "logits", "probabilities")
+
+
+def block_names(config: RecurrentConfig) -> tuple[str, ...]:
+    """What can be looked at in a block: what enters it, its gates, an LSTM's cell, and its state."""
+    gates = tuple(name for name in GATES[config.kind] if name != "state")
+    return ("input", *gates, *(("cell",) if config.kind == "lstm" else ()), "state")
+
+
+class StateTrace(ReadText):
+    """What `inspect` returns of a recurrent network."""
+
+    config: RecurrentConfig
+
+    def __init__(
+        self,
+        network: Recurrent,
+        ids: Tensor,
+        tokens: list[list[str]],
+        single: bool = True,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
+        self.network, self.config, self.ids = network, network.config, ids
+        self.pieces, self.single, self.tokenizer = tokens, single, tokenizer
+        self.grad = torch.is_grad_enabled()
+        # cuDNN's kernel lets gradients flow only while a network trains.
+        with torch.backends.cudnn.flags(enabled=not self.grad):
+            self.states = network.states(ids)
+
+    def __repr__(self) -> str:
+        what = shorten("".join(self.pieces[0]), 60, placeholder=" …")
+        what = repr(what) if self.single else f"{len(self.ids)} texts"
+        return f"StateTrace({what}: {len(self)} positions, {len(self.sites())} sites)"
+
+    def sites(self) -> list[str]:
+        """The names of all that can be read."""
+        names = block_names(self.config)
+        inside = [f"block.{i}.{name}" for i in range(self.config.n_block) for name in names]
+        return [ENDS[0], *inside, *ENDS[1:]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.sites()
+
+    @property
+    def block(self) -> Parts[StateView]:
+        return Parts("block", (StateView(self, i) for i in range(self.config.n_block)))
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.read(name)
+
+    def __getattr__(self, name: str) -> Any:
+        """The sites at the ends, as attributes."""
+        if name.startswith("_") or "config" not in vars(self):
+            raise AttributeError(f"a trace has no {name!r}")
+        if name not in ENDS:
+            raise SiteError(_lacking(f"{name!r} of a trace", self.config))
+        return self.read(name)
+
+    def read(self, name: str, rows: Choice = None, columns: Choice = None) -> Tensor:
+        """A site by name. `rows` are positions, `columns` features or words."""
+        block, site = self._parse(name)
+        down = as_index(choose(rows, len(self), "row"), self.ids.device)
+        with torch.set_grad_enabled(self.grad):
+            tensor = self._end(site, down) if block is None else self._inside(block, site)
+            if down is not None and (block is not None or site in ("embedding", "final")):
+                tensor = tensor[:, down]
+            across = as_index(choose(columns, tensor.shape[-1], "column"), self.ids.device)
+            tensor = tensor if across is None else tensor[..., across]
+        return tensor[0] if self.single else tensor
+
+    def _parse(self, name: object) -> tuple[int | None, str]:
+        """A site by its name; where there is none, what there is."""
+        known = self.sites()
+        if not isinstance(name, str) or name not in known:
+            found = re.fullmatch(r"block\.(\d+)\.([a-z_]+)", str(name))
+            if found and found[2] in block_names(self.config):
+                raise SiteError(f"site {name!r}: this model has blocks 0 to {self.config.n_block - 1}")
+            close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.8)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise SiteError(_lacking(f"site {name!r}{hint}", self.config))
+        if name in ENDS:
+            return None, name
+        _, block, site = name.split(".")
+        return int(block), site
+
+    def _end(self, site: str, rows: Tensor | None) -> Tensor:
+        if site in ("embedding", "final"):
+            return self.states[0 if site == "embedding" else -1]
+        last = self.states[-1] if rows is None else self.states[-1][:, rows]
+        logits = self.network.unembedding(last)
+        return logits if site == "logits" else logits.softmax(-1)
+
+    def _inside(self, block: int, site: str) -> Tensor:
+        if site in ("input", "state"):
+            return self.states[block if site == "input" else block + 1]
+        gates = self._gates(block)
+        return self._cells(gates) if site == "cell" else gates[site]
+
+    def _gates(self, block: int) -> dict[str, Tensor]:
+        """At every position at once: the state before each word is known."""
+        module = self.network.blocks[block]
+        assert isinstance(module, RecurrentBlock)
+        return take_gates(self.config.kind, *module.sums(self.states[block], self._before(block)))
+
+    def _before(self, block: int) -> Tensor:
+        """The state before each word: nothing before the first."""
+        return F.pad(self.states[block + 1], (0, 0, 1, 0))[:, :-1]
+
+    def _cells(self, gates: dict[str, Tensor]) -> Tensor:
+        cells: list[Tensor] = []
+        cell = torch.zeros_like(gates["proposal"][:, 0])
+        for t in range(len(self)):
+            cell = next_cell({name: gate[:, t] for name, gate in gates.items()}, cell)
+            cells.append(cell)
+        return torch.stack(cells, dim=1)
+
+    @torch.no_grad()
+    def verify(self) -> float:
+        """How far the formulas are from what the network computed: the largest ‖difference‖/‖value‖."""
+        found = []
+        for i in range(self.config.n_block):
+            gates = self._gates(i)
+            cells = self._cells(gates) if self.config.kind == "lstm" else None
+            again = next_state(self.config.kind, gates, self._before(i), cells)
+            found.append(_distance(again, self.states[i + 1]))
+        found.append(_distance(self.states[-1] @ self.network.unembedding.weight.T, self.network(self.ids)))
+        return float(torch.stack(found).max())
+
+    def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
+        """The state of a block after a word, or without one of the last: all that the past has left there.
+
+        `embedding` is the static vector alone.
+        """
+        name = "final" if block is None else f"block.{block}.state"
+        return self.read(name, rows=self.position_of(word, occurrence))[0]
+
+
+AnyTrace = Trace | StateTrace
+
+
+def need_heads(trace: AnyTrace, what: str) -> Trace:
+    """A transformer's trace; one of another network is refused `what` only heads can give."""
+    if not isinstance(trace, Trace):
+        raise UserError(_lacking(what, trace.config))
+    return trace
+
+
+class StateView:
+    """A block of a trace: its sites as attributes."""
+
+    def __init__(self, trace: StateTrace, block: int) -> None:
+        self._trace, self._block = trace, block
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._trace.read(f"block.{self._block}.{name}")
+
+    def __dir__(self) -> list[str]:
+        return list(block_names(self._trace.config))
+
+    def __repr__(self) -> str:
+        return f"block {self._block}: {', '.join(block_names(self._trace.config))}"
+
+
+def _lacking(what: str, config: RecurrentConfig) -> str:
+    names = ", ".join([*(f"block.i.{name}" for name in block_names(config)), *ENDS])
+    return f"{what}: this model is of kind {config.kind}, which has {names}"
+
+
+def _distance(found: Tensor, expected: Tensor) -> Tensor:
+    return ((found - expected).norm(dim=-1) / expected.norm(dim=-1).clamp(min=1e-30)).max()

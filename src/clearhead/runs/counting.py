@@ -1,0 +1,71 @@
+"""Training an n-gram model: there are no steps, the text is counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clearhead.files import home
+from clearhead.language_model import LanguageModel
+from clearhead.model.machine import pick_device
+from clearhead.model.ngram import NGram
+from clearhead.runs.preparation import PreparedText, prepare_text
+from clearhead.runs.request import Request
+from clearhead.text.batches import windows_for_evaluation
+from clearhead.text.corpus import Document
+from clearhead.training.kneser_ney import estimate
+from clearhead.training.ngram_counts import count_ngrams
+from clearhead.training.objective import evaluate
+
+DEFAULT_ORDER = 5
+
+
+@dataclass(frozen=True)
+class CountedText:
+    """A model, the text that it was counted from, and how long it took."""
+
+    model: LanguageModel
+    text: PreparedText
+    seconds: float
+
+    @property
+    def validation_loss(self) -> float:
+        assert self.model.training is not None
+        return float(self.model.training["validation_loss"])
+
+
+def count_text(
+    texts: Sequence[Document],
+    request: Request,
+    cache: Path | None = None,
+    tell: Callable[[PreparedText], object] = lambda _: None,
+    report: Callable[[int, int], object] = lambda *_: None,
+    text: PreparedText | None = None,
+) -> CountedText:
+    """An n-gram model of these texts. `tell` is told of the text, `report` of each order, of how many.
+
+    `text` is for whoever has made it ready already.
+    """
+    began = time.perf_counter()
+    text = text or prepare_text(texts, request, cache or home() / "tokens")
+    tell(text)
+    tokenizer, order = text.tokenizer, request.order or DEFAULT_ORDER
+    counts = count_ngrams(text.tokens, tokenizer.n_vocab, tokenizer.end_id, order, report=report)
+    network = estimate(counts).to(pick_device(request.device))
+    training = {
+        "kind": "ngram",
+        "order": order,
+        "text_sha256": text.sha256,
+        "share": text.share,
+        "tokens": len(text.tokens),
+        "validation_tokens": len(text.validation),
+        "validation_loss": _validate(network, text),
+    }
+    return CountedText(LanguageModel(network, tokenizer, training), text, time.perf_counter() - began)
+
+
+def _validate(network: NGram, text: PreparedText) -> float:
+    before, config = int(text.tokens[len(text.tokens) - 1 :][0]), network.config
+    return evaluate(network, windows_for_evaluation(text.validation, config.n_context, config.n_row, before))

@@ -1,0 +1,113 @@
+"""The sizes of networks that a plan chooses from, each with what was asked for."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from clearhead.errors import UserError
+from clearhead.model.cell import CellKind
+from clearhead.model.config import preset
+from clearhead.model.kinds import LearnerConfig
+from clearhead.model.recurrent_config import RecurrentConfig
+from clearhead.runs.request import Request
+from clearhead.text.tokens import Tokens
+
+Size = tuple[int, int, int]  # blocks, width, heads
+
+# Heads of 32 or 64 features open everywhere.
+LADDER: tuple[Size, ...] = (
+    (2, 32, 1),
+    (2, 64, 2),
+    (3, 64, 2),
+    (4, 64, 2),
+    (4, 96, 3),
+    (4, 128, 4),
+    (6, 128, 4),
+    (6, 192, 6),
+    (6, 256, 8),
+    (6, 384, 6),
+    (8, 512, 8),
+    (12, 768, 12),
+)
+DEFAULT_SIZE: Size = (4, 128, 4)
+
+# Of recurrent networks, which have no heads.
+RECURRENT_LADDER: tuple[Size, ...] = (
+    (1, 64, 0),
+    (1, 96, 0),
+    (1, 128, 0),
+    (1, 192, 0),
+    (1, 256, 0),
+    (1, 384, 0),
+    (2, 384, 0),
+    (2, 512, 0),
+    (2, 768, 0),
+    (2, 1024, 0),
+)
+RECURRENT_SIZE: Size = (1, 256, 0)
+
+
+def list_sizes(request: Request, tokens: Tokens, n_vocab: int) -> list[LearnerConfig]:
+    """From small to large; at least one, or the reason why there is none."""
+    sizes: list[LearnerConfig] = []
+    ladder = LADDER if request.kind == "transformer" else RECURRENT_LADDER
+    for rung in ladder:
+        try:
+            config = _config(request, tokens, n_vocab, rung)
+        except UserError as error:
+            if rung == ladder[-1] and not sizes:
+                raise error from None
+            continue  # such as three heads that cannot share two key-value heads
+        if config not in sizes:
+            sizes.append(config)
+    return sizes
+
+
+def usual_size(request: Request, tokens: Tokens, n_vocab: int) -> LearnerConfig:
+    """Where no time was given to fit it to."""
+    size = DEFAULT_SIZE if request.kind == "transformer" else RECURRENT_SIZE
+    return _config(request, tokens, n_vocab, size)
+
+
+def fitting_context(tokens: Tokens) -> int:
+    """A power of two of which the text holds at least eight."""
+    return max(8, 2 ** int(np.log2(max(8, len(tokens) / 8))))
+
+
+def _config(request: Request, tokens: Tokens, n_vocab: int, size: Size) -> LearnerConfig:
+    blocks, width, heads = size
+    width = request.width or (_round(width, request.heads) if request.heads else width)
+    context = request.context or min(128 if width < 256 else 256, fitting_context(tokens))
+    if request.kind != "transformer":
+        return RecurrentConfig(
+            cast("CellKind", request.kind),
+            n_vocab=n_vocab,
+            n_context=request.context or min(128, context),
+            n_block=request.blocks or blocks,
+            d_model=width,
+            dropout=request.dropout or 0.0,
+        )
+    heads = request.heads or (heads if width % heads == 0 and not request.width else _heads(width))
+    return preset(
+        request.preset,
+        n_vocab=n_vocab,
+        n_context=context,
+        n_block=request.blocks or blocks,
+        n_head=heads,
+        n_kv_head=request.kv_heads or 0,
+        d_model=width,
+        dropout=request.dropout or 0.0,
+        causal=not request.both_ways,
+    )
+
+
+def _heads(width: int) -> int:
+    """Heads of 32 features, or of 64 in a wide model, where that divides the width."""
+    size = 32 if width < 384 else 64
+    return width // size if width % size == 0 else 1
+
+
+def _round(width: int, multiple: int) -> int:
+    return max(1, round(width / multiple)) * multiple

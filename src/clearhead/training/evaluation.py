@@ -1,0 +1,78 @@
+"""How well a model knows a text."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clearhead.errors import UserError
+from clearhead.model.kinds import Network
+from clearhead.model.ngram_config import NGramConfig
+from clearhead.text.batches import Batch, Blanks, windows_for_evaluation
+from clearhead.text.conversations import are_conversations, tokenize_conversations
+from clearhead.text.corpus import Document, measure
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import tokenize
+from clearhead.training.objective import count_targets, evaluate
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well a model knows a text."""
+
+    loss: float  # mean surprise a token, in nats
+    tokens: int  # each counted once in the loss; of a model that fills in blanks, the hidden ones of them
+    bytes: int
+    both_ways: bool = False
+    replies: bool = False  # of conversations, only the tokens of the assistant's replies count
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(self.loss) if self.loss < 700 else math.inf
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """Comparable between tokenizers, as the loss a token is not. Blanks and replies are no whole text."""
+        return None if self.both_ways or self.replies else self.loss * self.tokens / math.log(2) / self.bytes
+
+
+def evaluate_texts(
+    network: Network,
+    tokenizer: Tokenizer,
+    texts: Sequence[Document],
+    batch_size: int,
+    report: Callable[[int, int], object],
+) -> Evaluation:
+    """Over all of them in disjoint windows; `report` is told how many of how many tokens are done."""
+    config, mask = network.config, tokenizer.mask_id
+    if not config.causal and mask is None:
+        raise UserError("this model sees both ways, but its tokenizer has no mask token to hide words")
+    blanks = None if config.causal or mask is None else Blanks(mask)
+    chats = config.causal and isinstance(tokenizer.config.get("chat_template"), str)
+    replies = chats and are_conversations(texts)
+    with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
+        if replies:
+            targets, n_bytes = tokenize_conversations(texts, tokenizer), measure(texts)[1]
+            counted = count_targets(targets.targets[:])
+        else:
+            tokens = tokenize(texts, tokenizer, Path(cache))
+            assert tokens.n_bytes is not None
+            targets, n_bytes = tokens.part(1), tokens.n_bytes  # reading starts at the first end token
+            counted = len(targets)
+        before = tokenizer.start_ids[-1] if tokenizer.start_ids else tokenizer.end_id
+        rows = min(batch_size, config.n_row) if isinstance(config, NGramConfig) else batch_size
+        windows = windows_for_evaluation(targets, config.n_context, rows, before, blanks)
+        loss = evaluate(network, _reporting(windows, len(targets), report))
+        return Evaluation(loss, counted, n_bytes, both_ways=blanks is not None, replies=replies)
+
+
+def _reporting(windows: Iterator[Batch], total: int, report: Callable[[int, int], object]) -> Iterator[Batch]:
+    """The same windows, with word of how many tokens lie behind."""
+    done = 0
+    for inputs, targets in windows:
+        yield inputs, targets
+        done += targets.size
+        report(done, total)

@@ -1,0 +1,131 @@
+"""Skip-gram's inner loops, compiled by numba: several threads may run them on the same tables at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Table = NDArray[np.floating[Any]]
+
+# Sums in any order, so that several numbers are added at a time; infinity stays what it is.
+FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+
+@njit(nogil=True, fastmath=FAST, inline="always")
+def draw(state: Any) -> Any:
+    """word2vec's random numbers: the next state, of which the upper 32 bits are good."""
+    return state * np.uint64(25214903917) + np.uint64(11)
+
+
+@njit(nogil=True, fastmath=FAST, inline="always")
+def below(state: Any, n: Any) -> Any:
+    """A number from 0 to n - 1 out of a state."""
+    return np.int64(((state >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+
+
+@njit(nogil=True, fastmath=FAST)
+def descend(
+    inputs: Table,
+    outputs: Table,
+    word: Any,
+    words: NDArray[np.int64],
+    rate: float,
+    change: Table,
+    steps: Table,
+) -> None:
+    """One step down the gradient of a pair's loss: -log σ(x·y) of its neighbour, the first of `words`, and
+    -log σ(-x·y) of each of the others, which were drawn against it.
+
+    `change` (D) and `steps` (a number a word, or more) are room to work in.
+    """
+    x = inputs[word]
+    number = x.dtype.type
+    for w in range(words.shape[0]):
+        y = outputs[words[w]]
+        score = number(0)
+        for k in range(x.shape[0]):
+            score += x[k] * y[k]
+        steps[w] = number(rate * ((w == 0) - 1 / (1 + np.exp(-score))))
+    change[:] = 0
+    for w in range(words.shape[0]):
+        y, step = outputs[words[w]], steps[w]
+        for k in range(x.shape[0]):
+            change[k] += step * y[k]
+            y[k] += step * x[k]
+    for k in range(x.shape[0]):
+        x[k] += change[k]
+
+
+@njit(nogil=True, fastmath=FAST)
+def draw_against(
+    neighbour: Any, sure: NDArray[np.uint32], other: NDArray[np.int32], words: NDArray[np.int64], state: Any
+) -> Any:
+    """Fill `words` with a neighbour and words drawn against it: how many they are, and the next random state.
+
+    Where the neighbour itself is drawn, it is left out.
+    """
+    words[0] = neighbour
+    n = 1
+    for _ in range(words.shape[0] - 1):
+        state = draw(state)
+        word = below(state, sure.shape[0])
+        state = draw(state)
+        if (state >> np.uint64(32)) >= sure[word]:
+            word = np.int64(other[word])
+        if word != neighbour:
+            words[n] = word
+            n += 1
+    return n, state
+
+
+@njit(nogil=True, fastmath=FAST)
+def learn_stretch(
+    inputs: Table,
+    outputs: Table,
+    ids: NDArray[np.int32],
+    kept: NDArray[np.uint32],
+    sure: NDArray[np.uint32],
+    other: NDArray[np.int32],
+    window: int,
+    negative: int,
+    rate: float,
+    last_rate: float,
+    seed: int,
+) -> int:
+    """Learn from a stretch of text, the rate going from one to the other; gives the number of pairs."""
+    state = draw(draw(np.uint64(seed)))
+    text = np.empty(ids.shape[0], np.int32)
+    n = 0
+    for i in ids:
+        if i >= 0:
+            state = draw(state)
+            if (state >> np.uint64(32)) > kept[i]:
+                continue
+        text[n] = i
+        n += 1
+    change = np.empty(inputs.shape[1], inputs.dtype)
+    steps = np.empty(1 + negative, inputs.dtype)
+    words = np.empty(1 + negative, np.int64)
+    pairs = 0
+    for t in range(n):
+        centre = np.int64(text[t])
+        if centre < 0:
+            continue
+        now = rate + (last_rate - rate) * t / n
+        state = draw(state)
+        reach = 1 + below(state, window)
+        first, last = t, t
+        while first > 0 and first > t - reach and text[first - 1] >= 0:
+            first -= 1
+        while last < n - 1 and last < t + reach and text[last + 1] >= 0:
+            last += 1
+        for s in range(first, last + 1):
+            if s != t:
+                # As in word2vec the neighbour predicts the centre: over a text each pair comes both ways.
+                m, state = draw_against(centre, sure, other, words, state)
+                descend(inputs, outputs, np.int64(text[s]), words[:m], now, change, steps)
+                pairs += 1
+    return pairs

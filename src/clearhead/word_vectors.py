@@ -1,0 +1,49 @@
+"""Word vectors as the user meets them: trained on a text, saved, loaded, asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from clearhead.formats import word2vec
+from clearhead.model.word_table import WordTable
+from clearhead.text.corpus import Document, documents
+from clearhead.text.words import WordCorpus
+from clearhead.training.skip_gram import Progress, Settings, SkipGram, compiled
+
+
+class WordVectors(WordTable):
+    """One vector a word: `vectors["cat"]`, `.nearest("cat")`, `.analogy("king", "man", "woman")`."""
+
+    def save(self, path: str | Path) -> None:
+        """Write a file that word2vec, gensim and others read: .bin is binary, .txt and .vec are text."""
+        word2vec.save(Path(path), self.words, self.vectors)
+
+
+def load_words(path: str | Path) -> WordVectors:
+    """Word vectors from a file in word2vec's binary or text format, whoever made it."""
+    return WordVectors(*word2vec.load(Path(path)))
+
+
+def train_words(sources: str | Path | Sequence[str | Path], **settings: Any) -> WordVectors:
+    """Learn word vectors from your text: a file, a folder, a pattern, or several.
+
+    Skip-gram with negative sampling. The settings are those of `Settings`: width, window, negative,
+    min_count, sample, epochs, rate, seed, workers. With workers=1 the same seed gives the same vectors.
+    """
+    given = [sources] if isinstance(sources, str | Path) else sources
+    return learn_words(documents(given), Settings(**settings))
+
+
+def learn_words(
+    texts: Iterable[Document], settings: Settings, tell: Callable[[Progress], object] | None = None
+) -> WordVectors:
+    """Learn word vectors from documents; `tell` is called with how far it came, many times."""
+    compiled()  # where it cannot be, that is said before the text is read
+    corpus = WordCorpus.read(texts, settings.min_count)
+    learner = SkipGram(corpus, settings)
+    for progress in learner:
+        if tell is not None:
+            tell(progress)
+    return WordVectors(corpus.words, learner.inputs)

@@ -1,0 +1,110 @@
+"""Networks of other kinds on the command line: the same commands, and one line where they cannot follow."""
+
+import json
+
+import pytest
+
+SMALL = ["--steps", "6", "--tokenizer", "char", "--width", "24", "--context", "32", "--batch", "4"]
+
+
+@pytest.fixture
+def lstm(clearhead, story_file, tmp_path):
+    result = clearhead("train", story_file, "--kind", "lstm", *SMALL, "--device", "cpu", "--json")
+    assert result.code == 0, result.err
+    assert "lstm: 1 block, width 24, context 32" in result.err
+    made = json.loads(result.out)
+    assert made["kind"] == made["config"]["kind"] == "lstm"
+    assert "preset" not in made
+    return tmp_path / made["out"]
+
+
+def test_it_is_used_as_any_other(lstm, clearhead, story_file):
+    said = clearhead("generate", lstm, "The hen", "--tokens", "12", "--seed", "3")
+    assert said.code == 0
+    assert said.out.startswith("The hen")
+    assert clearhead("generate", lstm, "The hen", "--tokens", "12", "--seed", "3").out == said.out
+    judged = json.loads(clearhead("eval", lstm, story_file, "--json").out)
+    assert 1 < judged["bits_per_byte"] < 8
+    assert clearhead("generate", lstm, "The", "--beams", "2", "--tokens", "5").code == 0
+
+
+def test_it_is_listed_with_its_kind(lstm, clearhead):
+    models, runs = clearhead("models"), clearhead("runs")
+    assert models.out.splitlines()[1].split()[:3] == ["runs/stories", "clearhead", "lstm"]
+    assert runs.out.splitlines()[1].split()[:2] == ["runs/stories", "lstm"]
+    [model] = json.loads(clearhead("models", "--json").out)["models"]
+    [run] = json.loads(clearhead("runs", "--json").out)["runs"]
+    assert model["kind"] == run["kind"] == "lstm"
+    assert model["heads"] is None
+    assert model["parameters"] == run["parameters"]
+
+
+def test_its_states_are_shown(lstm, clearhead, tmp_path):
+    shown = clearhead("inspect", lstm, "The hen")
+    assert shown.code == 0
+    assert shown.out.startswith("block.0.state, 7×24:")
+    sites = clearhead("inspect", lstm, "The hen", "--sites").out.split()
+    assert sites[0] == "embedding"
+    assert "block.0.forget_gate" in sites
+    cell = json.loads(clearhead("inspect", lstm, "The hen", "--site", "block.0.cell", "--json").out)
+    assert cell["shape"] == [7, 24]
+    assert clearhead("inspect", lstm, "The hen", "--svg", tmp_path / "x.svg").code == 0
+    assert (tmp_path / "x.svg").exists()
+
+
+def test_what_it_has_not_is_said_in_a_line(lstm, refused, story_file, tmp_path):
+    refused("export", lstm, tmp_path / "x.gguf", words=["no other program has an architecture for this lstm"])
+    refused("export", lstm, tmp_path / "x", words=["no other program has an architecture for this lstm"])
+    refused("inspect", lstm, "The", "--block", "0", words=["of kind lstm", "block.i.state"])
+    refused("inspect", lstm, "The", "--site", "block.0.head.0.weights", words=["of kind lstm"])
+    refused("inspect", lstm, "The", "--site", "lens", "--json", words=["of kind lstm"])
+    refused("explore", lstm, "--no-browser", words=["of kind lstm", f"clearhead inspect {lstm}"])
+    refused("fill", lstm, "The ___", words=["sees only what came before"])
+    refused("chat", lstm, words=["no chat template"])
+    refused("generate", lstm, "The", "--shift", words=["of kind lstm never has"])
+    refused("train", story_file, "--kind", "rnn", words=["transformer, elman, gru, lstm"])
+    refused("train", story_file, "--kind", "gru", "--heads", "2", words=["heads goes with transformers"])
+
+
+def test_a_run_is_gone_on_with_as_it_was_begun(lstm, refused, story_file):
+    refused("train", story_file, *SMALL, "--resume", "--device", "cpu", words=["kind was 'lstm'"])
+
+
+@pytest.fixture
+def ngram(clearhead, story_file, tmp_path):
+    result = clearhead("train", story_file, "--kind", "ngram", "--order", "4", "--device", "cpu", "--json")
+    assert result.code == 0, result.err
+    assert "n-grams of up to 4 tokens" in result.err
+    made = json.loads(result.out)
+    assert made["kind"] == made["config"]["kind"] == "ngram"
+    assert made["order"] == 4
+    assert made["validation_loss"] > 0
+    return tmp_path / made["out"]
+
+
+def test_an_ngram_is_used_as_any_other(ngram, clearhead, story_file, tmp_path):
+    said = clearhead("generate", ngram, "The hen", "--tokens", "12", "--seed", "3")
+    assert said.code == 0
+    assert said.out.startswith("The hen")
+    judged = json.loads(clearhead("eval", ngram, story_file, "--json").out)
+    assert 0 < judged["bits_per_byte"] < 4
+    assert clearhead("generate", ngram, "The", "--beams", "2", "--tokens", "5").code == 0
+    [model] = json.loads(clearhead("models", "--json").out)["models"]
+    assert (model["kind"], model["blocks"], model["heads"], model["context"]) == ("ngram", None, None, 3)
+    assert clearhead("models").out.splitlines()[1].split()[:3] == ["runs/stories", "clearhead", "ngram"]
+    exported = json.loads(clearhead("export", ngram, tmp_path / "my.arpa", "--json").out)
+    assert exported["to"] == "arpa"
+    assert clearhead("runs").code == 0
+
+
+def test_what_an_ngram_has_not_is_said_in_a_line(ngram, refused, story_file, tmp_path):
+    refused("inspect", ngram, "The", words=["no streams to look at", "next word"])
+    refused("export", ngram, tmp_path / "x.gguf", words=["exported as an ARPA file"])
+    refused("explore", ngram, "--no-browser", words=["of kind ngram", f"clearhead generate {ngram}"])
+    refused("fill", ngram, "The ___", words=["sees only what came before"])
+    refused("generate", ngram, "The", "--shift", words=["leave it out"])
+    refused("eval", tmp_path / "none.arpa", story_file, words=["no such folder or file"])
+    refused("train", story_file, "--kind", "ngram", "--resume", words=["counted in one go"])
+    refused("train", story_file, "--kind", "ngram", "--order", "99", words=["order = 99"])
+    refused("train", story_file, "--kind", "ngram", "--blocks", "2", words=["blocks goes with networks"])
+    refused("train", story_file, "--from", str(ngram), "--steps", "2", words=["counted anew"])

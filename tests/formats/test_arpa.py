@@ -1,0 +1,193 @@
+"""ARPA files: what is written comes back, KenLM reads the same numbers, broken ones are refused."""
+
+import gzip
+import math
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.formats import arpa
+from clearhead.formats.listing import describe
+from clearhead.text.stories import stories
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import Tokens
+from clearhead.training.kneser_ney import estimate
+from clearhead.training.ngram_counts import count_ngrams
+
+SMALL = r"""
+made by hand
+\data\
+ngram 1=5
+ngram 2=3
+ngram 3=1
+
+\1-grams:
+-99	<s>	-0.3
+-1.0	</s>
+-2.0	<unk>	0
+-0.5	the	-0.2
+-0.7	cat	-0.1
+
+\2-grams:
+-0.1	<s> the	-0.4
+-0.3	the cat	-0.5
+-0.2	cat </s>
+
+\3-grams:
+-0.05	<s> the cat
+
+\end\
+"""
+
+
+def train(kind, order, count=40):
+    texts = [story.text for story in islice(stories(1), count)]
+    tokenizer = Tokenizer.train(kind, texts, 300 if kind == "bpe" else None)
+    end = tokenizer.end_id
+    ids = np.array([end, *(i for text in texts for i in [*tokenizer.encode(text), end])])
+    return estimate(count_ngrams(Tokens.of(ids), tokenizer.n_vocab, end, order)), tokenizer, texts
+
+
+def score(network, ids):
+    """log10 of a whole sentence, its end too."""
+    end = network.config.end_id
+    logits = network(torch.tensor([end, *ids]))
+    return logits.gather(1, torch.tensor([*ids, end])[:, None]).sum().item() / math.log(10)
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.arpa"
+    path.write_text(SMALL)
+    return path
+
+
+def test_a_file_is_read_by_its_own_words(small):
+    found = arpa.read(small)
+    network, (unknown, the, cat, end) = found.network, range(4)
+    assert found.words == ["<unk>", "the", "cat", "</s>"]
+    assert network.config.counts == (3, 1)
+    expected = {
+        (end, the): -0.1,
+        (end, the, cat): -0.05,
+        (end, the, cat, end): -0.5 - 0.2,  # only two words back are seen
+        (end, cat): -0.3 - 0.7,
+        (end, the, the): -0.4 - 0.2 - 0.5,
+        (the, cat, the): -0.5 - 0.1 - 0.5,
+        (unknown, cat): -0.7,
+    }
+    for (*context, word), log10 in expected.items():
+        assert network(torch.tensor(context))[-1, word].item() == pytest.approx(
+            log10 * math.log(10), abs=1e-5
+        )
+
+
+def test_what_a_file_holds_is_told_without_reading_it_all(small):
+    small.write_text(SMALL[: SMALL.index("-0.5\tthe")])  # the rest is not there
+    listed = describe(small)
+    assert (listed.family, listed.config.kind, listed.config.order) == ("arpa", "ngram", 3)
+    assert (listed.config.n_vocab, listed.config.counts) == (4, (3, 1))
+
+
+@pytest.mark.parametrize("name", ["model.arpa", "model.arpa.gz"])
+@pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
+def test_what_is_written_is_read_back(tmp_path, name, kind):
+    network, tokenizer, texts = train(kind, 4)
+    arpa.write(tmp_path / name, network, tokenizer.tokens)
+    back = arpa.read(tmp_path / name, tokenizer.tokens, tokenizer.end_id).network
+    ids = torch.tensor(tokenizer.encode(texts[0]))
+    assert back.config == network.config
+    assert torch.allclose(back(ids), network(ids), atol=1e-5)
+
+
+def test_a_packed_file_is_the_same_bytes_each_time(tmp_path):
+    network, tokenizer, _ = train("byte", 2, count=3)
+    for name in ("one.arpa.gz", "other.arpa.gz"):
+        arpa.write(tmp_path / name, network, tokenizer.tokens)
+    assert (tmp_path / "one.arpa.gz").read_bytes() == (tmp_path / "other.arpa.gz").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_kenlm_gives_a_sentence_the_score_we_give_it(tmp_path, kind, order):
+    kenlm = pytest.importorskip(
+        "kenlm",
+        reason="KenLM is not installed: pip install --no-build-isolation kenlm (with cmake, a compiler)",
+    )
+    network, tokenizer, texts = train(kind, order)
+    path = tmp_path / "model.arpa"
+    arpa.write(path, network, tokenizer.tokens)
+    theirs = kenlm.Model(str(path))
+    assert theirs.order == order
+    names = arpa.escape(tokenizer.tokens, tokenizer.end_id)
+    for text in [*texts[:5], "The cat the the", texts[0][::-1], "x"]:
+        ids = tokenizer.encode(text[:120])
+        said = " ".join(names[i] for i in ids)
+        assert theirs.score(said, bos=True, eos=True) == pytest.approx(
+            score(network, ids), abs=1e-4, rel=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("\\data\\", "\\date\\", "none is"),
+        ("ngram 2=3", "ngram 3=3", "line 5 is 'ngram 3=3', expected ngram 2="),
+        ("ngram 2=3", "ngram 2=-3", "expected ngram 2="),
+        ("ngram 2=3", "ngram 2=4", r"expected a number, 2 words"),
+        ("ngram 2=3", "ngram 2=2", r"expected \\3-grams:"),
+        ("ngram 2=3", "ngram 2=999999999999", "GB of memory"),
+        ("ngram 1=5", "ngram 1=" + "9" * 40, "at most"),
+        ("-0.3	the cat", "0.3	the cat", "logarithms of probabilities"),
+        ("-0.3	the cat", "nan	the cat", "logarithms of probabilities"),
+        ("-0.3	the cat", "x	the cat", "logarithms of probabilities"),
+        ("the cat	-0.5", "the cat	inf", "logarithms of probabilities"),
+        ("the cat	-0.5", "the dog	-0.5", "'dog', which is not among the 1-grams"),
+        ("-0.3	the cat", "-0.3	the <s>", "where no sentence begins"),
+        ("-0.3	the cat", "-0.3	</s> cat", "where no sentence begins"),
+        ("<s> the cat", "cat the cat", "context is not among the shorter"),
+        ("-0.2	cat </s>", "-0.2	the cat", "earlier line has too"),
+        ("-0.7	cat", "-0.7	the", "earlier line has too"),
+        ("\\end\\", "", "the end of the file"),
+        ("-0.5	the", "-0.5	" + "t" * 70_000, "longer than"),
+    ],
+)
+def test_a_broken_file_is_refused_in_one_line(small, old, new, said):
+    assert old in SMALL
+    small.write_text(SMALL.replace(old, new, 1))
+    with pytest.raises(UserError, match=said) as caught:
+        arpa.read(small)
+    assert "small.arpa" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_cut_off_anywhere_is_refused(small):
+    whole = SMALL.encode().rstrip()
+    for length in range(0, len(whole) - 1, 7):
+        small.write_bytes(whole[:length])
+        with pytest.raises(UserError):
+            arpa.read(small)
+
+
+def test_what_is_no_gzip_or_cut_off_is_refused(tmp_path):
+    path = tmp_path / "small.arpa.gz"
+    packed = gzip.compress(SMALL.encode())
+    for content in (b"not packed", packed[: len(packed) // 2], packed[:40] + bytes(20) + packed[60:]):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"small\.arpa\.gz"):
+            arpa.read(path)
+
+
+def test_a_file_of_other_words_than_the_tokenizers_is_refused(small):
+    tokenizer = Tokenizer.train("byte", [])
+    with pytest.raises(UserError, match="'the', which the tokenizer does not have"):
+        arpa.read(small, tokenizer.tokens, tokenizer.end_id)
+
+
+def test_a_missing_file_or_a_folder_is_refused(tmp_path):
+    for path, said in ((tmp_path / "none.arpa", "no such file"), (tmp_path, "folder")):
+        with pytest.raises(UserError, match=said):
+            arpa.read(path)

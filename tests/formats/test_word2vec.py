@@ -1,0 +1,215 @@
+"""word2vec's formats: what is written comes back, gensim reads it, what is damaged is refused in a line."""
+
+import resource
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clearhead.errors import UserError
+from clearhead.formats import word2vec
+from clearhead.word_vectors import WordVectors, load_words
+
+WORDS = ["the", "cat", "isn't", "été", "猫"]
+VECTORS = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
+
+
+@pytest.fixture(params=["x.bin", "x.txt", "x.vec"])
+def path(tmp_path, request):
+    return tmp_path / request.param
+
+
+@pytest.fixture
+def saved(path):
+    WordVectors(WORDS, VECTORS).save(path)
+    return path
+
+
+def refuse(path, match):
+    with pytest.raises(UserError, match=match) as refusal:
+        load_words(path)
+    message = str(refusal.value)
+    assert message.isprintable()
+    assert str(path) in message
+    assert len(message) < 1000
+
+
+def test_what_is_saved_comes_back_to_the_last_bit(saved):
+    loaded = load_words(str(saved))
+    assert loaded.words == WORDS
+    assert loaded.vectors.dtype == np.float32
+    assert loaded.vectors.tobytes() == VECTORS.tobytes()
+    assert word2vec.recognise(saved)
+    assert [file.name for file in saved.parent.iterdir()] == [saved.name]
+
+
+def test_extreme_numbers_come_back(path):
+    small, large = np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max
+    vectors = np.array([[small, large, -0.0], [0.1, 1 / 3, -large]], np.float32)
+    WordVectors(["a", "b"], vectors).save(path)
+    assert load_words(path).vectors.tobytes() == vectors.tobytes()
+
+
+def test_the_bytes_are_word2vec_s(tmp_path):
+    table = WordVectors(["a", "é"], np.array([[1, -2], [0.5, 0]], np.float32))
+    table.save(tmp_path / "x.txt")
+    assert (tmp_path / "x.txt").read_bytes() == "2 2\na 1 -2\né 0.5 0\n".encode()
+    table.save(tmp_path / "x.bin")
+    assert (tmp_path / "x.bin").read_bytes() == (
+        b"2 2\na \0\0\x80\x3f\0\0\0\xc0\n\xc3\xa9 \0\0\0\x3f\0\0\0\0\n"
+    )
+
+
+def test_gensim_opens_it(saved):
+    gensim = import_gensim()
+    vectors = gensim.KeyedVectors.load_word2vec_format(str(saved), binary=saved.suffix == ".bin")
+    assert vectors.index_to_key == WORDS
+    assert vectors.vectors.tobytes() == VECTORS.tobytes()
+
+
+def test_what_gensim_saves_opens_here(path):
+    gensim = import_gensim()
+    vectors = gensim.KeyedVectors(7)
+    vectors.add_vectors(WORDS, VECTORS)
+    vectors.save_word2vec_format(str(path), binary=path.suffix == ".bin")
+    assert load_words(path).words == WORDS
+    assert np.allclose(load_words(path).vectors, VECTORS, atol=1e-6)
+
+
+def test_gensim_s_nearest_words_and_analogies_are_ours(tmp_path):
+    gensim = import_gensim()
+    draw = np.random.default_rng(1)
+    ours = WordVectors([f"w{i}" for i in range(300)], draw.normal(size=(300, 20)).astype(np.float32))
+    ours.save(tmp_path / "x.bin")
+    theirs = gensim.KeyedVectors.load_word2vec_format(str(tmp_path / "x.bin"), binary=True)
+    for found, aim in (
+        (ours.nearest("w7"), theirs.most_similar("w7")),
+        (ours.analogy("w1", "w2", "w3"), theirs.most_similar(positive=["w1", "w3"], negative=["w2"])),
+    ):
+        assert [word for word, _ in found] == [word for word, _ in aim]
+        assert [c for _, c in found] == pytest.approx([c for _, c in aim], abs=1e-5)
+
+
+def import_gensim():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # gensim's, and those of what it imports
+        pytest.importorskip("gensim", reason="gensim is not installed: pip install gensim")
+        from gensim import models
+    return models
+
+
+def test_without_new_lines_and_with_other_white_space(tmp_path):
+    binary = tmp_path / "x.bin"
+    binary.write_bytes(b"2 1\r\na \0\0\x80\x3fb \0\0\0\xc0")
+    assert load_words(binary).vectors.tolist() == [[1], [-2]]
+    text = tmp_path / "x.vec"
+    text.write_bytes(b"2 2\na 1 2 \r\nb 3e0 4\n")
+    assert load_words(text).vectors.tolist() == [[1, 2], [3, 4]]
+
+
+def test_bytes_that_look_like_white_space_are_numbers(tmp_path):
+    vectors = np.frombuffer(b"    \n\n\n\n 1 2\n 3 ", "<f4").reshape(2, 2)
+    WordVectors(["a", "b"], vectors).save(tmp_path / "x.bin")
+    assert load_words(tmp_path / "x.bin").vectors.tobytes() == vectors.tobytes()
+
+
+def test_of_a_word_that_is_there_twice_the_first_is_taken(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("3 1\na 1\nb 2\na 3\n")
+    loaded = load_words(path)
+    assert (loaded.words, loaded.vectors.tolist()) == (["a", "b"], [[1], [2]])
+
+
+@pytest.mark.parametrize("word", ["", "two words", "a\nb", "x" * 1001])
+def test_words_that_the_format_cannot_hold_are_not_written(path, word):
+    with pytest.raises(UserError, match="cannot be written"):
+        WordVectors([word], VECTORS[:1]).save(path)
+    assert not path.exists()
+
+
+def test_another_ending_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"expected a name that ends in \.bin"):
+        WordVectors(WORDS, VECTORS).save(tmp_path / "x.npy")
+
+
+def test_a_disk_that_refuses_is_told_of(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="the word vectors were not saved"):
+        WordVectors(WORDS, VECTORS).save(tmp_path / "file" / "x.bin")
+
+
+def test_wherever_a_file_is_cut_it_is_refused(saved):
+    whole = saved.read_bytes()
+    needed = len(whole) - (saved.suffix == ".bin")  # whose last new line need not be there
+    for n in range(needed):
+        saved.write_bytes(whole[:n])
+        refuse(saved, "cut off|is not word vectors|not 7 numbers")
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (b"", "is not word vectors"),
+        (b"hello\n", "is not word vectors"),
+        (b"\0" * 1000, "is not word vectors"),
+        (b"0 5\n", "is not word vectors"),
+        (b"5 0\na\n", "is not word vectors"),
+        (b"-1 5\na\n", "is not word vectors"),
+        (b"1 99999\na 1\n", "is not word vectors"),
+        (b"9" * 100 + b" 5\n", "is not word vectors"),
+        (b"999999999999 10000\na 1\n", "999,999,999,999 words of 10000 numbers, and 4 bytes follow"),
+        (b"1000000 300\n" + b"\0" * 5000, "cut off"),
+        (b"1 2\na 1 2\nb 3 4\n" + b"c 5 6\n" * 1000, "longer than"),
+        (b"1 2\na 1 2\nb 3 4\n", "goes on after its 1 words"),
+        (b"1 1\na \0\0\0\0\nb \0\0\0\0", "goes on after its 1 words"),
+        (b"2 2\na 1 2\nb 3 x4 \n", "its word 1, not 2 numbers"),
+        (b"2 2\na 1 2\nb 3 4 5\n", "its word 1, not 2 numbers"),
+        (b"1 2\na nan inf\n", "vector of 'a' has numbers that are not finite"),
+        (b"1 1\na \0\0\x80\x7f", "vector of 'a' has numbers that are not finite"),
+        (b"1 1\n" + b"x" * 1040 + b" 1\n", "over 1000 bytes"),
+        (b"1 1\n" + b"\x01" * 1040 + b" \0\0\0\0", "over 1000 bytes"),
+        (b"1 1\na 1e999\n", "not finite"),
+    ],
+)
+def test_what_is_no_word2vec_file_is_refused(tmp_path, content, match):
+    path = tmp_path / "x.bin"
+    path.write_bytes(content)
+    refuse(path, match)
+
+
+def test_a_folder_and_nothing_are_refused(tmp_path):
+    refuse(tmp_path, "is a folder")
+    refuse(tmp_path / "none.bin", "no such file")
+
+
+def test_a_claim_of_terabytes_takes_no_memory(tmp_path):
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"900000000 300\na " + bytes(1200))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refuse(path, "cut off")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB
+
+
+def test_texts_are_not_taken_for_vectors(tmp_path, story_file):
+    assert not word2vec.recognise(story_file)
+    assert not word2vec.recognise(tmp_path)
+    assert not word2vec.recognise(tmp_path / "none.txt")
+    (tmp_path / "numbers.txt").write_text("3 4\nare the first numbers, " + "and so on " * 1000)
+    assert not word2vec.recognise(tmp_path / "numbers.txt")
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(at=st.integers(0, 1000), byte=st.binary(min_size=1, max_size=4))
+def test_a_damaged_file_is_read_or_refused(saved, at, byte):
+    WordVectors(WORDS, VECTORS).save(saved)
+    whole = bytearray(saved.read_bytes())
+    at %= len(whole)
+    whole[at : at + len(byte)] = byte
+    saved.write_bytes(whole)
+    try:
+        vectors = load_words(saved).vectors
+    except UserError:
+        return
+    assert np.isfinite(vectors).all()

@@ -1,0 +1,107 @@
+"""Writing with recurrent networks: from the state alone, and in company as if alone."""
+
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.generate.continuation import StateReader
+from clearhead.generate.state_decoder import StateDecoder
+from clearhead.language_model import LanguageModel
+from clearhead.model.cell import CELLS
+from clearhead.model.recurrent import Recurrent
+from clearhead.model.recurrent_config import RecurrentConfig
+from clearhead.text.tokenizer import Tokenizer
+
+PROMPT = "The chicken didn't cross the road because it was too tired. " * 2
+
+
+def make(kind, n_context=16, **more):
+    tokenizer = Tokenizer.train("byte", [])
+    torch.manual_seed(1)
+    sizes = {"n_vocab": tokenizer.n_vocab, "n_context": n_context, "n_block": 2, "d_model": 24, **more}
+    network = Recurrent(RecurrentConfig(kind, **sizes))
+    for parameter in network.parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    return LanguageModel(network, tokenizer)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_writing_from_the_state_is_as_reading_all_again(kind):
+    model = make(kind)
+    ids = model.tokenizer.encode(PROMPT)
+    written = model.generate(PROMPT, 40, temperature=0)  # far beyond the window it would learn from
+    for i in written.ids:
+        assert int(model.logits(ids)[-1].argmax()) == i
+        ids.append(i)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_no_word_is_read_twice(kind, monkeypatch):
+    model, read = make(kind), []
+    inner = Recurrent.states
+
+    def states(self, ids, state=None):
+        read.append(ids.shape[1])
+        return inner(self, ids, state)
+
+    monkeypatch.setattr(Recurrent, "states", states)
+    n = len(model.tokenizer.encode(PROMPT))
+    model.generate(PROMPT, 30, temperature=0)
+    assert read == [n] + [1] * 29
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_in_company_as_alone(kind):
+    """To the last bit: prompts of any length, samples, and slots that are left and taken again."""
+    model = make(kind)
+    prompts = [PROMPT[:n] for n in (1, 5, 31, 32, 33, 70, 100)]
+    settings = {"seed": 3, "log_probabilities": 2, "samples": 2}
+    together = model.generate(prompts, 20, **settings)
+    for prompt, texts in zip(prompts, together, strict=True):
+        [alone] = model.generate([prompt], 20, **settings)
+        assert [each.drawn for each in alone] == [each.drawn for each in texts]
+    with model.engine(slots=3) as engine:
+        tickets = [engine.submit(model.request(each, 20, seed=3, log_probabilities=2)) for each in prompts]
+        for ticket, texts in zip(tickets, together, strict=True):
+            assert ticket.texts()[0].drawn == texts[0].drawn
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_slot_forgets_the_text_before(whole):
+    network = make("lstm").network
+    fresh, used = (StateDecoder(network, 4, whole) for _ in range(2))
+    used.step([0, 1, 2], [5, 6, 7], [0, 0, 0])
+    for decoder in (fresh, used):
+        reading = decoder.read([9, 8, 7])
+        while reading.logits is None:
+            reading.read_on()
+        decoder.place(1, reading)
+    assert torch.equal(fresh.step([1], [4], [3]), used.step([1], [4], [3]))
+
+
+def test_beams_go_on_from_one_another():
+    model = make("gru")
+    best = model.generate("The", 6, beams=4)
+    ids = model.tokenizer.encode("The")
+    scores = model.logits(ids + best.ids).log_softmax(-1)
+    expected = sum(scores[len(ids) - 1 + t, i].item() for t, i in enumerate(best.ids))
+    assert best.score == pytest.approx(expected / len(best.ids), abs=1e-4)
+    reader = StateReader(model.network, 2)
+    reader.read(torch.tensor([[1, 2], [3, 4]]))
+    reader.reorder([1, 1])
+    rows = reader.read(torch.tensor([[5], [5]]))
+    assert torch.equal(rows[0], rows[1])
+    assert torch.allclose(rows[0], model.logits([3, 4, 5])[-1], atol=1e-5)
+
+
+def test_what_only_transformers_have_is_refused():
+    model = make("elman")
+    for call in (
+        lambda: model.generate("The", 3, shift=True),
+        lambda: model.generate("The", 3, edit={"final": 0}),
+        lambda: model.fill("The ___ sat"),
+        lambda: model.weight("block.0.head.0.W_Q"),
+    ):
+        with pytest.raises(UserError) as error:
+            call()
+        assert "\n" not in str(error.value)

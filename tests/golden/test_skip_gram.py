@@ -1,0 +1,23 @@
+"""The lectures' skip-gram samples."""
+
+from clearhead.text.words import split_words
+from clearhead.training.skip_gram import pairs
+
+FOX = "The quick brown fox jumps over the lazy dog"
+
+
+def test_the_pairs_of_the_quick_brown_fox():
+    words = split_words(FOX)
+    found = list(pairs(words, window=2))
+    assert found[:2] == [("the", "quick"), ("the", "brown")]
+    assert found[2:5] == [("quick", "the"), ("quick", "brown"), ("quick", "fox")]
+    assert found[5:9] == [("brown", "the"), ("brown", "quick"), ("brown", "fox"), ("brown", "jumps")]
+    assert found[9:13] == [("fox", "quick"), ("fox", "brown"), ("fox", "jumps"), ("fox", "over")]
+    assert len(found) == 2 + 3 + 5 * 4 + 3 + 2
+    assert found[-2:] == [("dog", "the"), ("dog", "lazy")]
+
+
+def test_pairs_go_both_ways():
+    found = list(pairs(FOX.split(), window=3))
+    assert sorted(found) == sorted((neighbour, centre) for centre, neighbour in found)
+    assert list(pairs(["alone"])) == []

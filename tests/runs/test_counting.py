@@ -1,0 +1,172 @@
+"""An n-gram model through the same doors as any other: trained, kept, opened, evaluated, written with."""
+
+import json
+import math
+from itertools import islice
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import clearhead as ch
+from clearhead.errors import UserError
+from clearhead.text.stories import stories
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "stories.txt"
+    path.write_text("\n\n".join(story.text for story in islice(stories(0), 300)))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("CLEARHEAD_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture
+def folder(text, tmp_path):
+    ch.train(text, tmp_path / "my", kind="ngram", order=4)
+    return tmp_path / "my"
+
+
+def test_what_is_trained_is_what_is_opened(text, tmp_path):
+    model = ch.train(text, tmp_path / "my", kind="ngram", order=3, tokenizer="word")
+    opened = ch.load(tmp_path / "my", "cpu")
+    assert opened.config == model.config
+    assert opened.config.order == 3
+    assert opened.tokenizer.kind == "word"
+    assert opened.training["kind"] == "ngram"
+    assert torch.equal(opened.logits("The duck was"), model.logits("The duck was"))
+    assert "n-grams of up to 3 tokens" in repr(opened)
+    assert opened.generate("The duck", tokens=20, seed=1) == model.generate("The duck", tokens=20, seed=1)
+
+
+def test_more_words_back_write_a_text_more_cheaply_than_none(text):
+    bits = [
+        ch.train(text, kind="ngram", order=order, tokenizer="byte").evaluate(text).bits_per_byte
+        for order in (1, 3, 6)
+    ]
+    assert bits == sorted(bits, reverse=True)
+    assert bits[0] > 4 > 1 > bits[-1]
+
+
+def test_its_loss_is_the_mean_surprise_of_its_own_logits(text):
+    model = ch.train(text, kind="ngram", order=4, tokenizer="char")
+    told = text.read_text()[:200]  # within one window
+    ids = [model.tokenizer.end_id, *model.tokenizer.encode(told), model.tokenizer.end_id]
+    surprise = -model.network(torch.tensor(ids[:-1])).gather(1, torch.tensor(ids[1:])[:, None]).double()
+    found = model.evaluate(told)
+    assert found.loss == pytest.approx(surprise.mean().item(), abs=1e-5)
+    assert found.bits_per_byte == pytest.approx(surprise.sum().item() / math.log(2) / len(told), abs=1e-5)
+
+
+def test_many_at_once_get_what_each_alone_would(folder):
+    model = ch.load(folder, "cpu")
+    prompts = ["Once", "The duck was", "He saw a green"]
+    together = model.generate(prompts, tokens=30, seed=3, samples=2)
+    assert together == [model.generate(prompt, tokens=30, seed=3, samples=2) for prompt in prompts]
+    assert len({text for texts in together for text in texts}) == 6
+
+
+def test_beams_find_nothing_less_likely_than_going_by_the_likeliest(folder):
+    model = ch.load(folder, "cpu")
+    best = model.generate("The", tokens=12, beams=4, length_penalty=0.0)
+    greedy = model.generate("The", tokens=12, temperature=0.0, log_probabilities=1)
+    assert sum(best.log_probabilities) >= sum(greedy.log_probabilities) - 1e-4
+
+
+def test_what_it_has_not_is_refused_in_one_line(folder, tmp_path):
+    model = ch.load(folder, "cpu")
+    for ask in (
+        lambda: model.inspect("The duck"),
+        lambda: model.weight("embedding.W"),
+        lambda: model.generate("The", inspect=True),
+        lambda: model.generate("The", shift=True),
+        lambda: model.generate("The", edit={"block.0.head.0.output": 0}),
+        lambda: model.export(tmp_path / "my.gguf"),
+        lambda: model.export(tmp_path / "my.arpa", to="gguf"),
+    ):
+        with pytest.raises(UserError) as caught:
+            ask()
+        assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match=r"no streams to look at.*next word"):
+        model.inspect("The duck")
+
+
+def test_it_is_exported_as_arpa_and_opened_by_its_words(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("a b b a b a a b " * 50)
+    model = ch.train(path, kind="ngram", order=3, tokenizer="char")
+    model.export(tmp_path / "my.arpa")
+    assert "ngram 3=" in (tmp_path / "my.arpa").read_text()
+    with pytest.raises(UserError, match="is there already"):
+        model.export(tmp_path / "my.arpa")
+    opened = ch.load(tmp_path / "my.arpa", "cpu")
+    assert opened.tokenizer.encode("a b x") == [opened.tokenizer.find(word) for word in ("a", "b", "<unk>")]
+    ids = model.tokenizer.encode("aba")
+    theirs = opened.tokenizer.encode("a b a")
+    assert opened.logits(theirs)[-1, theirs[1]].item() == pytest.approx(
+        model.logits(ids)[-1, ids[1]].item(), abs=1e-5
+    )
+    assert opened.generate("a", tokens=5, seed=1)
+
+
+def test_an_arpa_file_of_a_tokenizers_tokens_is_no_model_of_words(folder, tmp_path):
+    ch.load(folder, "cpu").export(tmp_path / "my.arpa.gz")
+    with pytest.raises(UserError, match="tokenizer that it does not hold"):
+        ch.load(tmp_path / "my.arpa.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("orders.1.keys", lambda keys: keys.flip(0), "not in order"),
+        ("orders.1.keys", lambda keys: keys[:-1], "another shape or kind"),
+        ("orders.1.keys", lambda keys: keys.double(), "another shape or kind"),
+        ("orders.2.log_probability", lambda numbers: numbers * math.nan, "not finite"),
+        ("orders.0.backoff", lambda numbers: None, "bytes, too few|missing"),
+    ],
+)
+def test_a_folder_whose_numbers_were_changed_is_refused(folder, name, change, said):
+    tensors = load_file(folder / "model.safetensors")
+    changed = change(tensors.pop(name))
+    save_file(
+        {**tensors, **({} if changed is None else {name: changed.contiguous()})}, folder / "model.safetensors"
+    )
+    with pytest.raises(UserError, match="not the file that was saved"):
+        ch.load(folder)
+    (folder / "clearhead.json").unlink()
+    with pytest.raises(UserError, match=said):
+        ch.load(folder)
+
+
+def test_a_config_that_promises_too_much_is_refused(folder):
+    (folder / "clearhead.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    config["config"]["counts"][0] = 2**39
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match="too few for the"):
+        ch.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"kind": "ngram", "order": 0}, "order = 0"),
+        ({"kind": "ngram", "steps": 10}, "steps goes with networks that learn"),
+        ({"kind": "ngram", "recipe": "classic"}, "recipe goes with networks that learn"),
+        ({"kind": "ngram", "heads": 2}, "heads goes with transformers"),
+        ({"kind": "ngram", "resume": True}, "counted in one go"),
+        ({"order": 3}, "order goes with the kind 'ngram'"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(text, settings, said):
+    with pytest.raises(UserError, match=said):
+        ch.train(text, **settings)
+
+
+def test_it_is_no_model_to_go_on_from(text, folder):
+    with pytest.raises(UserError, match="counted anew"):
+        ch.train(text, start=str(folder), steps=1)

@@ -1,0 +1,132 @@
+"""Networks of every kind in runs: sized, trained, resumed, listed."""
+
+import json
+import math
+
+import pytest
+import torch
+
+import clearhead as ch
+from clearhead.errors import UserError
+from clearhead.model.cell import CELLS
+from clearhead.model.recurrent_config import RecurrentConfig
+from clearhead.runs.kept_run import KeptRun
+from clearhead.runs.request import Request
+from clearhead.runs.run import Run
+from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.sizes import list_sizes, usual_size
+from clearhead.text.corpus import documents
+
+SMALL = {
+    "steps": 16,
+    "blocks": 2,
+    "width": 16,
+    "context": 32,
+    "batch": 4,
+    "tokenizer": "char",
+    "dropout": 0.2,
+    "device": "cpu",
+}
+
+
+def test_the_ladder_climbs_in_size_whatever_the_kind():
+    tokens = range(1_000_000)
+    for kind in ("transformer", *CELLS):
+        sizes = list_sizes(Request(kind=kind, steps=1), tokens, 500)
+        inside = [each.n_block * each.n_parameter_a_block for each in sizes]
+        assert len(sizes) > 5
+        assert inside == sorted(inside)
+        assert {each.kind for each in sizes} == {kind}
+    [asked] = list_sizes(Request(kind="gru", width=48, blocks=3, context=20, steps=1), tokens, 500)
+    assert asked == RecurrentConfig("gru", 500, n_context=20, n_block=3, d_model=48)
+    assert usual_size(Request(kind="lstm", steps=1), tokens, 500).kind == "lstm"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"kind": "rnn"}, "kind = 'rnn': expected one of transformer, elman, gru, lstm"),
+        ({"kind": "lstm", "heads": 2}, "heads goes with transformers: leave it out, or the kind 'lstm'"),
+        ({"kind": "gru", "both_ways": True}, "both_ways goes with transformers"),
+        ({"kind": "gru", "preset": "gpt2"}, "preset goes with transformers"),
+        ({"kind": "elman", "sharded": True, "optimiser": "adamw"}, "sharded goes with transformers"),
+        ({"kind": "elman", "lora": 4}, "lora adapts a model that is there"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(settings, words):
+    with pytest.raises(UserError, match=words):
+        Request(**settings)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_it_learns_stories(kind, story_file, tmp_path):
+    """In so few steps the loss falls well below what the frequencies of characters alone would give."""
+    text = story_file.read_text()
+    shares = [text.count(each) / len(text) for each in set(text)]
+    by_frequency = -sum(share * math.log(share) for share in shares)
+    request = Request(**{**SMALL, "kind": kind, "steps": 120, "width": 48, "blocks": 1, "dropout": 0.0})
+    run = Run(list(documents([story_file])), request, tmp_path)
+    first = run.validate()
+    list(run)
+    assert first > 3.5
+    assert run.losses[-1] < by_frequency - 0.3
+    assert run.model.generate(tokens=30, seed=1) == run.model.generate(tokens=30, seed=1)
+    assert run.model.evaluate("The hen was tired.").loss < first
+
+
+def train_until(kept, step):
+    with kept:
+        for progress in kept:
+            if progress.record.step == step:
+                kept.save()
+                return
+        kept.run.model.save(kept.folder.path, overwrite=True)
+        kept.finish()
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_resumed_is_as_if_never_stopped(kind, story_file, tmp_path):
+    def open_run(name):
+        request = Request(kind=kind, **SMALL)
+        return KeptRun.open(tmp_path / name, list(documents([story_file])), request, True, cache=tmp_path)
+
+    train_until(open_run("whole"), None)
+    for stop in (3, 9, None):
+        train_until(open_run("broken"), stop)
+    for name in ("metrics.jsonl", "model.safetensors", "clearhead.json", "config.json"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
+    assert len(read_metrics(tmp_path / "broken")) == 16
+    assert ch.load(tmp_path / "broken", "cpu").config.kind == kind
+
+
+def test_minutes_are_the_dial_here_too(story_file, tmp_path):
+    run = Run(list(documents([story_file])), Request(kind="gru", minutes=0.1, device="cpu"), tmp_path)
+    assert run.plan.config in list_sizes(run.request, run.tokens, run.tokenizer.n_vocab)
+    assert not run.plan.recipe.bfloat16
+    assert run.plan.seconds < 6
+
+
+def test_one_can_go_on_from_it(story_file, tmp_path):
+    ch.train(story_file, tmp_path / "first", kind="gru", **SMALL)
+    more = {"steps": 4, "context": 16, "batch": 4, "device": "cpu"}
+    model = ch.train(story_file, tmp_path / "more", start=str(tmp_path / "first"), **more)
+    assert model.config.kind == "gru"
+    first = ch.load(tmp_path / "first", "cpu")
+    assert not torch.equal(first.logits("The"), model.logits("The"))
+    with pytest.raises(UserError, match="lora: only a transformer has that, and this model is of kind gru"):
+        ch.train(story_file, start=str(tmp_path / "first"), lora=2, **more)
+    with pytest.raises(UserError, match="sharded: only a transformer has that"):
+        ch.train(story_file, start=str(tmp_path / "first"), sharded=True, **more)
+    with pytest.raises(UserError, match="kind goes with a new model"):
+        ch.train(story_file, start=str(tmp_path / "first"), kind="gru", **more)
+
+
+def test_runs_begun_before_there_were_kinds_are_gone_on_with(story_file, tmp_path):
+    request = Request(steps=4, width=16, heads=1, blocks=1, context=16, batch=2, device="cpu")
+    texts = list(documents([story_file]))
+    train_until(KeptRun.open(tmp_path / "run", texts, request, cache=tmp_path), 2)
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert settings["request"].pop("kind") == "transformer"
+    (tmp_path / "run" / "run.json").write_text(json.dumps(settings))
+    train_until(KeptRun.open(tmp_path / "run", texts, request, True, cache=tmp_path), None)
+    assert len(read_metrics(tmp_path / "run")) == 4

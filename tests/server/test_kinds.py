@@ -1,0 +1,90 @@
+"""A recurrent network on the server: it writes as any other, and what it has not is said in one line."""
+
+import httpx
+import pytest
+import torch
+
+from clearhead.language_model import LanguageModel
+from clearhead.model.recurrent import Recurrent
+from clearhead.model.recurrent_config import RecurrentConfig
+from tests.serving import make_model, running
+
+ASKED = {"model": "gru", "text": "Once upon"}
+
+
+@pytest.fixture(scope="module")
+def client(shelf_of_gru):
+    with running(shelf_of_gru) as made, made.client() as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shelf_of_gru():
+    from tests.serving import make_shelf
+
+    tokenizer = make_model().tokenizer
+    torch.manual_seed(0)
+    network = Recurrent(RecurrentConfig("gru", tokenizer.n_vocab, n_context=128, n_block=1, d_model=16))
+    made = make_shelf(gru=LanguageModel(network, tokenizer))
+    yield made
+    made.close(cancel=True)
+
+
+def test_it_writes(client, shelf_of_gru):
+    body = {"model": "gru", "prompt": "Once", "max_tokens": 12, "seed": 4, "temperature": 0.8}
+    answer = client.post("/v1/completions", json=body)
+    assert answer.status_code == 200, answer.text
+    [alone] = shelf_of_gru.model("gru").generate(["Once"], 12, seed=4, temperature=0.8)
+    assert answer.json()["choices"][0]["text"] == alone
+    messages = [{"role": "user", "content": "Hello"}]
+    chat = client.post("/v1/chat/completions", json={"model": "gru", "messages": messages, "max_tokens": 4})
+    assert chat.status_code == 200, chat.text
+
+
+def test_its_kind_is_told(client):
+    [gru] = [each for each in client.get("/api/models").json()["models"] if each["name"] == "gru"]
+    assert gru["kind"] == "gru"
+    assert gru["config"] is None
+    assert gru["parameters"] > 0
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/api/trace", {}),
+        ("/api/site", {"site": "block.0.head.0.weights"}),
+        ("/api/site", {"site": "logits"}),
+        ("/api/lens", {}),
+        ("/api/heads", {}),
+        ("/api/weight", {"name": "block.0.head.0.W_Q"}),
+        ("/api/neighbours", {"position": 0, "stage": "final"}),
+    ],
+)
+def test_what_only_transformers_have_is_refused_in_a_line(client, path, more):
+    asked = {"model": "gru", **({} if path in ("/api/heads", "/api/weight") else ASKED), **more}
+    answer = client.post(path, json=asked)
+    assert answer.status_code == 400, (path, answer.text)
+    message = answer.json()["error"]["message"]
+    assert "kind gru" in message
+    assert "\n" not in message
+
+
+def test_no_route_breaks(client: httpx.Client):
+    """Every route that is asked about a model: none fails, whatever it answers."""
+    document = client.get("/openapi.json").json()
+    bodies = [ASKED, {**ASKED, "site": "final", "token": 3, "position": 0}]
+    for path, methods in document["paths"].items():
+        if "post" in methods and path.startswith("/api/") and "train" not in path and "pull" not in path:
+            for body in bodies:
+                answer = client.post(path, json=body)
+                assert answer.status_code < 500, (path, answer.text)
+
+
+def test_senses_are_told_of_states_too(client):
+    sentences = ["I am scared of bats", "I swing bats"]
+    answer = client.post("/api/senses", json={"model": "gru", "word": "bats", "sentences": sentences})
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    assert told["stages"] == ["embedding", "block.0.state"]
+    assert told["cosines"][0][0][1] == pytest.approx(1, abs=1e-5)
+    assert told["cosines"][1][0][1] < 0.999
