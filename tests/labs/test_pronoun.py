@@ -28,6 +28,8 @@ def test_what_cannot_be_asked_is_told(model):
         clearhead.lab("pronoun", model, one="hen")
     with pytest.raises(UserError, match="'road' stands after what looks"):
         clearhead.lab("pronoun", model, pronoun="chicken")
+    with pytest.raises(UserError, match="both 'tired'"):
+        clearhead.lab("pronoun", model, second="tired")
     model.network.config = replace(model.config, causal=False)
     with pytest.raises(UserError, match="sees both ways"):
         clearhead.lab("pronoun", model)

@@ -5,6 +5,9 @@ import torch
 
 import clearhead
 from clearhead.errors import UserError
+from clearhead.language_model import LanguageModel
+from clearhead.model.recurrent import Recurrent
+from clearhead.model.recurrent_config import RecurrentConfig
 
 SENTENCES = {"one": "The dog ran / Anna saw the dog", "other": "A red dog / Tom has a dog / dog"}
 
@@ -24,6 +27,15 @@ def test_a_stage_at_a_time(model):
     assert result.found["other sense, block.0.input"] == pytest.approx(between, abs=1e-5)
     points = next(part for part in result.parts if part.name.startswith("map"))
     assert points.groups == ["as in: The dog ran"] * 2 + ["as in: A red dog"] * 3
+
+
+def test_states_of_a_recurrent_network_are_contextual_too(model):
+    torch.manual_seed(0)
+    config = RecurrentConfig("lstm", model.config.n_vocab, 64, n_block=2, d_model=16)
+    recurrent = LanguageModel(Recurrent(config), model.tokenizer)
+    found = clearhead.lab("senses", recurrent, word="dog", **SENTENCES).found
+    assert found["cosine of the first two, embedding"] == pytest.approx(1)
+    assert found["cosine of the first two, block.1.state"] < 0.9999
 
 
 def test_what_is_missing_is_told(model):

@@ -19,7 +19,9 @@ LIKELIEST = 8
 def run(sentence: str, word: str, model: LanguageModel) -> Result:
     """For the token with which the word begins, a space before it."""
     sentence = sentence.rstrip()
+    model.transformer("what heads bring to a word")
     trace = model.inspect(sentence)
+    assert isinstance(trace, Trace)
     if len(trace) < 2:
         raise UserError(f"sentence = {sentence!r}: expected two tokens at least")
     token = _first_token(model, word)

@@ -15,14 +15,15 @@ def run(
     before: str, first: str, second: str, one: str, other: str, pronoun: str, model: LanguageModel
 ) -> Result:
     """The weights of all heads, summed: from the last word and from the pronoun, to the one and the other."""
-    if not model.config.causal:
+    config = model.transformer("a pronoun that looks").config
+    if not config.causal:
         raise UserError("this model sees both ways: the lab is about one that sees only what came before")
     words, sides = (first.strip(), second.strip()), (one.strip(), other.strip())
-    traces = [model.inspect(f"{before.rstrip()} {word}.") for word in words]
-    from_word = [
-        _looks(trace, trace.positions_of(word)[-1], sides) for trace, word in zip(traces, words, strict=True)
-    ]
-    from_pronoun = [_looks(trace, trace.positions_of(pronoun.strip())[-1], sides) for trace in traces]
+    if words[0] == words[1]:
+        raise UserError(f"first and second are both {words[0]!r}: expected two different words")
+    texts = [f"{before.rstrip()} {word}." for word in words]
+    from_word = [_looks(model, text, word, sides) for text, word in zip(texts, words, strict=True)]
+    from_pronoun = [_looks(model, text, pronoun.strip(), sides) for text in texts]
     leans = [(looks[:, 0] - looks[:, 1]) for looks in from_word]  # by block
     apart = (from_pronoun[0] - from_pronoun[1]).abs().max().item()
     rows = [f"{pronoun}, then {word}" for word in words]
@@ -51,16 +52,18 @@ def run(
                 f"to {one} less to {other}",
                 "block",
                 "weight, summed over heads",
-                [float(i) for i in range(model.config.n_block)],
+                [float(i) for i in range(config.n_block)],
                 {word: lean.tolist() for word, lean in zip(words, leans, strict=True)},
             ),
         ],
     )
 
 
-def _looks(trace: Trace, looking: int, sides: tuple[str, str]) -> Tensor:
-    """From a position to the one word and to the other, all heads of a block summed: blocks × 2."""
-    places = [trace.positions_of(side)[0] for side in sides]
+def _looks(model: LanguageModel, text: str, word: str, sides: tuple[str, str]) -> Tensor:
+    """From a word's last place to the one and to the other, all heads of a block summed: blocks × 2."""
+    trace = model.inspect(text)
+    assert isinstance(trace, Trace)
+    looking, places = trace.positions_of(word)[-1], [trace.positions_of(side)[0] for side in sides]
     if looking < max(places):
         raise UserError(f"{sides[places[1] == max(places)]!r} stands after what looks: it cannot be seen")
     found = [trace.weights(i)[:, looking, places].sum(0) for i in range(trace.config.n_block)]

@@ -38,8 +38,9 @@ def run(word: str, one: str, other: str, model: LanguageModel) -> Result:
     found = map_senses(traces, word)
     sense = torch.tensor([int(number >= len(groups[0])) for number, _ in found.places])
     first, second = int((sense == 0).int().argmax()), int((sense == 1).int().argmax())
-    names, pair = stages(model.config), found.cosines[:, first, second]
-    late = 1 + max(0, model.config.n_block - LATE)
+    names, pair = stages(traces[0].config), found.cosines[:, first, second]
+    # Of a recurrent network the last stage is also the one before the end.
+    late = max(1, len(names) - 1 - LATE) if names[-1] == "final" else len(names) - 1
     labels = [texts[number] for number, _ in found.places]
     within, between = _means(found.cosines, sense)
     points = [(x, y) for x, y in found.points[late].tolist()]
