@@ -7,6 +7,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.paths import Reading
+from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.sweep import variants
 from clearhead.inspect.trace import Trace
 from clearhead.labs.lab import Result, Table
@@ -19,9 +20,7 @@ LIKELIEST = 8
 def run(sentence: str, word: str, model: LanguageModel) -> Result:
     """For the token with which the word begins, a space before it."""
     sentence = sentence.rstrip()
-    model.transformer("what heads bring to a word")
-    trace = model.inspect(sentence)
-    assert isinstance(trace, Trace)
+    trace = need_heads(model.inspect(sentence), "the lab blank")
     if len(trace) < 2:
         raise UserError(f"sentence = {sentence!r}: expected two tokens at least")
     token = _first_token(model, word)

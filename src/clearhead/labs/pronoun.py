@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.trace import Trace
+from clearhead.inspect.state_trace import need_heads
 from clearhead.labs.lab import Lines, Result, Table, Value
 from clearhead.language_model import LanguageModel
 
@@ -61,8 +61,7 @@ def run(
 
 def _looks(model: LanguageModel, text: str, word: str, sides: tuple[str, str]) -> Tensor:
     """From a word's last place to the one and to the other, all heads of a block summed: blocks × 2."""
-    trace = model.inspect(text)
-    assert isinstance(trace, Trace)
+    trace = need_heads(model.inspect(text), "the lab pronoun")
     looking, places = trace.positions_of(word)[-1], [trace.positions_of(side)[0] for side in sides]
     if looking < max(places):
         raise UserError(f"{sides[places[1] == max(places)]!r} stands after what looks: it cannot be seen")
