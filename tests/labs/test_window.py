@@ -42,6 +42,8 @@ def test_the_model_itself_stays_as_it_was(model):
 def test_more_than_the_model_sees_is_refused(model):
     with pytest.raises(UserError, match="sees 64 tokens"):
         clearhead.lab("window", model, context=65)
+    with pytest.raises(UserError, match="prompt is empty"):
+        clearhead.lab("window", model, prompt="")
 
 
 def test_a_king_forgotten(smollm2):

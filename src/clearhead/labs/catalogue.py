@@ -126,6 +126,46 @@ LABS = {
             model="smollm2",
         ),
         Lab(
+            name="senses",
+            title="One word, two senses",
+            says="I'm scared of bats; I swing bats. A static vector is the same in both. In a transformer a "
+            "word begins with its static vector, and block by block takes in the words before it: its "
+            "vectors are contextual. How far two lie apart depends on more than the sense, so two of the "
+            "same sense are the measure. Stage 0 is the embedding, then comes the input of each block, then "
+            "the end.",
+            question="At which block do the two senses part? Take sentences of your own in which the word "
+            "that tells the sense comes after: what happens in a model that only looks back?",
+            settings=(
+                Setting(
+                    "word", "bats", "bats or bank, or another one with sentences of your own", longest=40
+                ),
+                Setting("one", "", "sentences of one sense, a / between them", longest=2000),
+                Setting("other", "", "sentences of the other sense, a / between them", longest=2000),
+            ),
+            home="clearhead.labs.senses",
+            model="smollm2",
+        ),
+        Lab(
+            name="pronoun",
+            title="Which word is it?",
+            says="The chicken didn't cross the road because it was too tired, or too wide. The lecture's "
+            "picture shows the word it looking at what it stands for. In a model that only looks back, it "
+            "cannot have seen the adjective: its attention is the same in both sentences. The adjective is "
+            "the first that can know, and it does: all heads together, tired looks more at the chicken and "
+            "wide more at the road.",
+            question="What would a model have to see for the lecture's picture to come out at the pronoun?",
+            settings=(
+                Setting("before", "The chicken didn't cross the road because it was too", "what is the same"),
+                Setting("first", "tired", "the word that means the one", longest=40),
+                Setting("second", "wide", "the word that means the other", longest=40),
+                Setting("one", "chicken", "what the first word means", longest=40),
+                Setting("other", "road", "what the second word means", longest=40),
+                Setting("pronoun", "it", "the word that stands for one of them", longest=40),
+            ),
+            home="clearhead.labs.pronoun",
+            model="smollm2",
+        ),
+        Lab(
             name="scale",
             title="Why divide by √d_k",
             says="Queries and keys of random numbers: the longer the vectors, the further apart their "

@@ -12,7 +12,9 @@ from clearhead.language_model import LanguageModel
 
 def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
     """The likeliest token each time; beside it, what the model writes that sees all of the text."""
-    most = model.config.n_context
+    most = model.transformer("a window").config.n_context
+    if not prompt:
+        raise UserError("prompt is empty: expected at least one character")
     if context > most:
         raise UserError(f"context = {context}: this model sees {most} tokens, expected at most as many")
     narrow = _narrow(model, context)
@@ -58,7 +60,7 @@ def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
 
 def _narrow(model: LanguageModel, context: int) -> LanguageModel:
     """The same weights with a shorter context."""
-    network = copy(model.network)
+    network = copy(model.transformer())
     network.config = replace(network.config, n_context=context)
     return LanguageModel(network, model.tokenizer)
 

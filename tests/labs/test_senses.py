@@ -1,0 +1,55 @@
+"""Static vectors of a word are one, contextual ones are many."""
+
+import pytest
+import torch
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.language_model import LanguageModel
+from clearhead.model.recurrent import Recurrent
+from clearhead.model.recurrent_config import RecurrentConfig
+
+SENTENCES = {"one": "The dog ran / Anna saw the dog", "other": "A red dog / Tom has a dog / dog"}
+
+
+def test_a_stage_at_a_time(model):
+    result = clearhead.lab("senses", model, word="dog", **SENTENCES)
+    lines = result.part("block by block").lines
+    pair = model.inspect("The dog ran").cosines("dog", model.inspect("A red dog"))[:, 0, 0]
+    assert torch.allclose(torch.tensor(lines["the first two"]), pair)
+    for values in lines.values():
+        assert values[0] == pytest.approx(1)  # the embedding: one vector, whatever the sentence
+        assert values[-1] < 0.9999
+    table = next(part for part in result.parts if part.name.startswith("cosines"))
+    cosines = torch.tensor(table.values)
+    assert table.rows == ["The dog ran", "Anna saw the dog", "A red dog", "Tom has a dog", "dog"]
+    between = cosines[:2, 2:].mean().item()
+    assert result.found["other sense, block.0.input"] == pytest.approx(between, abs=1e-5)
+    points = next(part for part in result.parts if part.name.startswith("map"))
+    assert points.groups == ["as in: The dog ran"] * 2 + ["as in: A red dog"] * 3
+
+
+def test_states_of_a_recurrent_network_are_contextual_too(model):
+    torch.manual_seed(0)
+    config = RecurrentConfig("lstm", model.config.n_vocab, 64, n_block=2, d_model=16)
+    recurrent = LanguageModel(Recurrent(config), model.tokenizer)
+    found = clearhead.lab("senses", recurrent, word="dog", **SENTENCES).found
+    assert found["cosine of the first two, embedding"] == pytest.approx(1)
+    assert found["cosine of the first two, block.1.state"] < 0.9999
+
+
+def test_what_is_missing_is_told(model):
+    with pytest.raises(UserError, match="bats or bank"):
+        clearhead.lab("senses", model, word="dog")
+    with pytest.raises(UserError, match="is not a word of this text"):
+        clearhead.lab("senses", model, word="dog", one="The dog ran / Anna sat", other="A dog")
+
+
+@pytest.mark.parametrize(
+    ("word", "cosines", "apart"), [("bats", (1.0, 0.90, 0.87), 0.02), ("bank", (1.0, 0.74, 0.62), 0.08)]
+)
+def test_bats_and_banks(smollm2, word, cosines, apart):
+    found = clearhead.lab("senses", smollm2, word=word).found
+    stages = ("embedding", "block.27.input", "final")
+    assert tuple(round(found[f"cosine of the first two, {stage}"], 2) for stage in stages) == cosines
+    assert found["same sense, block.27.input"] > found["other sense, block.27.input"] + apart
