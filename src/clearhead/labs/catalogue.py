@@ -67,6 +67,24 @@ LABS = {
             home="clearhead.labs.neighbours",
             long=True,
         ),
+        Lab(
+            name="stream",
+            title="A head moves information between streams",
+            says="Random tokens, said twice: only by looking back can what comes next be known. Two blocks "
+            "learn it from scratch. A head of the first (which sees four positions) tells each token which "
+            "one stood before it; heads of the second find the token that came after the same one then, and "
+            "bring it here. The loss falls when both are there. Without one of them, its twin does what it "
+            "can; without all of them the job is lost.",
+            question="Which forms first, the head that looks at the token before, or the one that looks at "
+            "what came after? What does the loss do until both are there?",
+            settings=(
+                Setting("heads", 2, "of each block", 1, 8),
+                Setting("steps", 600, "of training", 1, 5000),
+                Setting("seed", 0, "of the weights and the tokens", 0, 2**31),
+            ),
+            home="clearhead.labs.stream",
+            long=True,
+        ),
     )
 }
 
