@@ -8,6 +8,8 @@ from itertools import islice
 import pytest
 import torch
 
+from clearhead.errors import UserError
+from clearhead.formats.pulled import pull
 from clearhead.language_model import load
 from clearhead.runs.request import Request
 from clearhead.runs.run import Run
@@ -70,6 +72,20 @@ def copied_model(model_folder, tmp_path):
 @pytest.fixture
 def model(model_folder):
     return load(model_folder, "cpu")
+
+
+@pytest.fixture(scope="session")
+def smollm2_file(tmp_path_factory):
+    """A real model's GGUF file."""
+    try:
+        return pull("smollm2", tmp_path_factory.mktemp("pulled"))
+    except UserError as error:
+        pytest.skip(f"SmolLM2 is not to be had: {error}")
+
+
+@pytest.fixture(scope="session")
+def smollm2(smollm2_file):
+    return load(smollm2_file, "cpu")
 
 
 @pytest.fixture

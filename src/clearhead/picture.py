@@ -33,20 +33,7 @@ class Figure:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As SVG, PNG or PDF, by the name's ending."""
-        wanted = f"expected a file's name that ends in {', '.join('.' + kind for kind in FORMATS)}"
-        if not isinstance(path, str | os.PathLike):
-            raise UserError(f"a figure cannot be saved to a {type(path).__name__}: {wanted}")
-        if not str(path):
-            raise UserError(f"the figure's name is missing: {wanted}")
-        kind, folder = Path(path).suffix.removeprefix(".").lower(), Path(path).parent
-        if kind not in FORMATS:
-            ending = f"ends in .{kind}" if kind else "has no ending"
-            raise UserError(f"{path} {ending}: {wanted}")
-        if not folder.exists():
-            raise UserError(
-                f"the folder {folder} does not exist: the figure was not saved; make the folder first, "
-                "or choose another"
-            )
+        kind, folder = check_place(path)
         with disk_errors(folder, "the figure was not saved"):
             Path(path).write_bytes(self._draw(kind))
 
@@ -60,6 +47,25 @@ class Figure:
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             self.canvas.savefig(out, format=kind, metadata=dates[kind], bbox_inches="tight", dpi=160)
         return out.getvalue()
+
+
+def check_place(path: str | os.PathLike[str]) -> tuple[str, Path]:
+    """Refuse a name that no figure can be saved by, before time goes into it; its kind, and its folder."""
+    wanted = f"expected a file's name that ends in {', '.join('.' + kind for kind in FORMATS)}"
+    if not isinstance(path, str | os.PathLike):
+        raise UserError(f"a figure cannot be saved to a {type(path).__name__}: {wanted}")
+    if not str(path):
+        raise UserError(f"the figure's name is missing: {wanted}")
+    kind, folder = Path(path).suffix.removeprefix(".").lower(), Path(path).parent
+    if kind not in FORMATS:
+        ending = f"ends in .{kind}" if kind else "has no ending"
+        raise UserError(f"{path} {ending}: {wanted}")
+    if not folder.exists():
+        raise UserError(
+            f"the folder {folder} does not exist: the figure was not saved; make the folder first, "
+            "or choose another"
+        )
+    return kind, folder
 
 
 def make_canvas(width: float, height: float) -> Canvas:

@@ -11,8 +11,6 @@ import transformers
 from tokenizers import pre_tokenizers
 
 import clearhead
-from clearhead.errors import UserError
-from clearhead.formats.pulled import pull
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -28,17 +26,14 @@ The naïve café — “so it’s 12,345.67 €!” — wasn't open; we'll go at
 if (x != NULL && y->z[0] == '\\0') { return ~x & 0xFF; }   \t  end"""
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    try:
-        return pull("smollm2", tmp_path_factory.mktemp("pulled"))
-    except UserError as error:
-        pytest.skip(f"SmolLM2 is not to be had: {error}")
+@pytest.fixture
+def path(smollm2_file):
+    return smollm2_file
 
 
-@pytest.fixture(scope="module")
-def model(path):
-    return clearhead.load(path, "cpu")
+@pytest.fixture
+def model(smollm2):
+    return smollm2
 
 
 def test_it_knows_the_capital_of_france(model):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 import pytest
 
@@ -87,3 +88,13 @@ def test_the_speed_is_that_of_the_file(follower, metrics):
     assert follower.tokens_a_second == pytest.approx(200)
     follower._grew[-1] = (now - 60, 900)
     assert follower.tokens_a_second is None
+
+
+def test_a_pause_is_no_time_of_training(follower, metrics):
+    """Gone on with after a minute: the speed is that of what came since."""
+    now = time.time()
+    for step, when in enumerate([-63, -62, -61, -1, 0], start=1):
+        write(metrics, line(step))
+        os.utime(metrics, (now + when, now + when))
+        follower.look()
+    assert follower.tokens_a_second == pytest.approx(100, rel=0.01)

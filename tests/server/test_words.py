@@ -18,6 +18,7 @@ def test_senses_are_those_of_the_traces(client, server):
     assert [(each["sentence"], each["position"]) for each in found["occurrences"]] == [
         ([0, 2, 3][text], at) for text, at in expected.places
     ]
+    assert {each["piece"] for each in found["occurrences"]} == {"t"}  # the word's last token
     assert found["stages"][0] == "embedding"
     assert found["stages"][-1] == "final"
     torch.testing.assert_close(torch.tensor(found["cosines"]), expected.cosines, atol=1e-4, rtol=1e-4)

@@ -1,5 +1,6 @@
 """Compare, change, why and lens: what the page shows is what Python says, and what one does there happens."""
 
+import json
 import re
 
 import pytest
@@ -54,6 +55,7 @@ def test_two_texts_side_by_side(visitor, model):
     distances = [number(text) for text in sites.locator(".number").all_inner_texts()]
     assert distances == sorted(distances, reverse=True)
     assert distances[0] == pytest.approx(expected[0][1], abs=0.006)
+    visitor.page.get_by_text(f"the 40 largest of {len(expected)}").wait_for()
     assert visitor.page.locator(".tokens .differs").count() == 2 * sum(
         one != second for one, second in zip(compared.one.tokens, compared.other.tokens, strict=True)
     )
@@ -77,10 +79,23 @@ def test_one_text_through_two_models(visitor, models):
 
 
 def test_models_that_cannot_be_compared_are_told(visitor):
-    visitor.forgive("status 400|400")
     visitor.open(model="modern", text=TEXT, view="compare", otherModel="gpt2")
-    visitor.page.get_by_role("alert").wait_for()
-    assert "different sites" in visitor.page.get_by_role("alert").inner_text()
+    visitor.page.get_by_text("The two models have different shapes").wait_for()
+    assert visitor.page.locator(".sites").count() == 0
+    assert visitor.page.get_by_role("list", name="Next words of the other text").locator("li").count() == 6
+
+
+def test_the_top_site_is_opened_and_a_pair_with_nothing_in_common_clears_it(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="compare")
+    visitor.button("bats / bats").click()  # both texts at once: no mixed pair is asked about
+    top = visitor.page.locator(".sites li").first
+    visitor.expect(top.locator("[aria-current=true]").count, 1)
+    visitor.forgive("status 400|400")
+    visitor.page.get_by_role("textbox", name="Other text").fill("ß")
+    visitor.page.get_by_role("textbox", name="Other text").press("Enter")
+    visitor.page.get_by_role("alert").filter(has_text="no token in common").wait_for()
+    assert visitor.page.locator(".sites").count() == 0
+    assert visitor.page.get_by_role("list", name="Next words of the other text").locator("li").count() == 6
 
 
 def prediction(visitor):
@@ -162,6 +177,49 @@ def test_an_attention_weight_is_dragged(visitor, model):
     )
 
 
+def test_changes_that_no_longer_fit_are_put_aside(visitor, model):
+    """A longer text keeps a weight that was set; a shorter one, where its position is gone, does not."""
+    visitor.forgive("status 400|400")
+    edits = [
+        {
+            "site": "block.0.head.0.weights",
+            "at": [1],
+            "value": [[1, 0, *[0] * (len(model.inspect(TEXT)) - 2)]],
+        }
+    ]
+    edits.append({"site": "block.0.input", "at": [len(model.inspect(TEXT)) - 1], "value": 0})
+    visitor.open(model="modern", text=TEXT, view="change", edits=json.dumps(edits))
+    listed = visitor.page.locator(".edits li")
+    visitor.expect(listed.count, 2)
+    visitor.type(f"{TEXT} and a duck")
+    visitor.settle()
+    assert listed.count() == 2
+    visitor.type("The duck")
+    visitor.page.get_by_text("2 changes do not fit this text or model").wait_for()
+    visitor.expect(listed.count, 0)
+    assert visitor.page.locator("[data-place=flow] canvas").count() == 1
+    assert "edits" not in visitor.page.url
+    # An address with changes that fit nothing opens all the same.
+    wrong = json.dumps([{"site": "block.7.input", "value": 0}])
+    visitor.open(model="modern", text=TEXT, view="change", edits=wrong)
+    visitor.page.get_by_text("One change does not fit this text or model").wait_for()
+
+
+def test_a_weight_is_set_by_keys_and_undone(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="change", block=1, head=0)
+    slider = visitor.page.get_by_label("looks at")
+    before = float(slider.input_value())
+    slider.focus()
+    for _ in range(5):
+        visitor.page.keyboard.press("ArrowRight")
+    visitor.settle()
+    visitor.expect(lambda: float(slider.input_value()), pytest.approx(min(1, before + 0.05), abs=0.011))
+    undo = visitor.page.get_by_role("button", name="Undo the last")
+    undo.press("Enter")
+    visitor.expect(visitor.page.locator(".edits li").count, 0)
+    assert visitor.page.evaluate("document.activeElement.innerText") == "Changes in force"
+
+
 def test_the_map_of_what_matters(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change")
     trace = model.inspect(TEXT)
@@ -218,9 +276,10 @@ def test_why_a_head_looks_there(visitor, model):
     visitor.page.get_by_text(f"q · k = {fixed(score, 2)}").wait_for()
     pairs = trace.block[1].head[1].why(-1, looked_at).top(8)
     shown = visitor.page.locator(".pairs li .number")
-    visitor.expect(shown.count, len(pairs))
-    for text, (_, _, value) in zip(shown.all_inner_texts(), pairs, strict=True):
-        assert number(text) == pytest.approx(value, abs=0.002)
+    visitor.expect(shown.count, len(pairs) + 1)
+    values = [number(text) for text in shown.all_inner_texts()]
+    assert values[:-1] == pytest.approx([value for _, _, value in pairs], abs=0.002)
+    assert sum(values) == pytest.approx(score, abs=0.01)  # with the rest in the last line
 
 
 def test_the_lens(visitor, model):
@@ -233,6 +292,14 @@ def test_the_lens(visitor, model):
         best = lens[1 - k].argmax(-1).tolist()
         words = [visible(text) for text in model.tokenizer.pieces(best)]
         assert row.locator("td").all_inner_texts() == words
+    # By keys, too: a cell says how likely its word is, and so does the line below.
+    share = percent(lens[1].softmax(-1)[-1].max().item())
+    last = visitor.page.locator(".lens td[tabindex='0']")
+    last.focus()
+    last.press("ArrowUp")
+    told = visitor.page.get_by_test_id("told")
+    visitor.expect(lambda: told.inner_text().startswith("After block 1") and share in told.inner_text(), True)
+    assert share in visitor.page.locator(".lens td:focus").get_attribute("aria-label")
     visitor.page.get_by_label("show the probability of one word").check()
     likeliest = trace.logits[-1].argmax().item()
     p = lens[0].softmax(-1)[-1, likeliest].item()

@@ -35,6 +35,11 @@ def test_a_word_in_many_sentences(visitor, models):
     )
     stage.fill("0")
     visitor.page.get_by_text("The static vectors are all the same one.").wait_for()
+    visitor.page.get_by_label("Sentences, one a line").fill("\n".join([*SENTENCES, "a dog ran"]))
+    visitor.page.get_by_text("“cat” does not stand in: “a dog ran”.").wait_for()
+    visitor.page.get_by_label("Sentences, one a line").fill("\n".join(65 * ["a cat"]))
+    visitor.page.get_by_role("alert").filter(has_text="At most 64").wait_for()
+    visitor.page.get_by_label("Sentences, one a line").fill("\n".join(SENTENCES))
     visitor.forgive("status 400|400")
     visitor.page.get_by_label("Word", exact=True).fill("unicorn")
     visitor.page.get_by_role("alert").filter(has_text="nowhere").wait_for()
@@ -80,6 +85,22 @@ def test_the_tiny_head_is_changed_by_hand(visitor):
         rows = visitor.page.get_by_role("table", name=name).locator("tbody tr")
         shown = [[number(each) for each in row.locator("td").all_inner_texts()] for row in rows.all()]
         torch.testing.assert_close(torch.tensor(shown), expected, atol=6e-6, rtol=0)
+
+
+def test_what_the_tiny_head_cannot_read_is_told(visitor):
+    visitor.open(model="modern", text=TEXT, view="tiny")
+    sequence = visitor.page.get_by_label("Sequence")
+    sequence.fill("0123")
+    visitor.page.get_by_text("Only 0 and 1 count").wait_for()
+    sequence.fill("abc")
+    visitor.page.get_by_text("Expected one to 8 digits, each 0 or 1.").wait_for()
+    sequence.fill("01")
+    cell = visitor.page.get_by_label("W^K, row 1, column 1")
+    cell.fill("")
+    visitor.expect(lambda: cell.get_attribute("aria-invalid"), "true")
+    cell.blur()  # the number that counts is back
+    visitor.expect(cell.input_value, "10")
+    assert cell.get_attribute("aria-invalid") == "false"
 
 
 @pytest.mark.parametrize("view", ["words", "tiny"])

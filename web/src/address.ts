@@ -46,6 +46,10 @@ export interface Place {
   lab: string; // "" is the first
   settings: Settings; // of that lab, where they are not as usual
   typed: Typed; // into the view of words
+  over: "head" | "position"; // what the map of effects is of
+  taken: boolean; // from the other text, instead of silenced
+  alone: boolean; // the lens shows one word's probability
+  filter: string; // of the sites that are compared
   tiny: TinyExample | null; // the tiny head as it was changed
 }
 
@@ -85,9 +89,14 @@ export const START: Place = {
   settings: {},
   typed: {},
   tiny: null,
+  over: "head",
+  taken: false,
+  alone: false,
+  filter: "",
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
+const SWITCHES = ["only", "taken", "alone"] as const;
 const RULES = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
 /** Only what is not as it is at the start. */
@@ -109,7 +118,9 @@ export function toQuery(place: Place): string {
   for (const name of ["settings", "typed"] as const)
     if (Object.keys(place[name]).length > 0) query.set(name, JSON.stringify(place[name]));
   if (place.tiny !== null) query.set("tiny", JSON.stringify(place.tiny));
-  if (place.only) query.set("only", "yes");
+  put("over", place.over, START.over);
+  put("filter", place.filter, START.filter);
+  for (const name of SWITCHES) if (place[name]) query.set(name, "yes");
   for (const name of NUMBERS) put(name, place[name], START[name]);
   for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
   put("path", writePath(place.path), "");
@@ -159,6 +170,10 @@ export function fromQuery(text: string): Place {
     edits: readEdits(query.get("edits")),
     order: ORDERS.includes(order) ? order : START.order,
     only: query.get("only") === "yes",
+    taken: query.get("taken") === "yes",
+    alone: query.get("alone") === "yes",
+    over: query.get("over") === "position" ? "position" : START.over,
+    filter: query.get("filter") ?? START.filter,
     runs: (query.get("runs") ?? "").split(",").filter((name) => name !== ""),
     axis: query.get("axis") === "log" ? "log" : START.axis,
     lab: query.get("lab") ?? START.lab,

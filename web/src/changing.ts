@@ -1,7 +1,7 @@
 /** Changes to what a model computes: how they are made, and what they are called. */
 
 import { parse } from "./cells";
-import type { Edit } from "./server";
+import type { Config, Edit } from "./server";
 
 /** One weight of a row set to a number, the others making room for it, so that they still sum to 1. */
 export function setWeight(row: ArrayLike<number>, column: number, weight: number): number[] {
@@ -51,6 +51,24 @@ export function tell(edit: Edit): Told {
     at: edit.at ?? [],
     amount: edit.scale ?? value ?? NaN,
   };
+}
+
+/** Those that can be made in a text of this length through this model; what they set is as long as the text. */
+export function fitting(
+  edits: Edit[],
+  config: Pick<Config, "n_block" | "n_head" | "causal">,
+  length: number,
+): Edit[] {
+  return edits.flatMap((edit) => {
+    const { block, head, part } = parse(edit.site);
+    if ((block ?? 0) >= config.n_block || (head ?? 0) >= config.n_head) return [];
+    if (edit.at?.some((row) => row >= length || row < -length)) return [];
+    if (part !== "weights" || !Array.isArray(edit.value)) return [edit];
+    const rows = edit.value as number[][];
+    // What has come since cannot be seen from there.
+    const grown = rows.map((row) => [...row, ...Array<number>(Math.max(0, length - row.length)).fill(0)]);
+    return config.causal && grown.every((row) => row.length === length) ? [{ ...edit, value: grown }] : [];
+  });
 }
 
 /** Blocks to be asked for one after the other, as much work each: a change runs the model from its block on. */

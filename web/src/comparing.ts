@@ -1,7 +1,9 @@
 /** Two texts side by side: what of them belongs together, and their difference. */
 
 import { isSquare, parse, type Span } from "./cells";
+import { hasPositions, isGated } from "./derivation";
 import { Matrix } from "./matrix";
+import type { Config } from "./server";
 
 export type Pairs = [number, number][]; // of positions
 
@@ -39,6 +41,17 @@ function combine(
 /** What of a site is read of each text, for some columns of their comparison. */
 export function columnsRead(name: string, columns: Span, all: number): Span | undefined {
   return isSquare(parse(name).part) || (columns[0] === 0 && columns[1] === all) ? undefined : columns;
+}
+
+/** Whether two models have the same sites, each as wide as the other's. */
+export function sameShape(one: Config, other: Config): boolean {
+  const shape = (config: Config) => {
+    const { n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab } = config;
+    const { norm, qk_norm, parallel, after_norm } = config;
+    const sizes = [n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab];
+    return [...sizes, norm, qk_norm, parallel, after_norm, hasPositions(config), isGated(config)].join();
+  };
+  return shape(one) === shape(other);
 }
 
 export const GROUPS = ["all", "attention", "heads", "stream", "feedforward"] as const;

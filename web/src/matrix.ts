@@ -57,6 +57,7 @@ export function findPeak(values: Iterable<number>): number {
 }
 
 const COMMON = 0.985; // of all numbers have a colour of their own; the rest share the strongest
+const FEW = 100; // of fewer numbers each has a colour of its own
 const SAMPLED = 20_000; // numbers are enough to know
 
 export function findStrength(values: ArrayLike<number>): number {
@@ -66,7 +67,8 @@ export function findStrength(values: ArrayLike<number>): number {
   for (let i = 0; i < values.length; i += step)
     if (Number.isFinite(values[i])) sizes[count++] = Math.abs(values[i]!);
   const sorted = sizes.subarray(0, count).sort();
-  return sorted[Math.floor(COMMON * (count - 1))] || findPeak(Array.from(values));
+  const common = count < FEW ? undefined : sorted[Math.floor(COMMON * (count - 1))];
+  return common || findPeak(Array.from(values));
 }
 
 /** Several matrices as they come over the wire: one after the other, their shapes in a header. */

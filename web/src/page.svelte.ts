@@ -1,6 +1,7 @@
 /** The page's one store: where one stands, what goes through the model, and what is known of it. */
 
 import { fromQuery, type Place, START, toQuery } from "./address";
+import { fitting } from "./changing";
 import { type Area, type Cell, isOfWords, isSquare, isWeight, parse } from "./cells";
 import type { Theme } from "./colours";
 import { isSnapshot, runOf } from "./curves";
@@ -59,6 +60,7 @@ export class Page {
   waiting = $state(false); // for a notebook's kernel
   missed = $state(false); // whether one wanted to where a saved file does not reach
   missing = $state(""); // a model that was asked for and is not here
+  aside = $state(0); // changes that did not fit what was read last
   hovered = $state.raw<Cell | null>(null);
   opened = $state.raw<Cell[]>([]); // the doors gone through, the last is looked at
   playing = $state(false);
@@ -67,6 +69,7 @@ export class Page {
   loaded = $state(0); // how often a model had to be read again: it may have been trained since
 
   #shownWhen = 0; // by that count
+  #aside = 0; // changes that another model leaves behind
   #appended = Promise.resolve();
   #leaving: AbortController | null = null;
   #aim: { block: number; head: number } | null = null; // where one is about to be
@@ -210,7 +213,10 @@ export class Page {
       }
     }
     // The same model at another time of its training can be changed in the same way.
-    if (runOf(model) !== runOf(this.place.model)) this.place.edits = [];
+    if (runOf(model) !== runOf(this.place.model)) {
+      this.#aside = this.place.edits.length;
+      this.place.edits = [];
+    }
     this.place.model = model;
     this.missing = "";
     if (this.place.text === "") await this.type(example);
@@ -226,7 +232,8 @@ export class Page {
     this.place = place;
     this.draft = place.text;
     this.opened = [];
-    if (place.model !== before.model || place.text !== before.text) await this.#guard(() => this.#open());
+    const asked = ({ model, text, edits }: Place) => JSON.stringify([model, text, edits]);
+    if (asked(place) !== asked(before)) await this.#guard(() => this.#open());
   }
 
   /** Change what the model computes; everything is read anew with these changes in force. */
@@ -375,9 +382,11 @@ export class Page {
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
-    const { question, trace, slid } = added
-      ? await readOn(this.server, { model, text, edits }, added.ids, added.slid, config, leaving.signal)
-      : await read(this.server, { model, text, edits }, config, leaving.signal);
+    const ask = (edits: Edit[]) =>
+      added
+        ? readOn(this.server, { model, text, edits }, added.ids, added.slid, config, leaving.signal)
+        : read(this.server, { model, text, edits }, config, leaving.signal);
+    const { question, trace, slid } = await this.#withChanges(edits, config, ask);
     const slices = new Slices(this.server, question, (error) => this.#fail(error));
     const before = this.shown;
     leaving.signal.addEventListener("abort", () => slices.close());
@@ -398,6 +407,28 @@ export class Page {
     this.#shownWhen = this.loaded;
     this.opened = [];
     this.hovered = null;
+  }
+
+  /** With the changes that are in force; those that do not fit the text or the model any more are put aside. */
+  async #withChanges(
+    edits: Edit[],
+    config: Config,
+    ask: (edits: Edit[]) => Promise<Reading>,
+  ): Promise<Reading> {
+    this.aside = this.#aside;
+    this.#aside = 0;
+    try {
+      return await ask(edits);
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.status !== 400 || edits.length === 0) throw error;
+      const plain = await ask([]);
+      const left = fitting(edits, config, plain.trace.ids.length);
+      const same = JSON.stringify(left) === JSON.stringify(edits);
+      const read = left.length === 0 || same ? plain : await ask(left).catch(() => plain);
+      this.place.edits = read.question.edits;
+      this.aside = edits.length - read.question.edits.length;
+      return read;
+    }
   }
 
   /** What the views show of a text of this length: of a long one they ask for parts, once they know which. */

@@ -17,6 +17,7 @@ export type Run = Schemas["RunDetails"];
 export type RunStep = Schemas["RunStep"];
 export type RunRequest = Schemas["RunRequest"];
 export type NextWord = Schemas["NextWord"];
+export type LensWord = Schemas["LensWord"];
 export type Attribution = Schemas["AttributeAnswer"];
 export type Hop = Schemas["Hop"];
 export type Edit = Schemas["EditRequest"];

@@ -1870,6 +1870,11 @@ export interface components {
             sentence: number;
             /** Position */
             position: number;
+            /**
+             * Piece
+             * @description The token there: the last of those that the word is made of.
+             */
+            piece: string;
         };
         /**
          * OpenRequest

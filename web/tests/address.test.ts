@@ -27,6 +27,10 @@ const PLACE: Place = {
   runs: ["my", "other-2"],
   axis: "log",
   lab: "scale",
+  over: "position",
+  taken: true,
+  alone: true,
+  filter: "value",
   settings: { words: 8, base: "3", shown: true },
   typed: { word: "bank", sentences: "a bank\nthe bank", stage: 2, start: " a" },
   tiny: {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { inTurns, setWeight, tell } from "../src/changing";
+import { fitting, inTurns, setWeight, tell } from "../src/changing";
 import { difference, inGroup, side } from "../src/comparing";
 import { derive, lightUp } from "../src/derivation";
 import { broughtMost, feedforwardOf, headOf, readPath, writePath } from "../src/following";
@@ -151,4 +151,20 @@ test("effects are asked for from the last block on, as much work at a time, each
       .sort((a, b) => a - b),
   ).toEqual(Array.from({ length: 30 }, (_, i) => i));
   expect(turns.length).toBeLessThan(25);
+});
+
+test("changes that do not fit another text are left out, weights grow with it", () => {
+  const config = { n_block: 2, n_head: 2, causal: true };
+  const head = { site: "block.1.head.0.output", value: 0 };
+  const stream = { site: "block.0.input", at: [3], value: 0 };
+  const last = { site: "block.0.input", at: [-1], value: 0 };
+  const weights = { site: "block.0.head.1.weights", at: [1], value: [[0.5, 0.5]] };
+  expect(fitting([head, stream, last, weights], config, 3)).toEqual([
+    head,
+    last,
+    { ...weights, value: [[0.5, 0.5, 0]] },
+  ]);
+  expect(fitting([weights], { ...config, causal: false }, 3)).toEqual([]);
+  expect(fitting([weights], config, 1)).toEqual([]);
+  expect(fitting([{ site: "block.2.input", value: 0 }], config, 9)).toEqual([]);
 });

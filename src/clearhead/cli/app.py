@@ -17,6 +17,7 @@ from clearhead.cli import (
     lab,
     models,
     pull,
+    race,
     runs,
     serve,
     train,
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
+app.command("race")(race.race)
 app.command("generate")(generate.generate)
 app.command("chat")(chat.chat)
 app.command("explore")(explore.explore)

@@ -82,6 +82,20 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
     return True
 
 
+def watch(name: str, run: Run) -> None:
+    """Train to the end a run that is not kept, showing how it goes."""
+    validation = None
+    for word in run.plan.warnings(len(run.tokens)):
+        err.print(f"{name:<12} {word}")
+    with live_line() as show:
+        for progress in run:
+            tell(run)
+            validation = validation if progress.validation is None else progress.validation
+            show(f"{name:<12} {_describe(progress, validation)}", _is_plain_line(progress))
+    for word in run.hindsight():
+        err.print(f"{name:<12} {word}")
+
+
 def tell(run: Run) -> None:
     """What came up since it was last asked."""
     while run.notes:

@@ -117,7 +117,7 @@ def train(
         recipe=recipe,
         optimiser=optimiser,
         learning_rate=learning_rate,
-        validation=_validation(validation),
+        validation=read_validation(validation),
         seed=seed,
         sharded=sharded,
         deterministic=deterministic,
@@ -279,7 +279,7 @@ def _summary(run: Run, training: dict[str, Any]) -> dict[str, Any]:
     return {"parameters": run.plan.config.n_parameter, "config": run.plan.config.to_json(), **training}
 
 
-def _validation(given: list[str] | None) -> float | list[str] | None:
+def read_validation(given: list[str] | None) -> float | list[str] | None:
     """A number is a share of the text; anything else names files."""
     if not given:
         return None

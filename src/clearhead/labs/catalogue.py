@@ -13,6 +13,9 @@ from clearhead.labs.lab import Lab, Result, Setting, Watch
 if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel
 
+KING = "Once there was a king named Albert. He was old and tired, and the people of the land loved King"
+WILL = "Damian had a secret child, a girl, and had written in his will that his belongings will belong to"
+
 LABS = {
     lab.name: lab
     for lab in (
@@ -31,6 +34,96 @@ LABS = {
                 Setting("base", "e", "of the softmax; 3 is the lecture's shortcut", choices=("e", "3")),
             ),
             home="clearhead.labs.attention",
+        ),
+        Lab(
+            name="any-one",
+            title="Was any digit a 1?",
+            says="A 1, and then a hundred 0s: was there a 1? A recurrent network must carry the news from "
+            "state to state; attention looks straight back at it; an n-gram has forgotten it. Trained on "
+            "short sequences, where the news has not far to go, a recurrent network may carry it on through "
+            "200. Trained on 101 digits alone, it learns nothing, and attention learns it all: what "
+            "attention buys is that the long case can be learned. This attention knows no positions, so "
+            "that lengths it has not seen are nothing new to it. Around each line lie its seeds.",
+            question="Why does the network that can carry the news through 200 digits not learn to do so "
+            "from 101?",
+            settings=(
+                Setting(
+                    "trained",
+                    "both",
+                    "on 5 to 20 digits, on 101, or both in turn",
+                    choices=("both", "short", "long"),
+                ),
+                Setting("seeds", 3, "how often all is done, from other first weights", 1, 10),
+                Setting("steps", 300, "of training", 1, 2000),
+                Setting("batch", 16, "sequences a step", 2, 128),
+                Setting("width", 32, "features of each network", 2, 128),
+            ),
+            home="clearhead.labs.any_one",
+            long=True,
+        ),
+        Lab(
+            name="matrix",
+            title="One head, as loops and as matrices",
+            says="The same head twice: word by word in loops, as one would explain it, and as four matrix "
+            "products, as one computes it. The numbers are the same but for rounding; the time is not, and "
+            "the more words there are, the further apart the two lie.",
+            question="How much longer do the loops take when there are twice as many words, and how much "
+            "longer the matrices? Why?",
+            settings=(
+                Setting("longest", 64, "the most words", 2, 256),
+                Setting("width", 32, "features of each word, and of the head", 1, 256),
+                Setting("repeats", 3, "times each is run; the fastest counts", 1, 20),
+                Setting("seed", 0, "of the random numbers", 0, 2**31),
+            ),
+            home="clearhead.labs.matrix",
+        ),
+        Lab(
+            name="position",
+            title="What a word's place is good for",
+            says="A sentence goes through a small transformer, and then once more with its words shuffled. "
+            "Attention alone knows no order: without position information each word gets the very same "
+            "vector wherever it stands, and the sentence is a bag of words. With position information the "
+            "vectors change. The weights are random; no training could change the first half.",
+            question="Why does a causal model know something about order even without position information? "
+            "Try it: which words keep their vectors then?",
+            settings=(
+                Setting("sentence", "The dog bit the man and the man cried", "its words"),
+                Setting("position", "learned", "what is added", choices=("learned", "sinusoidal", "rotary")),
+                Setting("causal", False, "whether a word sees only those before it"),
+                Setting("seed", 0, "of the weights and the shuffling", 0, 2**31),
+            ),
+            home="clearhead.labs.position",
+        ),
+        Lab(
+            name="window",
+            title="Writing through a window",
+            says="A model that sees eight tokens writes on: from w1 … w8 comes w9, from w2 … w9 comes w10, "
+            "and so on. What has left the window is as if it had never been said: the text is the same "
+            "whatever stood there. With the whole text in sight, the same model may write something else.",
+            question="How wide must the window be before the model knows the king's name again?",
+            settings=(
+                Setting("prompt", KING, "what the model goes on from", longest=1000),
+                Setting("context", 8, "tokens in sight", 1, 256),
+                Setting("tokens", 10, "to write", 1, 100),
+            ),
+            home="clearhead.labs.window",
+            model="smollm2",
+        ),
+        Lab(
+            name="blank",
+            title="Which words decide the blank",
+            says="Damian's will: which earlier words make the model say a word in the blank? Two answers. "
+            "Attribution splits the word's logit exactly over what the heads at the end bring from each "
+            "token; it sees the last step alone. Ablation silences each token's vector where it enters, and "
+            "measures what becomes of the word's log-probability; it sees every way that leads there.",
+            question="Heads at the end bring little from some tokens that are badly missed. What might those "
+            "do for the others? And which words decide if the blank is his?",
+            settings=(
+                Setting("sentence", WILL, "up to the blank", longest=1000),
+                Setting("word", "her", "for the blank; its first token counts", longest=40),
+            ),
+            home="clearhead.labs.blank",
+            model="smollm2",
         ),
         Lab(
             name="scale",

@@ -42,10 +42,14 @@ def count_text(
     cache: Path | None = None,
     tell: Callable[[PreparedText], object] = lambda _: None,
     report: Callable[[int, int], object] = lambda *_: None,
+    text: PreparedText | None = None,
 ) -> CountedText:
-    """An n-gram model of these texts. `tell` is told of the text, `report` of each order, of how many."""
+    """An n-gram model of these texts. `tell` is told of the text, `report` of each order, of how many.
+
+    `text` is for whoever has made it ready already.
+    """
     began = time.perf_counter()
-    text = prepare_text(texts, request, cache or home() / "tokens")
+    text = text or prepare_text(texts, request, cache or home() / "tokens")
     tell(text)
     tokenizer, order = text.tokenizer, request.order or DEFAULT_ORDER
     counts = count_ngrams(text.tokens, tokenizer.n_vocab, tokenizer.end_id, order, report=report)

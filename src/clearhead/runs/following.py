@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from clearhead.runs.run import Smooth
 from clearhead.runs.run_folder import METRICS
 
 RECENT = 10.0  # seconds over which the speed is measured
+PAUSE = 4  # times as long as it usually takes to grow
 STILL = 30.0  # seconds without a new line, after which a speed is no longer told
 
 
@@ -66,9 +68,17 @@ class Follower:
         self._offset += len(whole)
         self._last = lines[-1] if lines else self._last
         if lines and self.steps:
-            self._grew.append((written, self.steps[-1].tokens))
+            self._note(written)
         while len(self._grew) > 2 and self._grew[-1][0] - self._grew[1][0] > RECENT:
             self._grew.popleft()
+
+    def _note(self, written: float) -> None:
+        """What comes after a pause, as when a run is gone on with, is measured by itself."""
+        times = [when for when, _ in self._grew]
+        usual = max((b - a for a, b in pairwise(times)), default=0.0)
+        if len(times) > 1 and written - times[-1] > PAUSE * usual + 1:
+            self._grew.clear()
+        self._grew.append((written, self.steps[-1].tokens))
 
     @property
     def tokens_a_second(self) -> float | None:

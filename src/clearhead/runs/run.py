@@ -94,8 +94,9 @@ class Run:
         tokenizer: Tokenizer | None = None,
         workers: Workers | None = None,
         began: float | None = None,
+        text: PreparedText | None = None,
     ) -> None:
-        """`plan` and `tokenizer` are those of the run that this one goes on with.
+        """`plan` and `tokenizer` are those of the run that this one goes on with; `text` is ready already.
 
         `began` is when the clock (time.perf_counter) began to run for whoever waits; now, unless said.
         """
@@ -109,7 +110,7 @@ class Run:
         if start is not None:
             tokenizer = start.tokenizer
         share = None if plan is None else plan.share
-        text = self._prepare(texts, cache or home() / "tokens", tokenizer, share)
+        text = text or self._prepare(texts, cache or home() / "tokens", tokenizer, share)
         self.text_sha256, self.tokenizer = text.sha256, text.tokenizer
         self.tokens, n_validation, n_vocab = text.tokens, len(text.validation), text.tokenizer.n_vocab
         self.prepared = self.seconds

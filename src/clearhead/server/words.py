@@ -43,7 +43,10 @@ def make_routes(desk: Desk) -> APIRouter:
             found = map_senses(traces, asked.word)
             return words.SensesAnswer(
                 stages=stages(traces[0].config),
-                occurrences=[words.Occurrence(sentence=kept[i], position=at) for i, at in found.places],
+                occurrences=[
+                    words.Occurrence(sentence=kept[i], position=at, piece=traces[i].pieces[0][at])
+                    for i, at in found.places
+                ],
                 points=found.points.tolist(),
                 shares=found.shares.tolist(),
                 cosines=found.cosines.tolist(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from clearhead.picture import ATTENTION, SIGNED, Figure, literal, make_canvas, n
 COLOURS = ("#6a51a3", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f")
 WIDE = 6.4  # inches
 MOST_ROWS, MOST_COLUMNS = 24, 24  # of a table; the rest is in the data
+MOST_LETTERS = 80  # of a cell
 
 
 def draw_result(result: Result, title: str | None = None) -> Figure:
@@ -102,4 +104,4 @@ def _number(value: Value) -> float:
 def _told(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    return "" if value is None else literal(str(value))
+    return "" if value is None else literal(shorten(str(value), MOST_LETTERS, placeholder=" …"))

@@ -143,6 +143,11 @@ export const de: Messages = {
       feedforward: "Feed-Forward",
     },
     modes: { difference: "Unterschied", one: "dieser Text", other: "der andere" },
+    number:
+      "Die Zahl ist ‖Unterschied‖ / ‖Wert‖: 0 ist kein Unterschied, 1 einer so groß wie das, was in diesem Text da steht. Der Unterschied ist der andere minus dieser.",
+    largest: (shown, all) => `Dies sind die ${shown} größten von ${all}; der Filter findet die anderen.`,
+    shapes:
+      "Die beiden Modelle haben verschiedene Formen: Ihre Zahlen lassen sich nicht nebeneinander halten, wohl aber, was sie als Nächstes sagen würden.",
   },
   change: {
     says: "Verändere, was das Modell unterwegs rechnet, und sieh sofort, was aus dem nächsten Wort wird. Wähle oben einen Kopf, folge einem Token, öffne ein Neuron im Feed-Forward: Es wird hier angeboten.",
@@ -158,6 +163,10 @@ export const de: Messages = {
     other: "Anderer Text",
     weight: (block, head, from, to) => `Kopf ${block}.${head}: „${from}“ schaut auf „${to}“`,
     list: "Geltende Änderungen",
+    aside: (count) =>
+      count === 1
+        ? "Eine Änderung passt nicht zu diesem Text oder Modell und wurde beiseitegelegt."
+        : `${count} Änderungen passen nicht zu diesem Text oder Modell und wurden beiseitegelegt.`,
     none: "Noch keine. Du siehst das Modell, wie es ist.",
     done: {
       silenced: (what) => `${what}: stumm`,
@@ -196,13 +205,20 @@ export const de: Messages = {
     legend:
       "Kurven: was Köpfe von einem Token holten. Scheiben: was Feed-Forwards schrieben. Violett gibt dazu, Ocker nimmt weg.",
     looks: (block, head, from, to) => `Warum Kopf ${block}.${head} von „${from}“ auf „${to}“ schaut`,
+    word: (word) => `„${word}“`,
+    rest: (n) => (n === 1 ? "ein weiteres Paar" : `die übrigen ${n} Paare zusammen`),
     score: (score) =>
       `Der Score, q · k = ${score}, ist eine Summe über Paare: was dort geschrieben wurde, von wo er schaut, mit dem, worauf er schaut.`,
   },
   words: {
-    says: "Ein Wort hat einen statischen Vektor, wo immer es steht. Auf dem Weg durch die Blöcke nimmt es auf, was um es herum steht: Dasselbe Wort wird in anderen Sätzen ein anderer Vektor, und seine Bedeutungen trennen sich.",
+    says: "Ein Token hat einen statischen Vektor, wo immer es steht. Auf dem Weg durch die Blöcke nimmt es auf, was um es herum steht: Dasselbe Wort wird in anderen Sätzen ein anderer Vektor, und seine Bedeutungen trennen sich.",
     word: "Wort",
-    sentences: "Sätze, einer je Zeile",
+    sentences: (most) => `Sätze, einer je Zeile, höchstens ${most}`,
+    many: (count, most) => `Das sind ${count} Sätze. Höchstens ${most} gehen auf einmal: Lass einige weg.`,
+    split: (word, pieces) =>
+      `Für dieses Modell ist „${word}“ nicht immer ein Token. Gezeigt wird der Vektor des letzten Stücks: ${pieces.map((piece) => `„${piece}“`).join(", ")}.`,
+    without: (word, sentences) =>
+      `„${word}“ kommt nicht vor in: ${sentences.map((each) => `„${each}“`).join(", ")}.`,
     example: {
       word: "bank",
       sentences: [
@@ -238,7 +254,9 @@ export const de: Messages = {
     causal: "die Zukunft verdecken",
     examples: { boosted: "verstärkte Keys", plain: "einfache Keys", own: "0 1, eigene Query" },
     entry: (matrix, row, column) => `${matrix}, Zeile ${row}, Spalte ${column}`,
-    empty: "Tippe einige Nullen und Einsen.",
+    empty: (most) => `Erwartet werden eine bis ${most} Ziffern, jede 0 oder 1.`,
+    left: "Nur 0 und 1 zählen; alles andere bleibt weg.",
+    blank: "Das ist noch keine Zahl: Bis es eine ist, gilt die Zahl davor.",
     steps: {
       query: "Query Q = E W^Q",
       key: "Key K = E W^K",
@@ -254,6 +272,7 @@ export const de: Messages = {
     says: "Nach jedem Block kann der Strom gelesen werden, als wäre er der letzte: Das würde das Modell an jeder Position als Nächstes sagen, wenn es dort aufhörte. Der letzte Block ist die Antwort des Modells selbst.",
     only: "die Wahrscheinlichkeit eines Wortes zeigen",
     told: (word, share) => `„${word}“ ${share}`,
+    here: (block, token) => `Nach Block ${block}, bei „${token}“:`,
   },
   training: {
     says: "Wie der Verlust eines Laufs sinkt, während er lernt: auf dem Text, aus dem er lernt, und auf zurückgelegtem Text. Beginne einen Lauf mit deinem eigenen Text, halte ihn an, setze ihn fort.",

@@ -115,6 +115,12 @@ export const en = {
       feedforward: "feed-forward",
     },
     modes: { difference: "difference", one: "this text", other: "the other" },
+    number:
+      "The number is ‖difference‖ / ‖value‖: 0 is no difference, 1 one as large as what is there in this text. The difference is the other less this one.",
+    largest: (shown: number, all: number) =>
+      `These are the ${shown} largest of ${all}; the filter finds the others.`,
+    shapes:
+      "The two models have different shapes: their numbers cannot be held against each other, but what they would say next can.",
   },
   change: {
     says: "Change what the model computes on its way, and see at once what becomes of the next word. Pick a head above, follow a token, open a neuron in the feed-forward: it is offered here.",
@@ -131,6 +137,10 @@ export const en = {
     weight: (block: number, head: number, from: string, to: string) =>
       `head ${block}.${head}: “${from}” looks at “${to}”`,
     list: "Changes in force",
+    aside: (count: number) =>
+      count === 1
+        ? "One change does not fit this text or model, and was put aside."
+        : `${count} changes do not fit this text or model, and were put aside.`,
     none: "None yet. What you see is the model as it is.",
     done: {
       silenced: (what: string) => `${what}: silenced`,
@@ -171,13 +181,21 @@ export const en = {
       "Curves: what heads brought from a token. Discs: what feed-forwards wrote. Violet adds, ochre takes away.",
     looks: (block: number, head: number, from: string, to: string) =>
       `Why head ${block}.${head} looks from “${from}” to “${to}”`,
+    word: (word: string) => `“${word}”`,
+    rest: (n: number) => (n === 1 ? "one more pair" : `the other ${n} pairs together`),
     score: (score: string) =>
       `The score, q · k = ${score}, is a sum over pairs: what was written where it looks from, with what was written where it looks to.`,
   },
   words: {
-    says: "A word has one static vector, wherever it stands. On its way through the blocks it takes up what stands around it: the same word in other sentences becomes another vector, and its senses come apart.",
+    says: "A token has one static vector, wherever it stands. On its way through the blocks it takes up what stands around it: the same word in other sentences becomes another vector, and its senses come apart.",
     word: "Word",
-    sentences: "Sentences, one a line",
+    sentences: (most: number) => `Sentences, one a line, at most ${most}`,
+    many: (count: number, most: number) =>
+      `These are ${count} sentences. At most ${most} go at once: leave some out.`,
+    split: (word: string, pieces: string[]) =>
+      `To this model “${word}” is not always one token. What is shown is the vector of its last piece: ${pieces.map((piece) => `“${piece}”`).join(", ")}.`,
+    without: (word: string, sentences: string[]) =>
+      `“${word}” does not stand in: ${sentences.map((each) => `“${each}”`).join(", ")}.`,
     example: {
       word: "bank",
       sentences: [
@@ -213,7 +231,9 @@ export const en = {
     causal: "mask the future",
     examples: { boosted: "boosted keys", plain: "plain keys", own: "0 1, its own query" },
     entry: (matrix: string, row: number, column: number) => `${matrix}, row ${row}, column ${column}`,
-    empty: "Type some 0s and 1s.",
+    empty: (most: number) => `Expected one to ${most} digits, each 0 or 1.`,
+    left: "Only 0 and 1 count; everything else is left out.",
+    blank: "This is no number yet: until it is one, the number before it counts.",
     steps: {
       query: "query Q = E W^Q",
       key: "key K = E W^K",
@@ -229,6 +249,7 @@ export const en = {
     says: "After each block the stream can be read as if it were the last: this is what the model would say next, at every position, if it stopped there. The last block is the model's own answer.",
     only: "show the probability of one word",
     told: (word: string, share: string) => `“${word}” ${share}`,
+    here: (block: number, token: string) => `After block ${block}, at “${token}”:`,
   },
   training: {
     says: "How the loss of a run comes down as it learns: on the text it learns from, and on text kept aside. Begin a run on your own text, stop it, go on with it.",

@@ -27,6 +27,7 @@ class SensesRequest(Asked):
 class Occurrence(Wire):
     sentence: int
     position: int
+    piece: str = Field(description="The token there: the last of those that the word is made of.")
 
 
 class SensesAnswer(Wire):

@@ -1,0 +1,173 @@
+"""Was any digit a 1? News that must go a long way: through many states, or by one look back.
+
+Half of the sequences are all 0s; each of the others has a single 1, in its first half. After the last digit
+the network says 1 if there was any. A guess is right half of the time. B sequences, T digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.inspect.trace import Trace
+from clearhead.labs.lab import Lines, Part, Result, Table, Value, Watch
+from clearhead.model.config import Config
+from clearhead.model.kinds import make_network
+from clearhead.model.recurrent_config import RecurrentConfig
+from clearhead.model.transformer import Transformer
+
+SHORT, LONG = (5, 20), 101  # digits: what is trained on
+LENGTHS = (5, 10, 20, 35, 50, 75, 101, 150, 200)  # what is tested
+BACK = (1, 2, 5, 10, 20, 50, 75, 100)  # how far the 1 lies behind the last digit
+KINDS = ("n-gram", "Elman", "LSTM", "attention")
+RATE = 0.003
+KNOWN = 4  # digits: all that the n-gram, of order 5, sees of the past
+
+Says = Callable[[Tensor], Tensor]  # B T digits to B answers
+
+
+def run(trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch) -> Result:
+    """Each kind learns from the same sequences, as many steps, by the same optimiser at the same rate."""
+    with _one_thread():
+        found, parts = _compare(trained, seeds, steps, batch, width, watch)
+    settings = {"trained": trained, "seeds": seeds, "steps": steps, "batch": batch, "width": width}
+    return Result("any-one", settings, found, parts)
+
+
+def _compare(
+    trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch
+) -> tuple[dict[str, Value | bool], list[Part]]:
+    ways = ("short", "long") if trained == "both" else (trained,)
+    found: dict[str, Value | bool] = {}
+    parts: list[Part] = []
+    looks: list[tuple[str, list[Value]]] = []
+    for way in ways:
+        scores: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}  # of each seed, by length
+        looks.clear()  # of the longest that was trained on
+        for seed in range(seeds):
+            scores["n-gram"].append(_examine(_count(sequences(way, seed, steps, batch))))
+            for kind in KINDS[1:]:
+                network = _make(kind, width, seed)
+                _train(network, sequences(way, seed, steps, batch), watch)
+                scores[kind].append(_examine(partial(_say, network)))
+                if isinstance(network, Transformer):
+                    looks += [(f"seed {seed}, head {i}", row) for i, row in enumerate(_look(network))]
+        name = (
+            f"trained on {SHORT[0]} to {SHORT[1]} digits" if way == "short" else f"trained on {LONG} digits"
+        )
+        lines = _lines(name, scores)
+        parts.append(lines)
+        at = LENGTHS.index(LONG)
+        for kind in KINDS:
+            found[f"{kind}, {name}: right at {LONG}"] = lines.lines[kind][at]
+    looks.append(("all alike", [1 / LONG] * len(BACK)))
+    parts.append(
+        Table(
+            f"weight on the 1, of {LONG} digits",
+            [row for row, _ in looks],
+            [f"{back} back" for back in BACK],
+            [values for _, values in looks],
+            shaded=True,
+        )
+    )
+    return found, parts
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Of matrices so small, several threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def sequences(way: str, seed: int, steps: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """What each step learns from, B T digits and B answers: the same for whoever asks."""
+    random = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        T = LONG if way == "long" else int(torch.randint(SHORT[0], SHORT[1] + 1, (1,), generator=random))
+        digits, answers = torch.zeros(batch, T, dtype=torch.int64), torch.arange(batch) % 2
+        digits[torch.arange(batch), torch.randint(T // 2, (batch,), generator=random)] = answers
+        yield digits, answers
+
+
+def _make(kind: str, width: int, seed: int) -> torch.nn.Module:
+    """The attention knows no positions: it can look no worse at a length it was not trained on."""
+    torch.manual_seed(seed)
+    longest = max(LENGTHS)
+    if kind == "attention":
+        return make_network(Config(2, longest, n_block=1, n_head=2, d_model=width, position="none"))
+    return make_network(RecurrentConfig("elman" if kind == "Elman" else "lstm", 2, longest, 1, width))
+
+
+def _train(network: torch.nn.Module, batches: Iterator[tuple[Tensor, Tensor]], watch: Watch) -> None:
+    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.0)
+    for digits, answers in batches:
+        watch()
+        optimiser.zero_grad()
+        loss = F.cross_entropy(network(digits)[:, -1], answers)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimiser.step()
+
+
+@torch.no_grad()
+def _say(network: torch.nn.Module, digits: Tensor) -> Tensor:
+    said: Tensor = network(digits)[:, -1].argmax(-1)
+    return said
+
+
+def _count(batches: Iterator[tuple[Tensor, Tensor]]) -> Says:
+    """How often each answer followed the last few digits; after those never seen, 0."""
+    counts = torch.zeros(2**KNOWN, 2)
+    for digits, answers in batches:
+        counts.index_put_((_code(digits), answers), torch.ones(len(digits)), accumulate=True)
+    return lambda digits: counts[_code(digits)].argmax(-1)
+
+
+def _code(digits: Tensor) -> Tensor:
+    """The last few digits as one number: B."""
+    return digits[:, -KNOWN:] @ 2 ** torch.arange(KNOWN)
+
+
+def _examine(says: Says) -> list[float]:
+    """How much is right at each length, of all sequences that there are; those with a 1 are half of it."""
+    right = []
+    for T in LENGTHS:
+        digits = torch.eye(T // 2 + 1, T, dtype=torch.int64)
+        digits[-1] = 0  # the last has no 1
+        said = says(digits)
+        right.append((said[:-1].float().mean().item() + float(said[-1] == 0)) / 2)
+    return right
+
+
+def _look(network: Transformer) -> list[list[Value]]:
+    """The weight that each head, at the last digit, gives the 1: heads × distances."""
+    digits = torch.zeros(len(BACK), LONG, dtype=torch.int64)
+    places = LONG - 1 - torch.tensor(BACK)
+    digits[torch.arange(len(BACK)), places] = 1
+    with torch.no_grad():
+        weights = Trace(network, digits, [[]] * len(BACK), single=False).weights(0)
+    rows: list[list[Value]] = weights[torch.arange(len(BACK)), :, -1, places].T.tolist()
+    return rows
+
+
+def _lines(name: str, scores: dict[str, list[list[float]]]) -> Lines:
+    """The mean over seeds, and around it the lowest and the highest."""
+    by_length = {kind: list(zip(*of_seeds, strict=True)) for kind, of_seeds in scores.items()}
+    return Lines(
+        name,
+        "digits",
+        "share that is right",
+        [float(T) for T in LENGTHS],
+        {kind: [sum(each) / len(each) for each in rows] for kind, rows in by_length.items()},
+        {kind: [(min(each), max(each)) for each in rows] for kind, rows in by_length.items()},
+    )

@@ -1,0 +1,84 @@
+"""Which earlier tokens decide the next word: attribution and ablation, side by side."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.inspect.paths import Reading
+from clearhead.inspect.state_trace import need_heads
+from clearhead.inspect.sweep import variants
+from clearhead.inspect.trace import Trace
+from clearhead.labs.lab import Result, Table
+from clearhead.language_model import LanguageModel
+
+LIKELIEST = 8
+
+
+@torch.no_grad()
+def run(sentence: str, word: str, model: LanguageModel) -> Result:
+    """For the token with which the word begins, a space before it."""
+    sentence = sentence.rstrip()
+    trace = need_heads(model.inspect(sentence), "the lab blank")
+    if len(trace) < 2:
+        raise UserError(f"sentence = {sentence!r}: expected two tokens at least")
+    token = _first_token(model, word)
+    chances = trace.read("logits", rows=-1)[0].log_softmax(-1)
+    brought, own = _attribute(trace, token)
+    silenced = _ablate(trace, token) - chances[token]
+    rows = [f"{i} {piece}" for i, piece in enumerate(trace.tokens)]
+    likeliest = chances.topk(min(LIKELIEST, len(chances)))
+    told = model.tokenizer.pieces(likeliest.indices.tolist())
+    return Result(
+        lab="blank",
+        settings={"sentence": sentence, "word": word},
+        found={
+            "token": model.tokenizer.pieces([token])[0],
+            "its probability": chances[token].exp().item(),
+            "its logit": trace.read("logits", rows=-1, columns=token).item(),
+            "brought from all tokens": brought.sum().item(),
+            "written at the end itself": own,
+            "brings most": rows[int(brought[:-1].argmax())],
+            "missed most": rows[int(silenced[:-1].argmin())],
+        },
+        parts=[
+            Table(
+                "which tokens decide",
+                rows,
+                ["brought to the logit", "change of log-probability without it"],
+                torch.stack((brought, silenced), dim=1).tolist(),
+                shaded=True,
+            ),
+            Table(
+                "likeliest",
+                [f"{piece!r}" for piece in told],
+                ["probability"],
+                [[value] for value in likeliest.values.exp().tolist()],
+            ),
+        ],
+    )
+
+
+def _first_token(model: LanguageModel, word: str) -> int:
+    if not word.strip():
+        raise UserError("word is empty: expected the word for the blank, such as her")
+    return model.tokenizer.encode(" " + word.strip())[0]
+
+
+def _attribute(trace: Trace, token: int) -> tuple[Tensor, float]:
+    """What all heads at the last position bring of the logit from each position, and the rest of it."""
+    reading = Reading.of_logit(trace, token, len(trace) - 1)
+    brought = sum((reading.by_token(i).sum(0) for i in range(trace.config.n_block)), torch.zeros(()))
+    parts = trace.attribute(token)
+    heads = torch.tensor([".head." in name for name in parts.names])
+    return brought.cpu(), parts.values.cpu()[~heads].sum().item()
+
+
+def _ablate(trace: Trace, token: int) -> Tensor:
+    """The token's log-probability with each position's vector silenced where it enters the first block."""
+    found = [
+        batch.read("logits", rows=-1)[:, 0].log_softmax(-1)[:, token]
+        for _, batch in variants(trace, "block × position", blocks=[0])
+    ]
+    return torch.cat(found).cpu()

@@ -1,0 +1,65 @@
+"""One causal head computed twice: as loops over words, and as matrix products."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from clearhead.labs.lab import Lines, Result
+from clearhead.model.lectures import head_as_loops, head_as_matrices
+
+FEWEST = 2
+
+
+@torch.no_grad()
+def run(longest: int, width: int, repeats: int, seed: int) -> Result:
+    """From two words on, twice as many each time: the time of both, and how far their numbers lie apart."""
+    random = torch.Generator().manual_seed(seed)
+    W_Q, W_K, W_V = (torch.randn(width, width, generator=random) / width**0.5 for _ in range(3))
+    counts = [FEWEST << i for i in range(20) if FEWEST << i <= longest]
+    seconds: dict[str, list[float | None]] = {"loops": [], "matrices": []}
+    ratios: list[float | None] = []
+    apart: list[float | None] = []
+    for count in counts:
+        x = torch.randn(count, width, generator=random)
+        slow, loops = _time(partial(head_as_loops, x, W_Q, W_K, W_V), repeats)
+        fast, matrices = _time(partial(head_as_matrices, x, W_Q, W_K, W_V), repeats)
+        seconds["loops"].append(slow)
+        seconds["matrices"].append(fast)
+        ratios.append(slow / fast)
+        apart.append((loops - matrices).abs().max().item())
+    words = [float(count) for count in counts]
+    return Result(
+        lab="matrix",
+        settings={"longest": longest, "width": width, "repeats": repeats, "seed": seed},
+        found={
+            "largest difference": max(each or 0.0 for each in apart),
+            "times as fast at the longest": ratios[-1],
+        },
+        parts=[
+            Lines("time", "words", "seconds", words, seconds, logarithmic=True),
+            Lines("how much faster", "words", "times", words, {"matrices": ratios}, logarithmic=True),
+            Lines(
+                "difference",
+                "words",
+                "largest difference",
+                words,
+                {"of the numbers": apart},
+                logarithmic=True,
+            ),
+        ],
+    )
+
+
+def _time(compute: Callable[[], Tensor], repeats: int) -> tuple[float, Tensor]:
+    """The fastest of so many runs, after one that does not count, in seconds; and what came out."""
+    result, best = compute(), float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = compute()
+        best = min(best, time.perf_counter() - start)
+    return best, result

@@ -1,0 +1,85 @@
+"""A race on the command line: seconds, one line for mistakes, and nothing left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+SHORT = ["--minutes", "0.02", "--tokenizer", "char", "--device", "cpu", "--context", "64", "--tokens", "12"]
+
+
+def test_a_table_samples_and_a_picture(clearhead, story_file, tmp_path):
+    done = clearhead("race", story_file, *SHORT, "--kind", "ngram", "--kind", "elman", "--figure", "race.svg")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].split()[:4] == ["name", "bits", "per", "byte"]
+    assert {line.split()[0] for line in lines[1:3]} == {"ngram", "elman"}
+    assert "by position in the window" in done.out
+    assert "after '" in done.out
+    drawn = (tmp_path / "race.svg").read_text()
+    assert ">elman</text>" in drawn
+    assert [path.name for path in tmp_path.iterdir()] == ["race.svg"]
+
+
+def test_json(clearhead, story_file, model_folder):
+    done = clearhead(
+        "race",
+        story_file,
+        *SHORT,
+        "--kind",
+        "ngram",
+        "--model",
+        model_folder,
+        "--prompt",
+        "The hen",
+        "--json",
+    )
+    assert done.code == 0, done.err
+    printed = json.loads(done.out)
+    assert printed["prompt"] == "The hen"
+    names = [each["name"] for each in printed["racers"]]
+    assert sorted(names) == sorted(["ngram", str(model_folder)])
+    assert all(0 < each["bits_per_byte"] < 8 for each in printed["racers"])
+
+
+def test_mistakes_are_told_in_one_line(refused, story_file):
+    refused("race", "nowhere.txt", words=["nowhere.txt"])
+    refused("race", story_file, "--minutes", "0", words=["minutes = 0.0"])
+    refused("race", story_file, "--figure", "race.xyz", words=["race.xyz ends in .xyz"])
+    refused("race", story_file, "--figure", "no/race.svg", words=["the folder no does not exist"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
+def test_ctrl_c_leaves_nothing_behind(story_file, tree):
+    before = tree()
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "clearhead",
+            "race",
+            str(story_file),
+            *SHORT,
+            "--minutes",
+            "5",
+            "--kind",
+            "lstm",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("lstm  "):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert err.splitlines()[-1] == "clearhead: stopped"
+    assert out == ""
+    assert tree() == before

@@ -1,0 +1,67 @@
+"""Was any digit a 1? In the short mode: one seed, a third of the steps."""
+
+import pytest
+import torch
+
+import clearhead
+from clearhead.labs.any_one import LENGTHS, LONG, sequences
+
+AT = LENGTHS.index(LONG)
+
+
+@pytest.fixture(scope="module")
+def long():
+    return clearhead.lab("any-one", trained="long", seeds=1, steps=100)
+
+
+def test_attention_learns_the_long_case_and_a_recurrent_net_does_not(long):
+    lines = long.part("trained on 101 digits").lines
+    assert min(lines["attention"]) > 0.95
+    for kind in ("n-gram", "Elman", "LSTM"):
+        assert lines[kind][AT] < 0.75, kind
+
+
+def test_attention_looks_at_the_one_wherever_it_is(long):
+    *heads, alike = long.part("weight on the 1, of 101 digits").values
+    assert len(heads) == 2
+    assert min(max(column) for column in zip(*heads, strict=True)) > 0.5
+    assert alike == [1 / 101] * len(alike)
+
+
+def test_short_sequences_are_learned_by_all_but_the_n_gram():
+    result = clearhead.lab("any-one", trained="short", seeds=1, steps=150)
+    lines = result.part("trained on 5 to 20 digits").lines
+    for kind in ("Elman", "LSTM", "attention"):
+        assert lines[kind][LENGTHS.index(10)] > 0.85, kind
+    assert lines["n-gram"][LENGTHS.index(20)] == 0.5
+
+
+def test_half_of_the_sequences_have_a_one_far_back():
+    for way, lengths in (("short", range(5, 21)), ("long", [101])):
+        seen = list(sequences(way, seed=1, steps=200, batch=4))
+        assert {digits.shape[1] for digits, _ in seen} == set(lengths)
+        for digits, answers in seen:
+            assert digits.amax(1).tolist() == answers.tolist() == [0, 1, 0, 1]
+            assert digits.sum() == 2
+            assert not digits[:, digits.shape[1] // 2 :].any()
+        again = sequences(way, seed=1, steps=200, batch=4)
+        assert all(torch.equal(one[0], other[0]) for one, other in zip(seen, again, strict=True))
+
+
+def test_it_ends_where_nobody_waits():
+    def leave():
+        raise KeyboardInterrupt
+
+    threads = torch.get_num_threads()
+    with pytest.raises(KeyboardInterrupt):
+        clearhead.lab("any-one", watch=leave)
+    assert torch.get_num_threads() == threads
+
+
+def test_spread_over_seeds_and_the_same_again():
+    made = [clearhead.lab("any-one", trained="short", seeds=2, steps=3, width=8) for _ in range(2)]
+    assert made[0] == made[1]
+    lines = made[0].part("trained on 5 to 20 digits")
+    for kind, means in lines.lines.items():
+        for mean, (low, high) in zip(means, lines.spread[kind], strict=True):
+            assert low - 1e-9 <= mean <= high + 1e-9

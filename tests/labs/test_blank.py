@@ -1,0 +1,66 @@
+"""Exact sums, and edits done by hand."""
+
+import pytest
+import torch
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.inspect.edits import Edit
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+SENTENCE = "Anna lost her red ball and was"
+
+
+@pytest.fixture(params=["lecture", "modern"])
+def model(request):
+    """Two blocks of random weights, far from their start, so that every part has something to say."""
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.train("char", [SENTENCE + " sad"])
+    config = preset(request.param, n_vocab=tokenizer.n_vocab, n_context=64, n_block=2, n_head=2, d_model=16)
+    network = Transformer(config)
+    for weights in network.parameters():
+        weights.data.normal_(std=0.3)
+    return LanguageModel(network, tokenizer)
+
+
+def test_the_parts_sum_to_the_logit(model):
+    result = clearhead.lab("blank", model, sentence=SENTENCE, word="sad")
+    found = result.found
+    logit = model.logits(SENTENCE)[-1, model.tokenizer.encode(" ")[0]].item()
+    assert found["its logit"] == pytest.approx(logit, abs=1e-4)
+    brought = [values[0] for values in result.part("which tokens decide").values]
+    assert sum(brought) == pytest.approx(found["brought from all tokens"], abs=1e-4)
+    assert sum(brought) + found["written at the end itself"] == pytest.approx(logit, abs=1e-4)
+    assert max(map(abs, brought)) > 1e-3
+
+
+def test_silencing_is_an_edit(model):
+    table = clearhead.lab("blank", model, sentence=SENTENCE, word="sad").part("which tokens decide")
+    trace, token = model.inspect(SENTENCE), model.tokenizer.encode(" ")[0]
+    before = trace.logits[-1].log_softmax(-1)[token]
+    for place, (_, change) in enumerate(table.values):
+        edited = trace.edit({"block.0.input": Edit(0, at=[place])})
+        by_hand = edited.logits[-1].log_softmax(-1)[token] - before
+        assert change == pytest.approx(by_hand.item(), abs=1e-4), place
+
+
+def test_too_little_is_refused(model):
+    with pytest.raises(UserError, match="two tokens"):
+        clearhead.lab("blank", model, sentence="A")
+    with pytest.raises(UserError, match="word is empty"):
+        clearhead.lab("blank", model, sentence=SENTENCE, word=" ")
+
+
+def test_in_damians_will_the_girl_decides(smollm2):
+    result = clearhead.lab("blank", smollm2)
+    assert result.found["token"] == " her"
+    assert result.found["brings most"] == "8  girl"
+    assert result.found["missed most"] == "8  girl"
+    brought, missed = result.part("which tokens decide").values[8]
+    assert brought == pytest.approx(1.28, abs=0.05)
+    assert missed == pytest.approx(-3.23, abs=0.05)
+    boy = clearhead.lab("blank", smollm2, sentence=result.settings["sentence"].replace("girl", "boy"))
+    assert boy.found["its probability"] < 0.2 * result.found["its probability"]

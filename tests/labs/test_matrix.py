@@ -1,0 +1,22 @@
+"""The same numbers, and sooner."""
+
+import pytest
+
+import clearhead
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_loops_and_matrices_give_the_same_numbers(seed):
+    result = clearhead.lab("matrix", longest=32, repeats=1, seed=seed)
+    assert result.part("difference").x == [2, 4, 8, 16, 32]
+    assert result.found["largest difference"] == max(result.part("difference").lines["of the numbers"])
+    assert 0 < result.found["largest difference"] < 5e-6  # over seeds 4e-7 to 1e-6
+
+
+def test_matrices_are_faster_and_more_so_with_more_words():
+    result = clearhead.lab("matrix")
+    ratios = result.part("how much faster").lines["matrices"]
+    assert ratios[-1] == result.found["times as fast at the longest"] > 10  # about 500
+    assert ratios[-1] > ratios[0]
+    seconds = result.part("time").lines
+    assert seconds["loops"][-1] / seconds["matrices"][-1] == pytest.approx(ratios[-1])

@@ -1,0 +1,54 @@
+"""What is out of sight is as if it had never been said."""
+
+import pytest
+
+import clearhead
+from clearhead.errors import UserError
+
+PROMPT = "Anna went to the park with her dog."
+
+
+def test_a_window_of_eight_slides_by_one(model):
+    result = clearhead.lab("window", model, prompt=PROMPT, tokens=20)
+    ids = model.tokenizer.encode(PROMPT)
+    steps = result.part("step by step").values
+    assert 0 < len(steps) <= 20
+    for seen, written in steps:
+        assert seen == "".join(model.tokenizer.pieces(ids[-8:])).replace("\n", "⏎")
+        ids.append(model.logits(ids[-8:])[-1].argmax().item())
+        assert written == model.tokenizer.pieces(ids[-1:])[0].replace("\n", "⏎")
+    assert result.found == {
+        "what is in sight alone gives the same": True,
+        "steps at which something was out of sight": len(steps),
+        "largest change when that is turned round": pytest.approx(0, abs=1e-5),
+    }
+
+
+def test_a_short_prompt_fills_the_window_first(model):
+    result = clearhead.lab("window", model, prompt="Anna", tokens=10)
+    steps = result.part("step by step").values
+    assert steps[0][0] == "Anna"
+    assert steps[1][0] == "Anna" + steps[0][1]
+    assert result.found["steps at which something was out of sight"] == max(0, len(steps) - 5)
+
+
+def test_the_model_itself_stays_as_it_was(model):
+    whole = model.generate(PROMPT, 20, temperature=0)
+    result = clearhead.lab("window", model, prompt=PROMPT, tokens=20)
+    assert result.part("what was written").values[1] == [whole.replace("\n", "⏎")]
+    assert model.config.n_context == 64
+
+
+def test_more_than_the_model_sees_is_refused(model):
+    with pytest.raises(UserError, match="sees 64 tokens"):
+        clearhead.lab("window", model, context=65)
+
+
+def test_a_king_forgotten(smollm2):
+    result = clearhead.lab("window", smollm2, tokens=2)
+    (narrow,), (whole,) = result.part("what was written").values
+    assert whole.startswith(" Albert")
+    assert "Albert" not in narrow
+    assert result.found["what is in sight alone gives the same"]
+    (again,), _ = clearhead.lab("window", smollm2, tokens=2, context=22).part("what was written").values
+    assert again.startswith(" Albert")
