@@ -180,6 +180,44 @@ LABS = {
             ),
             home="clearhead.labs.scale",
         ),
+        Lab(
+            name="neighbours",
+            title="Cat and dog: words in like surroundings",
+            says="I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. "
+            "A skip-gram learns to guess the words around each word of our stories, and so words in like "
+            "surroundings get like vectors: nearest to cat are the other animals, the dog among them.",
+            question="Which words are nearest to anna, or to red? With a window of 10, is "
+            "what could stand in the cat's place still what is nearest to it?",
+            settings=(
+                Setting("word", "cat", "whose neighbours are shown; one of the stories' words", longest=40),
+                Setting("count", 15, "neighbours shown", 1, 100),
+                Setting("stories", 2000, "how many are learned from", 500, 20_000),
+                Setting("window", 2, "how far the farthest neighbour may be", 1, 20),
+                Setting("width", 50, "numbers a vector", 2, 300),
+                Setting("epochs", 10, "times through the stories", 1, 50),
+                Setting("seed", 0, "of the vectors at the start, and of what is drawn", 0, 2**31),
+            ),
+            home="clearhead.labs.neighbours",
+            long=True,
+        ),
+        Lab(
+            name="stream",
+            title="A head moves information between streams",
+            says="Random tokens, said twice: only by looking back can what comes next be known. Two blocks "
+            "learn it from scratch. A head of the first (which sees four positions) tells each token which "
+            "one stood before it; heads of the second find the token that came after the same one then, and "
+            "bring it here. The loss falls when both are there. Without one of them, its twin does what it "
+            "can; without all of them the job is lost.",
+            question="Which forms first, the head that looks at the token before, or the one that looks at "
+            "what came after? What does the loss do until both are there?",
+            settings=(
+                Setting("heads", 2, "of each block", 1, 8),
+                Setting("steps", 600, "of training", 1, 5000),
+                Setting("seed", 0, "of the weights and the tokens", 0, 2**31),
+            ),
+            home="clearhead.labs.stream",
+            long=True,
+        ),
     )
 }
 

@@ -1,0 +1,68 @@
+"""The lecture's cat and dog: over seeds, the other animals are nearer to the cat than places and things."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="numba is not installed, which compiles the training of word vectors")
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.text.stories import ANIMALS, PLACES, THINGS
+
+MARGIN = 0.2  # with eight seeds they were 0.35 to 0.50 apart
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_other_animals_are_nearer_to_the_cat_than_places_and_things(seed):
+    result = clearhead.lab("neighbours", seed=seed)
+    nearest = result.part("nearest to cat")
+    assert sorted(nearest.rows) == sorted(set(ANIMALS) - {"cat"})
+    assert {group for _, group in nearest.values} == {"animals"}
+    found = result.found
+    assert found["animals among the 15 nearest to cat"] == 15
+    assert found["cosine of cat and dog"] > 0.5
+    assert found["least cosine of cat and an animal"] > found["largest cosine of cat and a place"] + MARGIN
+    assert found["least cosine of cat and an animal"] > found["largest cosine of cat and a thing"] + MARGIN
+
+
+@pytest.fixture(scope="module")
+def small():
+    return clearhead.lab("neighbours", word="Garden", count=3, stories=500, epochs=5)
+
+
+def test_each_group_lies_together_on_the_map(small):
+    """A word's own group is nearer to it, on the mean, than the others are."""
+    places = small.part("map")
+    assert places.labels == [*ANIMALS, *PLACES, *THINGS]
+    assert places.groups == ["animals"] * 16 + ["places"] * 10 + ["things"] * 16
+    xy = np.array(places.places)
+    apart = np.linalg.norm(xy[:, None] - xy[None], axis=-1)
+    same = np.array(places.groups)[:, None] == np.array(places.groups)
+    assert apart[same].mean() < 0.5 * apart[~same].mean()
+
+
+def test_it_is_the_same_again(small):
+    again = clearhead.lab("neighbours", word="Garden", count=3, stories=500, epochs=5)
+    assert again.to_json() == small.to_json()
+    assert len(small.part("nearest to garden").rows) == 3
+
+
+def test_the_lectures_pairs(small):
+    pairs = small.part("what it learns from")
+    assert pairs.rows == ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"]
+    assert pairs.values[0] == ["(the, quick)", "(the, brown)", None, None]
+    assert pairs.values[1][:3] == ["(quick, the)", "(quick, brown)", "(quick, fox)"]
+    assert pairs.values[3] == ["(fox, quick)", "(fox, brown)", "(fox, jumps)", "(fox, over)"]
+
+
+def test_a_word_the_stories_lack_is_told():
+    with pytest.raises(UserError, match="catt"):
+        clearhead.lab("neighbours", word="catt", stories=500, epochs=1)
+
+
+def test_whoever_leaves_ends_it():
+    def leave():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        clearhead.lab("neighbours", watch=leave, stories=500, epochs=1)

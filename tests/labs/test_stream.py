@@ -1,0 +1,80 @@
+"""An induction head forms from scratch, is found, and without it the job is lost."""
+
+import math
+
+import pytest
+import torch
+
+import clearhead
+from clearhead.labs.stream import TOKENS, _said_twice
+
+SHORT = 400  # steps; with eight seeds it had formed after 220 to 300
+
+
+@pytest.fixture(scope="module", params=[0, 1])
+def result(request):
+    return clearhead.lab("stream", steps=SHORT, seed=request.param)
+
+
+def test_the_head_forms_and_the_loss_of_what_is_said_again_falls(result):
+    loss, looking = result.part("loss").lines, result.part("looking").lines
+    assert result.part("loss").x == result.part("looking").x
+    assert (result.part("loss").x[0], result.part("loss").x[-1]) == (0, SHORT)
+    assert loss["said again"][0] == pytest.approx(math.log(TOKENS), abs=0.5)
+    assert loss["said again"][-1] < 0.5
+    assert min(loss["said first"]) > 3  # what is said first is random, and stays so
+    assert looking["to what came after"][0] < 0.1
+    assert looking["to what came after"][-1] > 0.7
+    assert looking["to the token before"][-1] > looking["to the token before"][0] + 0.15
+
+
+def test_silenced_its_job_is_lost(result):
+    found, silenced = result.found, result.part("silenced")
+    loss = {row: values[2] for row, values in zip(silenced.rows, silenced.values, strict=True)}
+    assert found["induction head"].startswith("block.1.")
+    assert found["previous-token head"].startswith("block.0.")
+    assert found["without the induction head"] > found["loss, said again"] + 0.5
+    assert found["without all induction heads"] > 3
+    assert found["without the previous-token head"] > found["loss, said again"] + 1
+    same_block = [loss[row] for row in loss if row.startswith("block.1.")]
+    assert loss[found["induction head"]] == found["without the induction head"]
+    assert max(same_block) < found["without all induction heads"]
+
+
+def test_it_looks_where_the_same_token_was_followed_by_the_next(result):
+    """From each token said again to the one after it: the diagonal above the middle one."""
+    weights = torch.tensor(result.part("where it looks").values)
+    assert weights.diagonal(1).mean() > 0.7
+    assert weights.diagonal(0).mean() < 0.2
+
+
+def test_any_number_of_heads_and_the_same_again():
+    one = clearhead.lab("stream", heads=3, steps=3)
+    assert len(one.part("silenced").rows) == 2 + 2 * 3
+    assert one.part("loss").x == [0, 1, 2, 3]
+    assert one.found["induction heads"] == 0
+    assert one.found["without all induction heads"] == one.found["loss, said again"]
+    assert clearhead.lab("stream", heads=3, steps=3).to_json() == one.to_json()
+    assert clearhead.lab("stream", heads=3, steps=3, seed=1).to_json() != one.to_json()
+
+
+def test_the_random_numbers_of_others_are_left_alone():
+    torch.manual_seed(5)
+    drawn = torch.rand(3)
+    torch.manual_seed(5)
+    clearhead.lab("stream", steps=1)
+    assert torch.equal(torch.rand(3), drawn)
+
+
+def test_tokens_are_said_twice():
+    ids = _said_twice(10, 7, torch.Generator().manual_seed(0))
+    assert torch.equal(ids[:, :7], ids[:, 7:])
+    assert all(len(set(row[:7])) == 7 for row in ids.tolist())
+
+
+def test_whoever_leaves_ends_it():
+    def leave():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        clearhead.lab("stream", watch=leave)
