@@ -78,6 +78,10 @@ QUICK = {
     "matrix": {"longest": 8, "repeats": 1},
     "window": {"prompt": TEXT, "context": 3, "tokens": 3},
     "blank": {"sentence": TEXT, "word": "duck"},
+    "senses": {"word": "cat", "one": "a cat sat / the cat ran", "other": "the duck saw a cat / no cat came"},
+    "pronoun": {"before": "the duck and the cat ran because it was", "one": "duck", "other": "cat"},
+    "neighbours": {"stories": 40, "epochs": 1},
+    "stream": {"steps": 20},
     "scale": {"widest": 16, "samples": 20},
 }
 TIMED = ("matrix",)  # whose numbers are of a clock
@@ -100,7 +104,7 @@ def test_each_lab_shows_what_python_gives(visitor, models, name):
     if name in TIMED:
         return
     for told, value in expected.found.items():
-        text = visitor.page.locator(f"[data-found={json.dumps(told)}]").inner_text()
+        text = visitor.page.locator(f"[data-found={json.dumps(told, ensure_ascii=False)}]").inner_text()
         if isinstance(value, float):
             assert number(text) == pytest.approx(value, rel=0.01, abs=6e-5), told
 

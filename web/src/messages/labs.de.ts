@@ -84,4 +84,54 @@ export const LABS: Messages["labs"]["told"] = {
       word: "für die Lücke; sein erstes Token zählt",
     },
   },
+  senses: {
+    title: "Ein Wort, zwei Bedeutungen",
+    says: "I'm scared of bats; I swing bats. Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block die Wörter vor ihm auf: seine Vektoren hängen vom Zusammenhang ab. Wie weit zwei auseinanderliegen, hängt nicht nur von der Bedeutung ab; zwei mit derselben Bedeutung sind das Maß. Stufe 0 ist die Einbettung, dann kommt der Eingang jedes Blocks, dann das Ende.",
+    question:
+      "In welchem Block trennen sich die beiden Bedeutungen? Nimm eigene Sätze, in denen das Wort, das die Bedeutung verrät, erst danach kommt: was geschieht in einem Modell, das nur zurückblickt?",
+    settings: {
+      word: "bats oder bank, oder ein anderes mit eigenen Sätzen",
+      one: "Sätze der einen Bedeutung, ein / dazwischen",
+      other: "Sätze der anderen Bedeutung, ein / dazwischen",
+    },
+  },
+  pronoun: {
+    title: "Welches Wort ist it?",
+    says: "Das Huhn ging nicht über die Straße, weil es zu müde oder sie zu breit war: im Englischen steht beide Male it. Das Bild der Vorlesung zeigt, wie it auf das blickt, wofür es steht. In einem Modell, das nur zurückblickt, kann it das Adjektiv nicht gesehen haben: seine Aufmerksamkeit ist in beiden Sätzen dieselbe. Erst das Adjektiv kann es wissen, und es weiß es: über alle Köpfe zusammen blickt tired mehr auf chicken und wide mehr auf road.",
+    question: "Was müsste ein Modell sehen, damit das Bild der Vorlesung am Pronomen herauskommt?",
+    settings: {
+      before: "was gleich ist",
+      first: "das Wort, das das eine meint",
+      second: "das Wort, das das andere meint",
+      one: "was das erste Wort meint",
+      other: "was das zweite Wort meint",
+      pronoun: "das Wort, das für eines von beiden steht",
+    },
+  },
+  neighbours: {
+    title: "Katze und Hund: Wörter in ähnlicher Umgebung",
+    says: "I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. Ein Skip-gram lernt, die Wörter um jedes Wort unserer Geschichten zu erraten, und so bekommen Wörter in ähnlicher Umgebung ähnliche Vektoren: der Katze am nächsten sind die anderen Tiere, der Hund unter ihnen.",
+    question:
+      "Welche Wörter sind anna am nächsten, oder red? Ist mit einem Fenster von 10 noch das am nächsten, was an der Stelle der Katze stehen könnte?",
+    settings: {
+      word: "dessen Nachbarn gezeigt werden; eines der Wörter der Geschichten",
+      count: "Nachbarn, die gezeigt werden",
+      stories: "aus wie vielen gelernt wird",
+      window: "wie weit der fernste Nachbar sein darf",
+      width: "Zahlen eines Vektors",
+      epochs: "wie oft durch die Geschichten",
+      seed: "der Vektoren zu Beginn und dessen, was gezogen wird",
+    },
+  },
+  stream: {
+    title: "Ein Kopf trägt Information von Strom zu Strom",
+    says: "Zufällige Token, zweimal gesagt: nur wer zurückblickt, kann wissen, was kommt. Zwei Blöcke lernen es von Grund auf. Ein Kopf des ersten (der vier Positionen sieht) sagt jedem Token, welches vor ihm stand; Köpfe des zweiten finden das Token, das damals nach demselben kam, und bringen es her. Der Verlust sinkt, wenn beide da sind. Ohne einen von ihnen tut sein Zwilling, was er kann; ohne alle ist die Arbeit verloren.",
+    question:
+      "Welcher entsteht zuerst, der Kopf, der auf das Token davor blickt, oder der, der auf das blickt, was danach kam? Was tut der Verlust, bis beide da sind?",
+    settings: {
+      heads: "jedes Blocks",
+      steps: "des Trainings",
+      seed: "der Gewichte und der Token",
+    },
+  },
 };
