@@ -80,7 +80,7 @@ QUICK = {
     "blank": {"sentence": TEXT, "word": "duck"},
     "senses": {"word": "cat", "one": "a cat sat / the cat ran", "other": "the duck saw a cat / no cat came"},
     "pronoun": {"before": "the duck and the cat ran because it was", "one": "duck", "other": "cat"},
-    "neighbours": {"stories": 40, "epochs": 1},
+    "neighbours": {"stories": 500, "epochs": 1},
     "stream": {"steps": 20},
     "scale": {"widest": 16, "samples": 20},
 }
