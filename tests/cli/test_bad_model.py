@@ -24,7 +24,7 @@ def test_a_folder_that_is_not_there_or_is_no_model(refused, story_file, tmp_path
     (tmp_path / "empty").mkdir()
     read(refused, tmp_path / "empty", "is no model", "config.json")
     (tmp_path / "file").touch()
-    read(refused, tmp_path / "file", "is no GGUF file")
+    read(refused, tmp_path / "file", "is no GGUF or ARPA file")
     refused("eval", "nowhere", story_file, words=["no such folder or file: nowhere"])
     refused("generate", "a" * 300, words=["aaa"])
 

@@ -283,7 +283,16 @@ def test_models_lists_what_train_saved(clearhead, story_file, tmp_path):
     table = clearhead("models").out
     assert "\x1b" not in table
     line = next(line for line in table.splitlines() if "runs/stories" in line)
-    cells = ["qwen3", f"{row['parameters']:,}", "1", "1", "32", "32", f"{row['validation_loss']:.4f}"]
+    cells = [
+        "qwen3",
+        "transformer",
+        f"{row['parameters']:,}",
+        "1",
+        "1",
+        "32",
+        "32",
+        f"{row['validation_loss']:.4f}",
+    ]
     assert line.split() == ["runs/stories", *cells, f"{size / 1e6:.1f}"]
 
 

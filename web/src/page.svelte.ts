@@ -298,10 +298,11 @@ export class Page {
 
   /** To another head, once its numbers have come, or after a moment: so all of it is painted once. */
   async #turnTo(aim: { block: number; head: number; part?: PartName }): Promise<void> {
+    this.missed = this.kept !== null && aim.block === this.block && aim.head === this.head; // there is no other
     this.#aim = aim;
     const ready = this.shown?.slices.prepare(this.#needs(this.length, aim.block, aim.head));
     await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, MOMENT))]);
-    if (this.#aim === aim) this.goTo(aim);
+    if (this.#aim === aim && !this.missed) this.goTo(aim);
   }
 
   /** The next step; past the last one, the next part of the block. */
