@@ -20,6 +20,7 @@ import { Training } from "./training.svelte";
 const CELLS = 24; // a side of a head's small picture
 const PAUSE = 2200; // milliseconds of a step while playing
 const MOMENT = 60; // milliseconds that a head's numbers may take before it is shown without them
+const LONG_MOMENT = 250; // of a long text, where painting twice would take longer than waiting
 const RETRY = 2000; // milliseconds until a lost server is asked again
 
 /** A text that went through a model. All that is drawn belongs to one of these. */
@@ -300,8 +301,14 @@ export class Page {
   async #turnTo(aim: { block: number; head: number; part?: PartName }): Promise<void> {
     this.missed = this.kept !== null && aim.block === this.block && aim.head === this.head; // there is no other
     this.#aim = aim;
-    const ready = this.shown?.slices.prepare(this.#needs(this.length, aim.block, aim.head));
-    await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, MOMENT))]);
+    const { slices } = this.shown ?? {};
+    const isLong = this.length > WHOLE;
+    const needs = isLong
+      ? slices?.alike([this.block, this.head], [aim.block, aim.head])
+      : this.#needs(this.length, aim.block, aim.head);
+    const ready = slices?.prepare(needs ?? []);
+    const moment = isLong ? LONG_MOMENT : MOMENT;
+    await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, moment))]);
     if (this.#aim === aim && !this.missed) this.goTo(aim);
   }
 

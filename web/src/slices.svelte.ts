@@ -6,6 +6,7 @@ import type { Matrix } from "./matrix";
 import { type Question, type Server, ServerError } from "./server";
 
 const MOST_READS = 64; // of one request
+const MOST_ALIKE = 24; // areas
 const MOST_NUMBERS = 2 ** 25; // held at a time: 128 MB
 const MOST_WEIGHTS = 256; // slices that are taken along from text to text
 
@@ -15,7 +16,7 @@ export class Slices {
   // Nobody is told when these change: they are no state.
   /* eslint-disable svelte/prefer-svelte-reactivity */
   #wanted = new Map<string, Area>();
-  #asked = new Set<string>();
+  #asked = new Map<string, Area>();
   /* eslint-enable svelte/prefer-svelte-reactivity */
   #held = 0; // numbers
   #leaving = new AbortController();
@@ -33,7 +34,7 @@ export class Slices {
     const found = this.#known.get(key) ?? this.#known.get(whole)?.cut(area.rows, area.columns);
     const asked = this.#asked.has(key) || this.#asked.has(whole);
     if (found === undefined && !asked && !this.#leaving.signal.aborted) {
-      this.#asked.add(key);
+      this.#asked.set(key, area);
       if (this.#wanted.size === 0) queueMicrotask(() => void this.#send());
       this.#wanted.set(key, area);
     }
@@ -43,8 +44,23 @@ export class Slices {
   /** Ask at once, before anyone else does, for all that views are about to show. */
   async prepare(areas: Area[]): Promise<void> {
     const fresh = areas.filter((area) => !this.#asked.has(areaKey(area)));
-    for (const area of fresh) this.#asked.add(areaKey(area));
+    for (const area of fresh) this.#asked.set(areaKey(area), area);
     await this.#read(fresh);
+  }
+
+  /** What was asked for last of a head, or of its block, as the same of another one. */
+  alike([block, head]: [number, number], [toBlock, toHead]: [number, number]): Area[] {
+    const [from, to] = [`block.${block}.`, `block.${toBlock}.`];
+    return [...this.#asked.values()]
+      .filter(
+        ({ name }) =>
+          name.startsWith(from) && (!/\.head\./.test(name) || name.startsWith(`${from}head.${head}.`)),
+      )
+      .slice(-MOST_ALIKE)
+      .map((area) => ({
+        ...area,
+        name: area.name.replace(`${from}head.${head}.`, `${to}head.${toHead}.`).replace(from, to),
+      }));
   }
 
   /** Not more than a browser likes to hold: what came first goes first, and is asked for again if need be. */
