@@ -82,7 +82,10 @@ def test_a_signal_ends_training_with_the_model_saved(number, story_file, tmp_pat
 
 def in_a_terminal(arguments, **environment):
     """All that a command writes to a terminal of 120 columns, and its exit code."""
-    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
+    fcntl, pty, termios = (
+        pytest.importorskip(name, reason="there are no pseudo-terminals here")
+        for name in ("fcntl", "pty", "termios")
+    )
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     given = {**os.environ, "TERM": "xterm-256color", **environment}

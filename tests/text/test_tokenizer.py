@@ -186,7 +186,9 @@ def test_saved_and_loaded_it_is_the_same(tokenizer: Tokenizer, tmp_path: Path) -
 
 @ALL
 def test_transformers_reads_the_same_ids(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers")
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is not installed: pip install .[dev]"
+    )
     tokenizer.save(tmp_path, model_max_length=10**6)
     other = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
     assert other(TEXT).input_ids == tokenizer.encode(TEXT)

@@ -144,7 +144,7 @@ def test_a_text_that_changes_meanwhile_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_no_room_is_the_users_to_mend(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
+    resource = pytest.importorskip("resource", reason="memory is bounded by a system call of Unix")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
     try:

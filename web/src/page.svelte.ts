@@ -9,7 +9,7 @@ import { derive, deriveWeighed, lightUp, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
 import type { HeadName } from "./kinds";
 import type { Matrix } from "./matrix";
-import { Library } from "./library.svelte";
+import { Collection } from "./collection.svelte";
 import { type Reading, read, readOn } from "./reading";
 import { type Config, type Edit, type Question, Server, ServerError } from "./server";
 import { shapeOf } from "./shapes";
@@ -49,7 +49,7 @@ export interface Problem {
 
 export class Page {
   readonly server: Server;
-  readonly library: Library;
+  readonly collection: Collection;
   readonly training: Training;
   place = $state<Place>({ ...START });
   draft = $state("");
@@ -86,7 +86,7 @@ export class Page {
     readonly kept: Kept | null = null,
   ) {
     this.server = server;
-    this.library = new Library(server);
+    this.collection = new Collection(server);
     this.training = new Training(server);
     this.place = fromQuery(query);
     this.draft = this.place.text;
@@ -165,13 +165,13 @@ export class Page {
   async start(example: string, ids?: number[]): Promise<void> {
     this.#example = example;
     await this.#guard(async () => {
-      await this.library.refresh();
+      await this.collection.refresh();
       void this.training.refresh().catch(() => undefined); // the page can do without
       // In no list; and it may have been closed since it was opened.
-      if (isSnapshot(this.place.model)) await this.library.open(this.place.model).catch(() => undefined);
-      if (!this.library.find(this.place.model)?.config) {
+      if (isSnapshot(this.place.model)) await this.collection.open(this.place.model).catch(() => undefined);
+      if (!this.collection.find(this.place.model)?.config) {
         this.missing = this.place.model;
-        this.place.model = this.library.first?.name ?? "";
+        this.place.model = this.collection.first?.name ?? "";
       }
       if (this.place.model === "") return; // the picker says what can be done
       if (this.place.text === "") this.place.text = example;
@@ -204,9 +204,9 @@ export class Page {
 
   /** Another model, once it is loaded; where it cannot be, all stays as it is. */
   async choose(model: string, example = ""): Promise<void> {
-    if (this.library.find(model)?.state !== "loaded") {
+    if (this.collection.find(model)?.state !== "loaded") {
       try {
-        await this.library.open(model);
+        await this.collection.open(model);
       } catch (error) {
         if (error instanceof ServerError && error.status > 0) return; // the picker shows it
         this.#fail(error);
@@ -382,9 +382,9 @@ export class Page {
   async #goThrough(added?: Added): Promise<void> {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
-    let details = this.library.find(this.place.model);
+    let details = this.collection.find(this.place.model);
     const there = details?.state === "loaded" || (!details && !isSnapshot(this.place.model));
-    if (!there) details = await this.library.open(this.place.model);
+    if (!there) details = await this.collection.open(this.place.model);
     if (details?.kind && details.kind !== "transformer")
       throw new ServerError(400, `${details.name} is of kind ${details.kind}: it has no heads to show`);
     if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);

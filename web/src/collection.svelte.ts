@@ -5,7 +5,7 @@ import { type Model, type Pullable, type PullState, type Server, ServerError } f
 
 const OFTEN = 400; // milliseconds between two looks at what is under way
 
-export class Library {
+export class Collection {
   models = $state.raw<Model[]>([]);
   pullable = $state.raw<Pullable[]>([]);
   pull = $state.raw<PullState | null>(null);
