@@ -14,7 +14,6 @@ from clearhead.inspect.words import cosines, locate
 from clearhead.model.kinds import LearnerConfig
 from clearhead.text.tokenizer import Tokenizer
 
-
 UNNAMED = "model"  # one that comes from no folder or file
 
 

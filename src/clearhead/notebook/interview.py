@@ -22,8 +22,8 @@ SOURCES = 24  # heads whose tokens are told, and tokens that are drawn at most
 PAIRS = 8  # of parts that made a head look somewhere
 NEIGHBOURS = 10
 
-WAYS = 48  # back from the likeliest word, the strongest ones
-ARROWS = 32  # of a head: where the last tokens look
+WAYS = 16  # back from the likeliest word, the strongest ones
+ARROWS = 8  # of a head: where the last tokens look
 NEAR = 32  # tokens, the last ones, whose neighbours are kept
 DIGITS = 6  # of a number
 
@@ -53,10 +53,9 @@ class Interview:
 
     def keep_ways(self, words: list[int]) -> None:
         """What wrote each of these words; of the first, the strongest ways back, however far they go."""
-        for word in words:
-            self._follow(word, [])
+        onward = [self._follow(word, []) for word in words]
         order = count()  # where two are as strong
-        ways = [(-size, next(order), [hop]) for size, hop in self._follow(words[0], [])]
+        ways = [(-size, next(order), [hop]) for size, hop in onward[0]]
         heapq.heapify(ways)
         for _ in range(WAYS):
             if not ways:

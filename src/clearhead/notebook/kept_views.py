@@ -13,7 +13,12 @@ from clearhead.inspect.trace import Trace
 
 OF_ONE = ("flow", "block.0.head.0")  # unless said
 OF_TWO = ("compare",)
-ASKED = ("compare", "why", "lens", "words")  # tabs of the page, in its order, whose questions are asked beforehand
+ASKED = (
+    "compare",
+    "why",
+    "lens",
+    "words",
+)  # tabs of the page, in its order, whose questions are asked beforehand
 
 
 @dataclass
