@@ -52,7 +52,7 @@ def test_the_lens(read, model, tmp_path):
         reader.expect(
             lambda share=share: shows(rows.nth(1).locator("td").last.inner_text(), share, percent), True
         )
-    assert reader.page.get_by_label("For the next word").locator("option").count() == 10
+    assert reader.page.get_by_label("For the next word").locator("option").count() == 5
     reader.page.locator(".lens thead button").first.click()  # a token can be followed
     reader.expect(reader.page.locator(".lens thead .strong").inner_text, visible(trace.tokens[0]))
     assert reader.page.locator(".missed").count() == 0

@@ -77,7 +77,7 @@ def test_the_lens_is_kept_of_the_last_positions(models):
     assert len(trace) > 128
     contents, [shares] = record(trace, choose_views(["lens"], trace))
     probabilities = trace.lens()[0][-128:].softmax(-1)
-    assert shares.shape == (1, 11, 128)
+    assert shares.shape == (1, 6, 128)
     assert shares[0, 0] == pytest.approx(probabilities.max(-1).values.numpy())
     assert shares[0, 3] == pytest.approx(probabilities[:, contents["words"][2]].numpy())
     assert contents["lens"] == [trace.words(probabilities.argmax(-1).tolist())]

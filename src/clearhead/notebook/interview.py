@@ -22,7 +22,7 @@ SOURCES = 24  # heads whose tokens are told, and tokens that are drawn at most
 PAIRS = 8  # of parts that made a head look somewhere
 NEIGHBOURS = 10
 
-WAYS = 16  # back from the likeliest word, the strongest ones
+WAYS = 12  # back from the likeliest word, the strongest ones
 ARROWS = 8  # of a head: where the last tokens look
 NEAR = 32  # tokens, the last ones, whose neighbours are kept
 DIGITS = 6  # of a number

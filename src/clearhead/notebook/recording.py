@@ -37,7 +37,7 @@ LENS = 128  # positions, the last ones
 LISTED = 40  # sites of each group
 
 SHADES = 512  # of those pictures: they are seen, not read
-WORDS = 10  # next words that can be asked about
+WORDS = 5  # next words that can be asked about
 ROOM = 2**18  # numbers of each text, for the sites that differ most
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
