@@ -94,7 +94,7 @@ class Interview:
 
     def keep_distances(self, other: Question) -> dict[str, float]:
         """How far apart this text and another are, site by site."""
-        distances = {}
+        distances: dict[str, float] = {}
         blocks = self.trace.config.n_block
         for first in range(0, blocks, TOGETHER):
             asked = {"blocks": [first, min(blocks, first + TOGETHER)]}
