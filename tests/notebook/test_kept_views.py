@@ -5,6 +5,7 @@ import re
 import pytest
 
 from clearhead.errors import UserError
+from clearhead.language_model import LanguageModel
 from clearhead.notebook.interview import ARROWS
 from clearhead.notebook.kept_views import choose_views
 from clearhead.notebook.saved_page import save_html
@@ -195,6 +196,19 @@ def test_one_text_through_two_models(read, models, tmp_path):
     site = reader.page.locator(".sites code").first.inner_text()
     for (row, column), text in filled(reader, f"difference: {site}").items():
         assert shows(text, compared.difference(site).reshape(len(compared.pairs), -1)[row, column].item())
+
+
+def test_a_run_at_two_of_its_steps(read, models, tmp_path):
+    early, late = (
+        LanguageModel(models[name].network, models[name].tokenizer, name=f"run@{step}")
+        for name, step in (("gpt2", 1), ("lecture", 8))
+    )
+    save_html(early.inspect(TEXT).compare(late.inspect(TEXT)), tmp_path / "x.html")
+    reader = read(tmp_path / "x.html")
+    reader.page.locator(".sites li").first.wait_for()
+    assert reader.page.locator("header .quiet").inner_text() == "run@1"
+    assert reader.page.locator(".texts b").all_inner_texts() == ["run@1", "run@8"]
+    assert reader.page.locator(".error, .problem").count() == 0
 
 
 def test_sites_that_there_was_no_room_for_are_no_doors(read, models, tmp_path):
