@@ -138,7 +138,9 @@ def test_snapshots_are_models_as_they_were(short_text, tmp_path):
             seen[progress.record.step] = kept.run.model.logits("The")
     assert snapshot_steps(4, 24) == {1, 3, 8, 24}
     for step in (1, 3, 8, 24):
-        assert torch.equal(clearhead.load(tmp_path / "run", "cpu", step=step).logits("The"), seen[step])
+        model = clearhead.load(tmp_path / "run", "cpu", step=step)
+        assert torch.equal(model.logits("The"), seen[step])
+        assert model.name == f"run@{step}"
     with pytest.raises(UserError, match="there are 1, 3, 8, 24"):
         clearhead.load(tmp_path / "run", step=5)
 

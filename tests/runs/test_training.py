@@ -29,7 +29,7 @@ def short_file(story_text, tmp_path):
 
 def test_the_curve_is_in_the_folder_the_same_every_time(story_file, tmp_path):
     for name in ("one", "two"):
-        clearhead.train(story_file, tmp_path / name, steps=4, **SIZES)
+        assert clearhead.train(story_file, tmp_path / name, steps=4, **SIZES).name == name
     drawn = (tmp_path / "one" / "loss.svg").read_bytes()
     assert drawn == (tmp_path / "two" / "loss.svg").read_bytes()
     ElementTree.fromstring(drawn)
