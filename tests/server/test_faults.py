@@ -53,8 +53,6 @@ def test_code_and_values(client, route, body, code, values):
     error = answer.json()["error"]
     assert answer.status_code in (400, 404), error
     assert (error["code"], error["values"]) == (code, values)
-    for value in values.values():
-        assert str(value) in error["message"].replace(",", "")
 
 
 def test_a_text_longer_than_the_context(client, server):

@@ -78,7 +78,7 @@ class Shelf:
                 del self.readers[name]
 
     def __iter__(self) -> Iterator[Served]:
-        return iter(self.served.values())
+        return iter(list(self.served.values()))  # a thread may put another there meanwhile
 
     def model(self, name: str) -> LanguageModel:
         """The model of that name, or a refusal."""
