@@ -32,7 +32,7 @@ WEIGHTS = "block.0.head.0.weights"
             "no_such_number",
             {"what": "position", "number": 7, "last": 2},
         ),
-        ("compare", {"text": "abc", "other": {"model": "small", "text": "xyz"}}, "nothing_in_common", {}),
+        ("compare", {"text": "abc", "other": {"model": "small", "text": "x"}}, "nothing_in_common", {}),
         (
             "sites",
             {"text": "abc", "reads": [{"site": "block.0.nose"}]},

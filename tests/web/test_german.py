@@ -24,7 +24,7 @@ def german(visit):
 
 
 def alert(visitor, text):
-    visitor.page.get_by_role("alert").filter(has_text=text).wait_for()
+    visitor.page.get_by_role("alert").filter(has_text=text).first.wait_for()
 
 
 def test_a_character_that_the_model_does_not_know(german):

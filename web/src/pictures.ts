@@ -62,11 +62,15 @@ export function matrixPicture(
         pen.rect(x, y, cell - 2, 22, colour, 3);
         const letters = inkOn(colour) === "light" ? "#ffffff" : "#000000";
         const fill = Number.isFinite(value) ? letters : QUIET[theme];
-        const text = said?.(row, column) ?? short(given.values[i]!);
+        const text = cutOff(said?.(row, column) ?? short(given.values[i]!), 12);
         pen.text(x + cell / 2 - 1, y + 11, text, { size: 11, fill, anchor: "middle" });
       });
     },
   };
+}
+
+function cutOff(text: string, letters: number): string {
+  return text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
 }
 
 const LARGEST = 900; // pixels of a side
@@ -161,7 +165,7 @@ export function barsPicture(bars: Bar[], title: string, theme: Theme): Picture {
   const most = Math.max(1e-9, ...bars.map(({ size }) => Math.abs(size)));
   const { attention, feedforward } = PALETTES[theme].roles;
   return {
-    width: side + wide + column * Math.max(1, ...bars.map(({ told }) => told.length)) + 14,
+    width: Math.max(8 * title.length + 24, side + wide + column * (bars[0]?.told.length ?? 1) + 14),
     height: head + tall * bars.length + 12,
     paint(pen) {
       pen.rect(0, 0, this.width, this.height, PALETTES[theme].paper);
