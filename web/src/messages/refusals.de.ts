@@ -65,7 +65,7 @@ export const REFUSALS: Messages["refusals"] = {
     `Der Text hat ${n(count)} Token, und ein Kontext von ${n(context)} braucht mindestens ${n(least)}: Nimm mehr Text oder einen kürzeren Kontext.`,
   validation_empty: () => "Zum Prüfen bleibt kein Text übrig: Nimm mehr Text.",
   width_uneven: ({ width, heads, lower, upper }) =>
-    `Eine Breite von ${n(width)} lässt sich nicht auf ${n(heads)} Köpfe verteilen: Nimm ${n(lower)} oder ${n(upper)}, oder andere Köpfe.`,
+    `Eine Breite von ${n(width)} lässt sich nicht auf ${n(heads)} Köpfe verteilen: Nimm ${n(lower)} oder ${n(upper)}, oder eine andere Zahl von Köpfen.`,
   memory_short: ({ needed, there }) =>
     `Das braucht etwa ${n(needed)} GB Speicher, und ${n(there)} sind da: Nimm weniger Blöcke, Breite oder Kontext.`,
 };
