@@ -94,7 +94,7 @@ def _not_understood(request: Request, error: RequestValidationError) -> Response
     said = "this is not offered" if best["type"] == "extra_forbidden" or where in NOT_OFFERED else best["msg"]
     what = f"{where}: {said}" if where else str(said)
     if best["type"] == "string_too_long":
-        most = {"most": int(best["ctx"]["max_length"])}
+        most: Values = {"most": int(best["ctx"]["max_length"])}
         return refusal(400, "text_too_long", what[:1000], where and where[:200], most)
     return refusal(400, "invalid_request", what[:1000], where and where[:200])
 
