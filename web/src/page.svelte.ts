@@ -10,6 +10,7 @@ import { sitesOf, WHOLE } from "./flow";
 import type { HeadName } from "./kinds";
 import type { Matrix } from "./matrix";
 import { Collection } from "./collection.svelte";
+import { type Problem, problemOf } from "./problem";
 import { type Reading, read, readOn } from "./reading";
 import { type Config, type Edit, type Question, Server, ServerError } from "./server";
 import { shapeOf } from "./shapes";
@@ -44,11 +45,6 @@ export interface Kept {
   holds: (place: Pick<Place, "block" | "head" | "part">) => boolean;
   knows: (path: string, asked: object) => boolean; // whether a question about its text has an answer
   compares: (site: string) => boolean; // whether the site of both texts is there
-}
-
-export interface Problem {
-  message: string;
-  status: number;
 }
 
 export class Page {
@@ -392,8 +388,16 @@ export class Page {
     const there = details?.state === "loaded" || (!details && !isSnapshot(this.place.model));
     if (!there) details = await this.collection.open(this.place.model);
     if (details?.kind && details.kind !== "transformer")
-      throw new ServerError(400, `${details.name} is of kind ${details.kind}: it has no heads to show`);
-    if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
+      throw new ServerError(
+        400,
+        `${details.name} is of kind ${details.kind}: it has no heads to show`,
+        "no_heads",
+        { name: details.name, kind: details.kind },
+      );
+    if (!details?.config)
+      throw new ServerError(404, `there is no model ${this.place.model}`, "model_not_found", {
+        name: this.place.model,
+      });
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
     const ask = (edits: Edit[]) =>
@@ -497,8 +501,9 @@ export class Page {
 
   #fail(error: unknown): void {
     if (error instanceof DOMException && error.name === "AbortError") return;
-    const status = error instanceof ServerError ? error.status : -1;
-    this.problem = { message: error instanceof Error ? error.message : String(error), status };
+    const problem = problemOf(error);
+    const { status } = problem;
+    this.problem = problem;
     // A model that was not used for long may have been closed to make room: starting again opens it.
     const closed = error instanceof ServerError && error.code === "model_not_open";
     if (closed) this.loaded++;

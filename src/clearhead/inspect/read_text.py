@@ -53,7 +53,8 @@ class ReadText(ABC):
         assert self.tokenizer is not None, "a token in words needs a tokenizer"
         ids = self.tokenizer.encode(token)
         if len(ids) != 1:
-            raise UserError(f"{token!r} is {len(ids)} tokens ({self.words(ids)}), expected one of them")
+            message = f"{token!r} is {len(ids)} tokens ({self.words(ids)}), expected one of them"
+            raise UserError(message, "not_one_token", word=token, count=len(ids))
         return ids[0]
 
     def check_position(self, position: int) -> int:

@@ -355,10 +355,12 @@ class Trace(ReadText):
         for trace in (self, other):
             trace.check_single()
         if self.sites() != other.sites():
-            raise UserError("the two models have different sites: compare models of the same shape")
+            message = "the two models have different sites: compare models of the same shape"
+            raise UserError(message, "different_sites")
         pairs = align(self.pieces[0], other.pieces[0])
         if not pairs:
-            raise UserError("the two texts have no token in common: nothing can be compared")
+            message = "the two texts have no token in common: nothing can be compared"
+            raise UserError(message, "nothing_in_common")
         return Comparison(self, other, pairs)
 
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:

@@ -93,10 +93,16 @@ class Config:
         if self.dropout != 0:
             check_number("dropout", self.dropout, above=0.0, below=1.0)
         if self.d_head == 0 and self.d_model % self.n_head != 0:
+            lower = self.d_model // self.n_head * self.n_head
             raise UserError(
                 f"width {self.d_model} is not a multiple of {self.n_head} heads: "
-                f"choose a width of {self.d_model // self.n_head * self.n_head or self.n_head} "
-                f"or {(self.d_model // self.n_head + 1) * self.n_head}, or another number of heads"
+                f"choose a width of {lower or self.n_head} "
+                f"or {lower + self.n_head}, or another number of heads",
+                "width_uneven",
+                width=self.d_model,
+                heads=self.n_head,
+                lower=lower or self.n_head,
+                upper=lower + self.n_head,
             )
         self._fill("n_kv_head", self.n_head)
         self._fill("d_head", self.d_model // self.n_head)

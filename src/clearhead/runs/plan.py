@@ -128,7 +128,10 @@ def check_memory(
         raise UserError(
             f"{config.n_parameter:,} parameters and batches of {rows}×{context} tokens need about "
             f"{(weights + activations) / 1e9:,.0f} GB of memory, and there are {memory / 1e9:,.0f}: choose a "
-            "smaller --width, --blocks, --context or --batch, or gather the batch with --accumulation"
+            "smaller --width, --blocks, --context or --batch, or gather the batch with --accumulation",
+            "memory_short",
+            needed=round((weights + activations) / 1e9),
+            there=round(memory / 1e9),
         )
 
 

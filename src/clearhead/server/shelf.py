@@ -76,17 +76,16 @@ class Shelf:
                 del self.readers[name]
 
     def __iter__(self) -> Iterator[Served]:
-        return iter(self.served.values())
+        return iter(list(self.served.values()))  # a thread may put another there meanwhile
 
     def model(self, name: str) -> LanguageModel:
         """The model of that name, or a refusal."""
         found = self.served.get(name)
         if found is None:
-            raise Refused(
-                404, "model_not_found", f"there is no model {name!r}; there are {self.names()}", "model"
-            )
+            what = f"there is no model {name!r}; there are {self.names()}"
+            raise Refused(404, "model_not_found", what, "model", name=name)
         if found.model is None and found.error is not None:
-            raise Refused(503, "model_not_loaded", f"{name!r} could not be loaded", "model")
+            raise Refused(503, "model_not_loaded", f"{name!r} could not be loaded", "model", name=name)
         if found.model is None:
             raise Refused(503, "model_not_open", f"{name!r} is not loaded: POST it to /api/open", "model")
         self.last_use[name] = next(self._times)

@@ -2,6 +2,7 @@
 
 import type { Messages } from "./en";
 import { LABS } from "./labs.de";
+import { REFUSALS } from "./refusals.de";
 
 export const de: Messages = {
   name: "Deutsch",
@@ -161,7 +162,7 @@ export const de: Messages = {
   },
   effects: {
     title: "Was für dieses Wort zählt",
-    says: "Eines nach dem anderen wird stumm geschaltet, oder aus dem anderen Text genommen. Die Zahl ist die Änderung des Logarithmus der Wahrscheinlichkeit: −0.69 halbiert sie. Ein Klick öffnet.",
+    says: "Eines nach dem anderen wird stumm geschaltet, oder aus dem anderen Text genommen. Die Zahl ist die Änderung des Logarithmus der Wahrscheinlichkeit: −0,69 halbiert sie. Ein Klick öffnet.",
     over: { head: "jeder Kopf", position: "jede Position" },
     taken: "aus dem anderen Text nehmen, statt stumm",
     block: (i) => `Block ${i}`,
@@ -556,6 +557,7 @@ export const de: Messages = {
         : `${n} Änderungen aus Python gelten in diesem Text.`,
     waiting: "Der Kernel ist beschäftigt oder nicht mehr da. Sobald er antwortet, geht es weiter.",
   },
+  refusals: REFUSALS,
   problems: {
     lost: "Der Server ist weg. Die Seite fragt wieder nach ihm und kommt von selbst zurück.",
     access:

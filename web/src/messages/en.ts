@@ -540,6 +540,8 @@ export const en = {
       `${n} ${n === 1 ? "change" : "changes"} made in Python ${n === 1 ? "is" : "are"} in force in this text.`,
     waiting: "The kernel is busy with something else, or gone. This goes on as soon as it answers.",
   },
+  /** By the server's code for it. In English the server says it itself. */
+  refusals: {} as Record<string, (values: Record<string, string | number>) => string>,
   problems: {
     lost: "The server is gone. The page asks for it again and comes back by itself.",
     access:
