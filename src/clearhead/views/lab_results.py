@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from clearhead.labs.catalogue import find_lab
+from clearhead.labs.catalogue import LABS
 from clearhead.labs.lab import Lines, Points, Result, Table, Value
 from clearhead.picture import ATTENTION, SIGNED, Figure, literal, make_canvas, name, name_all
 
@@ -30,7 +30,8 @@ def draw_result(result: Result, title: str | None = None) -> Figure:
         else:
             _draw_points(axes, part)
         name(axes, part.name)
-    name_all(canvas, title or find_lab(result.lab).title)
+    usual = LABS[result.lab].title if result.lab in LABS else result.lab
+    name_all(canvas, title or usual)
     return Figure(canvas)
 
 
@@ -104,4 +105,6 @@ def _number(value: Value) -> float:
 def _told(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
     return "" if value is None else literal(shorten(str(value), MOST_LETTERS, placeholder=" …"))
