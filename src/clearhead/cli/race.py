@@ -92,7 +92,7 @@ def _show(result: Result) -> None:
     _show_standings(result.part(RACE))
     out.print(f"\n{by_position.name}, in {by_position.up}, by {by_position.across}")
     _show_lines(by_position)
-    out.print(f"\nafter {result.settings['prompt']!r}")
+    out.print(f"\n{samples.columns[0]}")
     _show_samples(dict(zip(samples.rows, (str(sample) for (sample,) in samples.values), strict=True)))
 
 
@@ -102,6 +102,8 @@ def _show_standings(table: Table) -> None:
         {"name": name, **dict(zip(table.columns, values, strict=True))}
         for name, values in zip(table.rows, table.values, strict=True)
     ]
+    for row in rows:
+        row["seconds"] = None if row["seconds"] is None else f"{row['seconds']:.1f}"
     print_table(headings, rows)
 
 

@@ -84,13 +84,7 @@ def run(
     """The same for documents at hand. `follow` takes a run's steps, `tell` hears what is being done."""
     if request.minutes is None:
         raise UserError("minutes = None: expected how long each may train, the same for all, such as 3")
-    for kind in kinds:
-        check_kind("kind", kind, KINDS)
-    names = [*kinds, *models]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise UserError(f"{twice[0]} was named twice: each races once, under its own name")
-    if not names:
-        raise UserError("nobody races: name a kind, or a model")
+    _check_names(kinds, models)
     if type(n_written) is not int or not 1 <= n_written <= MOST_TOKENS:
         raise UserError(f"tokens = {n_written!r}: expected a whole number from 1 to {MOST_TOKENS}")
     tell("the text is made ready")
@@ -98,19 +92,13 @@ def run(
     track = Track.lay(text, prompt, n_written)
     saved = [track.enter(name, request.device) for name in models]  # before any time goes into training
     context = request.context or min(CONTEXT, fitting_context(text.tokens))
+    request = replace(request, context=context)
     racers = []
     for kind in kinds:
         tell(kind)
-        if kind == "ngram":
-            counted = count_text(texts, replace(request, kind=kind, context=None), text=text)
-            model, learned = counted.model, Learned(counted.seconds, counted.seconds, len(text.tokens))
-        else:
-            training = Run(texts, replace(request, kind=kind, context=context), text=text)
-            (follow or _follow)(kind, training)
-            n_token = training.trainer.step * training.plan.recipe.batch_size * training.plan.context
-            model, learned = training.model, Learned(training.seconds, training.trained, n_token)
-        entry = Entry(kind, model, text.validation, int(text.tokens[len(text.tokens) - 1 :][0]), context)
-        racers.append(track.judge(entry, learned))
+        model, learned = _learn(kind, texts, request, text, follow or _follow)
+        before = int(text.tokens[len(text.tokens) - 1 :][0])
+        racers.append(track.judge(Entry(kind, model, text.validation, before, context), learned))
     for entry in saved:
         tell(entry.name)
         racers.append(track.judge(entry))
@@ -132,7 +120,31 @@ def run(
         "tokens to learn from": len(text.tokens),
         "bytes to be judged by": track.n_bytes,
     }
-    return Result("race", settings, found, [_standings(racers), _by_position(racers), _samples(racers)])
+    parts = [_standings(racers), _by_position(racers), _samples(racers, track.prompt)]
+    return Result("race", settings, found, parts)
+
+
+def _check_names(kinds: Sequence[str], models: Sequence[str]) -> None:
+    for kind in kinds:
+        check_kind("kind", kind, KINDS)
+    names = [*kinds, *models]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"{twice[0]} was named twice: each races once, under its own name")
+    if not names:
+        raise UserError("nobody races: name a kind, or a model")
+
+
+def _learn(
+    kind: str, texts: Sequence[Document], request: Request, text: PreparedText, follow: Follow
+) -> tuple[LanguageModel, Learned]:
+    """By counting, or step by step for the request's minutes."""
+    if kind == "ngram":
+        counted = count_text(texts, replace(request, kind=kind, context=None), text=text)
+        return counted.model, Learned(counted.seconds, counted.seconds, len(text.tokens))
+    run = Run(texts, replace(request, kind=kind), text=text)
+    follow(kind, run)
+    n_token = run.trainer.step * run.plan.recipe.batch_size * run.plan.context
+    return run.model, Learned(run.seconds, run.trained, n_token)
 
 
 def _follow(name: str, run: Run) -> None:
@@ -140,7 +152,7 @@ def _follow(name: str, run: Run) -> None:
     for _ in run:
         pass
     for word in [*words, *run.notes, *run.hindsight()]:
-        warnings.warn(f"{name}: {word}", stacklevel=4)  # as if from where `race` was called
+        warnings.warn(f"{name}: {word}", stacklevel=5)  # as if from where `race` was called
 
 
 @dataclass(frozen=True)
@@ -183,8 +195,9 @@ def _by_position(racers: list[Racer]) -> Lines:
     )
 
 
-def _samples(racers: list[Racer]) -> Table:
-    return Table(SAMPLES, [each.name for each in racers], ["text"], [[each.sample] for each in racers])
+def _samples(racers: list[Racer], prompt: str) -> Table:
+    names, texts = [each.name for each in racers], [[each.sample] for each in racers]
+    return Table(SAMPLES, names, [f"after {prompt!r}"], texts)
 
 
 @dataclass(frozen=True)

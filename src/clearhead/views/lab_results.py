@@ -36,7 +36,7 @@ def draw_result(result: Result, title: str | None = None) -> Figure:
 
 
 def _height(part: Table | Lines | Points) -> float:
-    return 0.9 + 0.26 * min(MOST_ROWS, len(part.rows)) if isinstance(part, Table) else 3.2
+    return 0.7 + 0.24 * min(MOST_ROWS, len(part.rows)) if isinstance(part, Table) else 3.2
 
 
 def _draw_table(axes: Axes, table: Table) -> None:
@@ -53,13 +53,15 @@ def _draw_table(axes: Axes, table: Table) -> None:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         for side in axes.spines.values():
             side.set_visible(False)
+    x, side = ([-0.5], "left") if len(columns) == 1 and not table.shaded else (range(len(columns)), "center")
     for i, line in enumerate(values):
-        for k, value in enumerate(line):
-            dark = table.shaded and abs(numbers[i, k]) > 0.6 * peak
-            axes.text(
-                k, i, _told(value), ha="center", va="center", fontsize=7, color="white" if dark else "black"
-            )
-    axes.set_xticks(range(len(columns)), [literal(each) for each in columns], fontsize=7)
+        for k, value in zip(x, line, strict=True):
+            dark = table.shaded and abs(_number(value)) > 0.6 * peak
+            ink = "white" if dark else "black"
+            axes.text(k, i, _told(value), ha=side, va="center", fontsize=7, color=ink)
+    axes.set_xticks(x, [_told(each) for each in columns], fontsize=7, ha=side)
+    if not table.shaded:
+        axes.xaxis.tick_top()
     axes.set_yticks(range(len(rows)), [literal(each) for each in rows], fontsize=7)
     axes.tick_params(length=0)
 
