@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clearhead.errors import UserError
 from clearhead.files import home
-from clearhead.labs.lab import Lines, Result, Table, Value
+from clearhead.labs.lab import Lines, Part, Result, Table, Value
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import check_kind
 from clearhead.model.kinds import KINDS
@@ -120,7 +120,7 @@ def run(
         "tokens to learn from": len(text.tokens),
         "bytes to be judged by": track.n_bytes,
     }
-    parts = [_standings(racers), _by_position(racers), _samples(racers, track.prompt)]
+    parts: list[Part] = [_standings(racers), _by_position(racers), _samples(racers, track.prompt)]
     return Result("race", settings, found, parts)
 
 
@@ -196,8 +196,8 @@ def _by_position(racers: list[Racer]) -> Lines:
 
 
 def _samples(racers: list[Racer], prompt: str) -> Table:
-    names, texts = [each.name for each in racers], [[each.sample] for each in racers]
-    return Table(SAMPLES, names, [f"after {prompt!r}"], texts)
+    texts: list[list[Value]] = [[each.sample] for each in racers]
+    return Table(SAMPLES, [each.name for each in racers], [f"after {prompt!r}"], texts)
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,14 @@ def _draw_table(axes: Axes, table: Table) -> None:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         for side in axes.spines.values():
             side.set_visible(False)
-    x, side = ([-0.5], "left") if len(columns) == 1 and not table.shaded else (range(len(columns)), "center")
+    alone = len(columns) == 1 and not table.shaded  # texts, which begin at the left
+    x, aligned = ([-0.5], "left") if alone else ([*range(len(columns))], "center")
     for i, line in enumerate(values):
         for k, value in zip(x, line, strict=True):
             dark = table.shaded and abs(_number(value)) > 0.6 * peak
             ink = "white" if dark else "black"
-            axes.text(k, i, _told(value), ha=side, va="center", fontsize=7, color=ink)
-    axes.set_xticks(x, [_told(each) for each in columns], fontsize=7, ha=side)
+            axes.text(k, i, _told(value), ha=aligned, va="center", fontsize=7, color=ink)
+    axes.set_xticks(x, [_told(each) for each in columns], fontsize=7, ha=aligned)
     if not table.shaded:
         axes.xaxis.tick_top()
     axes.set_yticks(range(len(rows)), [literal(each) for each in rows], fontsize=7)
