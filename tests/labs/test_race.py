@@ -10,6 +10,9 @@ import clearhead
 from clearhead.errors import UserError
 from clearhead.labs import race as module
 from clearhead.language_model import load
+from clearhead.text.batches import windows_for_evaluation
+from clearhead.text.tokens import Tokens
+from clearhead.training.objective import evaluate
 
 SHORT = {"minutes": 0.02, "tokenizer": "char", "device": "cpu", "context": 64}
 
@@ -56,6 +59,18 @@ def test_positions_add_up_and_an_n_gram_uses_no_far_past(made):
     losses = dict(zip(part.x, part.lines["ngram"], strict=True))
     assert losses[1] > losses[2] > losses[6.5]
     assert abs(losses[48.5] - losses[12.5]) < 0.3 * (losses[1] - losses[12.5])
+
+
+def test_windows_are_cut_elsewhere_too(model_folder, story_text):
+    model = load(model_folder, "cpu")
+    ids = model.tokenizer.encode(story_text[:500])
+    entry = module.Entry("one", model, Tokens.of(ids), model.tokenizer.end_id, context=16)
+    first, shifted = entry.measure(), entry.measure(5)
+    assert (first.tokens, shifted.tokens) == (len(ids), len(ids) - 5)
+    plain = evaluate(model.network, windows_for_evaluation(Tokens.of(ids[5:]), 16, 3, before=ids[4]))
+    assert shifted.total / shifted.tokens == pytest.approx(plain, rel=1e-4)
+    assert (first + shifted).counts[0] == first.counts[0] + shifted.counts[0]
+    assert (first + shifted).total == pytest.approx(first.total + shifted.total)
 
 
 def test_all_write_on_from_the_same_words(made, model_folder):

@@ -29,6 +29,7 @@ RACERS = ("ngram", "lstm", "transformer")
 CONTEXT = 128  # tokens of a window, unless said
 LONGEST = 1024  # of a saved model that can look back further
 MOST_LOGITS = 2**24  # numbers that are made at once
+SHIFTS = 4  # times that the text's end is cut into windows, each time elsewhere: early places are few
 PROMPT = 60  # characters of the text's end that all write on from, unless said
 TOKENS, MOST_TOKENS = 60, 10_000  # that each writes
 RACE, BY_POSITION, SAMPLES = "racers", "loss by position in the window", "samples"  # parts of the result
@@ -98,7 +99,7 @@ def run(
         tell(kind)
         model, learned = _learn(kind, texts, request, text, follow or _follow)
         before = int(text.tokens[len(text.tokens) - 1 :][0])
-        racers.append(track.judge(Entry(kind, model, text.validation, before, context), learned))
+        racers.append(track.judge(Entry(kind, model, text.validation, before, context, SHIFTS), learned))
     for entry in saved:
         tell(entry.name)
         racers.append(track.judge(entry))
@@ -218,6 +219,14 @@ class Entry:
     tokens: Tokens
     before: int  # the token that goes before the first
     context: int
+    shifts: int = 1  # a saved model may be large, and read slowly
+
+    def measure(self, shift: int = 0) -> PositionLoss:
+        """Of windows of which the first begins so many tokens after the first token."""
+        rows = max(1, MOST_LOGITS // (self.context * self.model.config.n_vocab))
+        before = int(self.tokens[shift - 1 : shift][0]) if shift else self.before
+        windows = windows_for_evaluation(self.tokens.part(shift), self.context, rows, before)
+        return measure_positions(self.model.network, windows, self.context)
 
 
 @dataclass(frozen=True)
@@ -256,7 +265,8 @@ class Track:
         return Entry(name, model, ids, before, min(LONGEST, model.config.n_context))
 
     def judge(self, entry: Entry, learned: Learned | None = None) -> Racer:
-        losses = _measure(entry)
+        shifts = range(0, min(entry.context, len(entry.tokens)), -(-entry.context // entry.shifts))
+        losses, *more = [entry.measure(shift) for shift in shifts]
         scale = bits_per_byte(losses.tokens, self.n_bytes)  # from nats a token
         began = time.perf_counter()
         written = entry.model.generate(self.prompt, self.sample, seed=0)
@@ -270,11 +280,5 @@ class Track:
             learned_a_second=learned.tokens / learned.training if learned else None,
             written_a_second=len(written.ids) / writing,
             sample=str(written),
-            by_position=[(place, scale * loss) for place, loss in losses.bins()],
+            by_position=[(place, scale * loss) for place, loss in sum(more, losses).bins()],
         )
-
-
-def _measure(entry: Entry) -> PositionLoss:
-    rows = max(1, MOST_LOGITS // (entry.context * entry.model.config.n_vocab))
-    windows = windows_for_evaluation(entry.tokens, entry.context, rows, entry.before)
-    return measure_positions(entry.model.network, windows, entry.context)
