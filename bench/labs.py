@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import mean
 from typing import Any
 
-from clearhead.labs.catalogue import LABS, find_lab, lab
+from clearhead.labs.catalogue import find_lab, lab
 from clearhead.labs.lab import Lab, Lines, Result
 
 Spread = list[float]  # lowest, mean, highest
@@ -50,9 +50,8 @@ CLAIMS: dict[str, Callable[[Result], bool]] = {
 
 
 def measure(names: Sequence[str] = (), seeds: int = 3, **settings: Any) -> dict[str, Any]:
-    """Those that are named, or all that train; `settings` are for all of them."""
-    chosen = [find_lab(name) for name in names] or [each for each in LABS.values() if each.long]
-    labs = {each.name: _measure(each, seeds, settings) for each in chosen}
+    """Those that are named, or all with a claim here; `settings` are for all of them."""
+    labs = {name: _measure(find_lab(name), seeds, settings) for name in names or CLAIMS}
     claims = [each["claim"] for each in labs.values()]
     return {"bench": "labs", "seeds": seeds, "labs": labs, "claims": False not in claims}
 
@@ -61,7 +60,7 @@ def _measure(of: Lab, seeds: int, settings: dict[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
     if any(setting.name == "seeds" for setting in of.settings):  # it goes through them by itself
         results = [lab(of.name, seeds=seeds, **settings)]
-        numbers = _along_lines(results[0])
+        numbers = _found(results) | _along_lines(results[0])
     else:
         results = [lab(of.name, seed=seed, **settings) for seed in range(seeds)]
         numbers = _found(results)
