@@ -22,5 +22,6 @@ def test_one_line(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     told = json.loads(done.stdout)
     assert told["tokens"] == 64
-    assert 0 < told["head_bytes"] < told["flow_and_head_bytes"] < told["bound_bytes"]
+    sizes = [told[f"{name}_bytes"] for name in ("head", "flow_and_head", "lens_too")]
+    assert 0 < sizes[0] < sizes[1] < sizes[2] < told["bound_bytes"]
     assert told["within"]

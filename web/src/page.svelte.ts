@@ -1,6 +1,6 @@
 /** The page's one store: where one stands, what goes through the model, and what is known of it. */
 
-import { fromQuery, type Place, START, toQuery } from "./address";
+import { fromQuery, type Place, START, toQuery, type ViewName } from "./address";
 import { fitting } from "./changing";
 import { type Area, type Cell, isOfWords, isSquare, isWeight, parse } from "./cells";
 import type { Theme } from "./colours";
@@ -39,7 +39,11 @@ interface Added {
 /** What a saved file holds of a model: nothing else can be gone to, and nothing new goes through. */
 export interface Kept {
   flow: boolean;
+  views: readonly ViewName[];
+  words: readonly number[]; // next words that can be asked about
   holds: (place: Pick<Place, "block" | "head" | "part">) => boolean;
+  knows: (path: string, asked: object) => boolean; // whether a question about its text has an answer
+  compares: (site: string) => boolean; // whether the site of both texts is there
 }
 
 export interface Problem {
@@ -119,7 +123,7 @@ export class Page {
     this.config === null ? [] : stepsOf(this.place.part, this.config, this.block, this.head),
   );
   /** The parts that can be opened. */
-  readonly parts = $derived(PARTS.filter((part) => this.#holds({ part })));
+  readonly parts = $derived(PARTS.filter((part) => this.holds({ part })));
   readonly step = $derived.by(() => {
     const { step } = this.place;
     const number = typeof step === "number" ? step : this.steps.findIndex(({ name }) => name === step);
@@ -247,7 +251,8 @@ export class Page {
   readonly word = $derived(this.place.word >= 0 ? this.place.word : (this.shown?.trace.next[0]?.id ?? 0));
 
   goTo(where: Partial<Omit<Place, "sampling" | "edits">>): void {
-    this.missed = !this.#holds(where);
+    const moves = [where.block, where.head, where.part].some((each) => each !== undefined);
+    this.missed = moves && !this.holds(where);
     if (this.missed) return;
     const part = where.part ?? this.place.part;
     if (part !== this.place.part && where.step === undefined) where = { ...where, step: 0, site: 0 };
@@ -289,11 +294,12 @@ export class Page {
 
   /** Of so many places one after the other the first that can be gone to. */
   #find<Aim extends Partial<Place>>(count: number, place: (k: number) => Aim): Aim {
-    for (let k = 1; k < count; k++) if (this.#holds(place(k))) return place(k);
+    for (let k = 1; k < count; k++) if (this.holds(place(k))) return place(k);
     return place(count);
   }
 
-  #holds({ block = this.block, head = this.head, part = this.place.part }: Partial<Place>): boolean {
+  /** Whether one can go there. */
+  holds({ block = this.block, head = this.head, part = this.place.part }: Partial<Place>): boolean {
     return this.kept?.holds({ block, head, part }) ?? true;
   }
 

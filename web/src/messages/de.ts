@@ -220,7 +220,9 @@ export const de: Messages = {
     cosine: "Kosinus mit dem Vektor von Satz 0",
     neighbours: (token) => `Am nächsten zu „${token}“`,
     nearSays:
-      "Die Wörter, deren eigene Vektoren am meisten in dieselbe Richtung zeigen (Kosinus), auf dem Weg des verfolgten Tokens. Mit zwei Wörtern hier unten kommt die Richtung vom ersten zum zweiten dazu.",
+      "Die Wörter, deren eigene Vektoren am meisten in dieselbe Richtung zeigen (Kosinus), auf dem Weg des verfolgten Tokens.",
+    alongSays: "Mit zwei Wörtern hier unten kommt die Richtung vom ersten zum zweiten dazu.",
+    token: "Token",
     from: "Von",
     to: "nach",
   },
@@ -546,6 +548,7 @@ export const de: Messages = {
   },
   kept: {
     missed: "Das wurde in dieser Datei nicht aufgehoben. Wo das Modell ist, lässt sich alles öffnen.",
+    without: (views: string[]) => `Nicht in dieser Datei, aber wo das Modell ist: ${views.join(", ")}.`,
     missing: (value: string) => `${value}; woraus es entstand, wurde in dieser Datei nicht aufgehoben.`,
     edited: (n: number) =>
       n === 1
