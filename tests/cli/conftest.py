@@ -14,6 +14,7 @@ from clearhead.cli import run
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
+from tests.forked import Forked
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,23 @@ def clearhead(capsys):
     return call
 
 
+@pytest.fixture(scope="session")
+def command():
+    """How to start `clearhead` in a process of its own, without the seconds of importing torch."""
+    if not hasattr(os, "fork"):
+        yield [sys.executable, "-m", "clearhead"]
+    else:
+        with Forked() as made:
+            yield made
+
+
 @pytest.fixture
-def process():
+def process(command):
     """Run a command in a process of its own."""
 
     def call(*arguments, **environment):
         done = subprocess.run(
-            [sys.executable, "-m", "clearhead", *map(str, arguments)],
+            [*command, *map(str, arguments)],
             capture_output=True,
             encoding="utf-8",
             env={**os.environ, **environment},
