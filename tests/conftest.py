@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from itertools import islice
 
 import pytest
@@ -15,6 +16,7 @@ from clearhead.runs.request import Request
 from clearhead.runs.run import Run
 from clearhead.text.corpus import documents
 from clearhead.text.stories import stories
+from tests.forked import Forked
 
 # Two workers on two cores would fight over four threads; processes that tests start heed the variable.
 torch.set_num_threads(1)
@@ -86,6 +88,16 @@ def smollm2_file(tmp_path_factory):
 @pytest.fixture(scope="session")
 def smollm2(smollm2_file):
     return load(smollm2_file, "cpu")
+
+
+@pytest.fixture(scope="session")
+def forked():
+    """How to start Python in a process of its own, without the seconds of importing torch."""
+    if not hasattr(os, "fork"):
+        yield [sys.executable]
+    else:
+        with Forked() as python:
+            yield python
 
 
 @pytest.fixture

@@ -1,13 +1,14 @@
-"""`clearhead` in processes of its own, forked from one that has imported torch already, which takes seconds.
+"""Python in processes of its own, forked from one that has imported torch already, which takes seconds.
 
-`Forked` starts that one. The command of a test is then this file as a script, which stands for the forked
-process: it hands over its streams, folder and environment, passes signals on, and ends as that one ends.
+`Forked` starts that one. A test's Python is then this file as a script, which stands for the forked process:
+it hands over its streams, folder and environment, passes signals on, and ends as that one ends.
 """
 
 import atexit
 import gc
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -77,12 +78,14 @@ def become(connection):
     given, streams, _, _ = socket.recv_fds(connection, 2**20, 3)
     asked = json.loads(given)
     pid = os.fork()
+    if pid == 0:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+    for stream in streams:
+        os.close(stream)
     if pid != 0:
         keep(connection, pid)
     connection.close()
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
-        os.close(stream)
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
@@ -128,17 +131,24 @@ def stand_for(address, arguments):
     os._exit(code)
 
 
+def run(kind, what, *arguments):
+    """As Python would run `-m module` or `-c code`; its exit code."""
+    sys.argv = [kind, *arguments]
+    try:
+        if kind == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            exec(what, {"__name__": "__main__"})
+    except SystemExit as ended:
+        return ended.code or 0
+    return 0
+
+
 if __name__ == "__main__":
     if sys.flags.isolated:
         stand_for(sys.argv[1], sys.argv[2:])
     elif (given := wait_for_commands(sys.argv[1])) is not None:
-        from clearhead.cli import main
-
-        sys.argv, code = ["clearhead", *given], 1
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code
+        code = run(*given)
         # To take all that was imported apart would be to copy it first.
         atexit._run_exitfuncs()
         sys.stdout.flush()

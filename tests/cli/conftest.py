@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from clearhead.cli import run
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from tests.forked import Forked
 
 
 @dataclass(frozen=True)
@@ -66,13 +64,9 @@ def clearhead(capsys):
 
 
 @pytest.fixture(scope="session")
-def command():
-    """How to start `clearhead` in a process of its own, without the seconds of importing torch."""
-    if not hasattr(os, "fork"):
-        yield [sys.executable, "-m", "clearhead"]
-    else:
-        with Forked() as made:
-            yield made
+def command(forked):
+    """How to start `clearhead` in a process of its own."""
+    return [*forked, "-m", "clearhead"]
 
 
 @pytest.fixture

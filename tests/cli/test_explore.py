@@ -163,14 +163,14 @@ def test_off_a_terminal_the_demo_prints_what_to_type(monkeypatch, browser, capsy
 
 @built
 @pytest.mark.parametrize("looking", [{}, {"CI": "1"}])
-def test_on_a_terminal_the_demo_ends_on_the_page(model_folder, browser, looking):
+def test_on_a_terminal_the_demo_ends_on_the_page(forked, model_folder, browser, looking):
     pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
     script, visited = browser
     ours, theirs = pty.openpty()
     code = f"from clearhead.cli.demo import _open_page; _open_page({str(model_folder)!r}, 'cpu', False)"
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     with subprocess.Popen(
-        [sys.executable, "-c", code],
+        [*forked, "-c", code],
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,
