@@ -15,7 +15,7 @@ demo: $(READY) $(PAGE)
 	$(BIN)/clearhead demo
 
 test: check $(PAGE)
-	$(BIN)/pytest -n 2 -m "not clock"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not clock"
 	$(BIN)/pytest -m clock
 	$(if $(NPM),cd web && npm test --silent)
 

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from itertools import islice
+from itertools import count, islice
 
 import pytest
 import torch
@@ -23,10 +23,22 @@ torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
+HOMES = count()
+
+# They come first: the last of them would be what all others wait for.
+SLOW = ("notebook", "bench", "web", "runs", "parity", "labs")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.parent.name not in SLOW)
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory, monkeypatch):
     """What is kept between runs goes to a folder of the test's own, and nothing outside changes colours."""
-    folder = tmp_path_factory.mktemp("home")
+    # By number: for a name that is free, pytest would read the names of all folders there are, at every test.
+    folder = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
+    folder.mkdir(parents=True)
     monkeypatch.setenv("CLEARHEAD_HOME", str(folder))
     for name in ("NO_COLOR", "FORCE_COLOR", "CLEARHEAD_DEBUG"):
         monkeypatch.delenv(name, raising=False)
