@@ -2,15 +2,14 @@
 
 import json
 import subprocess
-import sys
 
 from tests.serving import make_model
 
 
-def test_one_line(tmp_path):
+def test_one_line(forked, tmp_path):
     make_model().save(tmp_path / "model")
     command = [
-        sys.executable,
+        *forked,
         "-m",
         "bench.saved_page",
         str(tmp_path / "model"),

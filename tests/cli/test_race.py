@@ -63,13 +63,11 @@ def test_mistakes_are_told_in_one_line(refused, story_file):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
-def test_ctrl_c_leaves_nothing_behind(story_file, tree):
+def test_ctrl_c_leaves_nothing_behind(command, story_file, tree):
     before = tree()
     process = subprocess.Popen(
         [
-            sys.executable,
-            "-m",
-            "clearhead",
+            *command,
             "race",
             str(story_file),
             *SHORT,
