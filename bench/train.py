@@ -103,7 +103,7 @@ def take_one(settings: dict[str, Any]) -> dict[str, Any]:
     ready = time.perf_counter()
     for progress in run:
         last = progress
-    config = run.model.network.config
+    config = run.plan.config
     return {
         "loss": round(run.losses[-1], 4),
         "training": round(run.trained, 3),
@@ -169,7 +169,8 @@ def _transformers_step(
         bos_token_id=0,
         eos_token_id=0,
     )
-    model = GPT2LMHeadModel(config).to(device).train()
+    model: Any = GPT2LMHeadModel(config)  # type: ignore[no-untyped-call]
+    model = model.to(device).train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), fused=True)
     run = torch.compile(model) if compiled else model
     steps = iter(range(10**6))
@@ -179,7 +180,7 @@ def _transformers_step(
         with torch.autocast(device.type, torch.bfloat16, enabled=half):
             logits = run(input_ids=inputs).logits
         loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()

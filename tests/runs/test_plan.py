@@ -45,6 +45,25 @@ def test_the_classic_recipe_drops_out_only_where_the_text_is_read_again(steps, d
     assert (made.config.dropout, made.recipe.weight_decay) == (dropout, 0.1)
 
 
+@pytest.mark.parametrize(
+    ("steps", "restraint"), [(100, (0.0, 0.1, 0.0)), (1000, (0.1, 0.1, 0.02)), (9000, (0.3, 0.4, 0.1))]
+)
+def test_the_more_often_the_text_is_read_the_more_is_left_out_forgotten_and_misread(steps, restraint):
+    made = plan(steps=steps)
+    assert (made.config.dropout, made.recipe.weight_decay, made.recipe.noise) == restraint
+    assert plan(steps=steps, recipe="classic").recipe.noise == 0
+    assert plan(steps=steps, both_ways=True).recipe.noise == 0
+    assert plan(steps=steps, kind="gru").recipe.noise == 0
+
+
+def test_compiling_is_for_cuda():
+    assert not plan(steps=10**6).recipe.compiled
+    assert not plan(compiled=False).recipe.compiled
+    if not torch.cuda.is_available():
+        with pytest.raises(UserError, match="compiled: that is for CUDA"):
+            Request(compiled=True)
+
+
 def test_the_classic_recipe_has_no_muon():
     with pytest.raises(UserError, match="the classic recipe trains with adamw"):
         Request(recipe="classic", optimiser="muon")

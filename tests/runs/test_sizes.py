@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,12 +11,14 @@ import clearhead as ch
 from clearhead.errors import UserError
 from clearhead.model.cell import CELLS
 from clearhead.model.recurrent_config import RecurrentConfig
+from clearhead.model.transformer import Transformer
 from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.request import Request
 from clearhead.runs.run import Run
 from clearhead.runs.run_folder import read_metrics
 from clearhead.runs.sizes import list_sizes, usual_size
 from clearhead.text.corpus import documents
+from clearhead.text.tokens import Tokens
 
 SMALL = {
     "steps": 16,
@@ -130,3 +133,12 @@ def test_runs_begun_before_there_were_kinds_are_gone_on_with(story_file, tmp_pat
     (tmp_path / "run" / "run.json").write_text(json.dumps(settings))
     train_until(KeptRun.open(tmp_path / "run", texts, request, True, cache=tmp_path), None)
     assert len(read_metrics(tmp_path / "run")) == 4
+
+
+def test_a_small_table_of_words_is_there_twice():
+    tokens = Tokens.of(np.arange(4000) % 60)
+    small, large = (usual_size(Request(device="cpu"), tokens, n_vocab) for n_vocab in (60, 4000))
+    assert (small.tied, large.tied) == (False, True)
+    assert usual_size(Request(preset="gpt2", device="cpu"), tokens, 60).tied
+    spreads = [Transformer(config).embedding.weight.std().item() for config in (small, large)]
+    assert spreads == pytest.approx([0.3, 0.02], rel=0.05)  # of two uses it can have the size of one

@@ -67,6 +67,9 @@ def train(
     sharded: bool = typer.Option(
         False, "--sharded", help="Of several processes, each holds a share of the weights (FSDP2)."
     ),
+    compiled: bool = typer.Option(
+        None, "--compile/--no-compile", help="Compile the blocks for CUDA. [default: where the run is long]"
+    ),
     deterministic: bool = typer.Option(
         False, "--deterministic", help="The same weights to the last bit on CUDA too, at some cost of speed."
     ),
@@ -117,6 +120,7 @@ def train(
         validation=read_validation(validation),
         seed=seed,
         sharded=sharded,
+        compiled=compiled,
         deterministic=deterministic,
         device=device,
     )
