@@ -38,6 +38,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.faults --kills 200
 	$(BIN)/python -m bench.exact
 	$(BIN)/python -m bench.any_one
+	$(BIN)/python -m bench.pronoun
 	$(BIN)/pip install --quiet --constraint constraints.txt 'transformer-lens==4.3.0'
 	$(BIN)/python -m bench.inspect
 

@@ -28,11 +28,11 @@ def measure(**settings: Any) -> dict[str, Any]:
         "asked": asked,
         "blanks alone": _ranges(asked=False, **settings),
         "claim": both["right at it"][0] >= 0.95
-        and both["it looks the right way"][0] >= 0.95
-        and both["turned by the other's it"][0] >= 0.9
+        and both["right way"][0] >= 0.95
+        and both["turned"][0] >= 0.9
         and back["right at it"][1] <= 0.5
-        and back["it, largest difference"][1] == 0
-        and back["right at the end"][0] >= 0.95,
+        and back["apart"][1] == 0
+        and back["right at end"][0] >= 0.95,
         "settings": settings,
     }
 

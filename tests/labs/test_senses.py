@@ -48,7 +48,7 @@ def test_static_recurrent_and_transformer_side_by_side(word):
     assert static[:3] == [1, 1, 1]
     for kind, (pair, same, other, nearest) in zip(("LSTM", "transformer"), contextual, strict=True):
         assert pair < 0.999
-        assert same > other, kind
+        assert same - other > 0.01, kind
         assert nearest >= 0.75, kind
         assert result.found[f"{kind}: same sense less other, lowest seed"] == pytest.approx(same - other)
         points = result.part(f"map, {kind} trained here")

@@ -21,12 +21,19 @@ Found = dict[str, Value | bool]
 KINDS = {"sees both ways": False, "looks back": True}  # and whether that is causal
 COLUMNS = {
     "right_at_it": "right at it",
+    "right_at_end": "right at end",
+    "looks": "looks",
+    "looks_right": "right way",
+    "apart": "apart",
+    "turned": "turned",
+    "probe": "probe",
+}
+FOUND = {
+    "right_at_it": "right at it",
     "right_at_end": "right at the end",
-    "looks": "it looks, its noun less the other",
-    "looks_right": "it looks the right way",
-    "apart": "it, largest difference",
-    "turned": "turned by the other's it",
-    "probe": "probe at it",
+    "looks": "it looks at its noun, less at the other",
+    "turned": "turned round by the other's it",
+    "probe": "a probe at it is right",
 }
 
 
@@ -129,9 +136,9 @@ def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Found, li
     last = {kind: [course[steps] for course in of_seeds] for kind, of_seeds in courses.items()}
     found: Found = {}
     for kind, measures in last.items():
-        for name in ("right_at_it", "right_at_end", "looks", "turned", "probe"):
-            found[f"{kind}: {COLUMNS[name]}"] = _mean([getattr(each, name) for each in measures])
-        found[f"{kind}: {COLUMNS['apart']}"] = max(each.apart for each in measures)
+        for name, says in FOUND.items():
+            found[f"{kind}: {says}"] = _mean([getattr(each, name) for each in measures])
+        found[f"{kind}: largest difference of it between two"] = max(each.apart for each in measures)
     rows = [(f"{kind}, seed {i}", each) for kind, of_seeds in last.items() for i, each in enumerate(of_seeds)]
     return found, [
         _draw_courses(courses),
@@ -153,7 +160,7 @@ def _draw_courses(courses: dict[str, list[dict[int, Measures]]]) -> Lines:
     for kind, of_seeds in courses.items():
         for name in ("right_at_it", "right_at_end"):
             values = [[getattr(course[step], name) for course in of_seeds] for step in steps]
-            line = f"{kind}, {COLUMNS[name].removeprefix('right ')}"
+            line = f"{kind}, {FOUND[name].removeprefix('right ')}"
             lines[line] = [_mean(each) for each in values]
             spread[line] = [(min(each), max(each)) for each in values]
     x = [float(step) for step in steps]
@@ -169,7 +176,13 @@ def _draw_looks(networks: dict[str, Transformer]) -> Table:
         looks = look_from(Trace(network, batch.ids, [[]] * len(batch), single=False), batch)
         rows += [f"{kind}: {each.words[-2]}" for each in told]
         values += [[round(weight, 2) for weight in row[: len(told[0].words)].tolist()] for row in looks]
-    return Table("where it looks", rows, [*told[0].words[:-2], "adjective", "."], values, shaded=True)
+    return Table(
+        "where it looks, all heads together",
+        rows,
+        [*told[0].words[:-2], "adjective", "."],
+        values,
+        shaded=True,
+    )
 
 
 def _mean(values: list[float]) -> float:

@@ -22,7 +22,7 @@ from clearhead.text.tokens import IGNORED
 KINDS = ("LSTM", "transformer")
 SENTENCES = 4000  # that words are taken from
 CONTEXT, WIDTH, HEADS = 24, 48, 4
-BATCH, RATE = 32, 0.003
+BATCH, RATE = 32, 0.01
 
 
 def learn(kind: str, steps: int, seed: int, watch: Watch) -> LanguageModel:
