@@ -25,6 +25,8 @@ LARGER = 4.0  # than usual are the first weights: attention that is nearly even 
 SENTENCES = 32  # a step; every other one has blanks
 RATE, WARM, COOL = 0.003, 50, 0.3  # the rate rises over so many steps, and falls over the last share of them
 STOPS = 6  # to be measured, after the first
+ROUNDING = 1e-4  # of weights
+MOST_ITERATIONS = 5000  # of the probe
 
 
 @dataclass(frozen=True)
@@ -92,21 +94,22 @@ def measure(network: Transformer, probe: bool = False) -> Measures:
     tested = Batch.of(sentences()[1])
     rows, at, twins = tested.rows, tested.pronouns, tested.rows ^ 1
     trace = _trace(network, tested)
-    said, vectors = trace.logits.argmax(-1), trace.read("final")[rows, at]
-    weights = look_from(trace, tested)
+    said, weights = trace.logits.argmax(-1), look_from(trace, tested)
     lean = weights[rows, tested.nouns[:, 0]] - weights[rows, tested.nouns[:, 1]]
     site = f"block.{BLOCKS - 1}.input"
     entering = trace.read(site).clone()
     entering[rows, at] = entering[twins, at[twins]]
     now = trace.edit({site: entering}).logits[rows, at].argmax(-1)
+    # Each half alone: two batches of one shape are rounded alike, so that what is the same is so to the bit.
+    first, second = (_vectors(network, tested.pick(rows[half::2])) for half in range(2))
     return Measures(
         right_at_it=_share(said[rows, at] == tested.answers),
         right_at_end=_share(said[rows, tested.ends] == tested.answers),
         looks=torch.where(tested.meant == 0, lean, -lean).mean().item(),
-        looks_right=_share(lean[::2] > lean[1::2]),
-        apart=(vectors[::2] - vectors[1::2]).abs().max().item(),
+        looks_right=_share(lean[::2] - lean[1::2] > ROUNDING),
+        apart=(first - second).abs().max().item(),
         turned=_share((now == tested.answers[twins]) & (now != said[rows, at])),
-        probe=_probe(network, vectors, tested) if probe else None,
+        probe=_probe(network, first, second) if probe else None,
     )
 
 
@@ -120,13 +123,19 @@ def _trace(network: Transformer, batch: Batch) -> Trace:
     return Trace(network, batch.ids, [[]] * len(batch), single=False)
 
 
-def _probe(network: Transformer, vectors: Tensor, tested: Batch) -> float:
+def _vectors(network: Transformer, batch: Batch) -> Tensor:
+    """What stands at the pronoun at the end of the network: B C."""
+    return _trace(network, batch).read("final")[batch.rows, batch.pronouns]
+
+
+def _probe(network: Transformer, first: Tensor, second: Tensor) -> float:
     """Whether the first noun is meant or the second, by logistic regression."""
     learned = Batch.of(sentences()[0])
-    read = _trace(network, learned).read("final")[learned.rows, learned.pronouns]
     with threadpool_limits(1):
-        classifier = LogisticRegression(max_iter=1000).fit(read.numpy(), learned.meant.numpy())
-        return float(classifier.score(vectors.numpy(), tested.meant.numpy()))
+        classifier = LogisticRegression(max_iter=MOST_ITERATIONS)
+        classifier.fit(_vectors(network, learned).numpy(), learned.meant.numpy())
+        right = (classifier.predict(first.numpy()) == 0, classifier.predict(second.numpy()) == 1)
+    return float(np.concatenate(right).mean())
 
 
 def _share(right: Tensor) -> float:
