@@ -15,6 +15,8 @@ from clearhead.labs.sense_sentences import SENSES
 from clearhead.labs.threads import one_thread
 from clearhead.language_model import LanguageModel
 
+Found = dict[str, Value | bool]
+Rows = dict[str, list[Value]]
 LATE = 3  # blocks before the end: by then the words before have been taken in
 COLUMNS = ["the first two", "same sense", "other sense", "nearest is of the same sense"]
 
@@ -27,18 +29,18 @@ def run(
     learns = seeds > 0 and not one.strip() and not other.strip()  # these have read no other sentences
     if model is None and not learns:
         raise UserError("no model, and nothing to learn from: name a model, or take bats or bank")
-    found: dict[str, Value | bool] = {}
+    rows: Rows = {}
+    found: Found = {}
     parts: list[Part] = []
-    rows: list[tuple[str, list[Value]]] = [("static vectors", [1.0, 1.0, 1.0, None])]
     if learns:
         with one_thread():
-            rows += _learn(word, groups, seeds, steps, watch, found, parts)
+            rows, found, parts = _learn(word, groups, seeds, steps, watch)
     if model is not None:
         looked = _look(model, word, groups)
-        rows.append(("the model", looked.row(-1)))
+        rows["the model"] = looked.row(-1)
         found, parts = _found(looked) | found, _draw(looked) + parts
     if learns:
-        parts.insert(0, Table("at the end", [name for name, _ in rows], COLUMNS, [row for _, row in rows]))
+        parts.insert(0, Table("at the end", list(rows), COLUMNS, list(rows.values())))
     settings = {
         "word": word,
         "one": " / ".join(groups[0]),
@@ -80,6 +82,12 @@ class Looked:
             means.append([stage[chosen].mean().item() if chosen.any() else None for stage in self.cosines])
         return means[0], means[1]
 
+    @property
+    def gap(self) -> float:
+        """How much more alike two of one sense are at the end than two of different ones."""
+        within, between = self.means()
+        return (within[-1] or 0.0) - (between[-1] or 0.0)
+
     def row(self, stage: int) -> list[Value]:
         within, between = self.means()
         others = self.cosines[stage] - 2 * torch.eye(len(self.sense))  # nothing is its own neighbour
@@ -108,31 +116,27 @@ def _look(model: LanguageModel, word: str, groups: list[list[str]]) -> Looked:
 
 
 def _learn(
-    word: str,
-    groups: list[list[str]],
-    seeds: int,
-    steps: int,
-    watch: Watch,
-    found: dict[str, Value | bool],
-    parts: list[Part],
-) -> list[tuple[str, list[Value]]]:
-    """A row for each kind and seed; what is found, and a map of each kind's first seed, are added."""
-    rows: list[tuple[str, list[Value]]] = []
+    word: str, groups: list[list[str]], seeds: int, steps: int, watch: Watch
+) -> tuple[Rows, Found, list[Part]]:
+    """A row for each kind and seed, how far the senses part, and a map of each kind's first seed.
+
+    Before them all stand static vectors: those that the first network begins with. None is nearest to another.
+    """
+    rows: Rows = {}
+    found: Found = {}
+    maps: list[Part] = []
     for kind in KINDS:
-        gaps = []
-        for seed in range(seeds):
-            looked = _look(learn(kind, steps, seed, watch), word, groups)
-            rows.append((f"{kind}, seed {seed}", looked.row(-1)))
-            within, between = looked.means()
-            gaps.append((within[-1] or 0.0) - (between[-1] or 0.0))
-            if seed == 0:
-                parts.append(looked.draw_map(f"map, {kind} trained here", -1))
+        looked = [_look(learn(kind, steps, seed, watch), word, groups) for seed in range(seeds)]
+        rows = rows or {"static vectors": [*looked[0].row(0)[:-1], None]}
+        rows |= {f"{kind}, seed {seed}": each.row(-1) for seed, each in enumerate(looked)}
+        gaps = [each.gap for each in looked]
         found[f"{kind}: same sense less other, lowest seed"] = min(gaps)
         found[f"{kind}: same sense less other, highest seed"] = max(gaps)
-    return rows
+        maps.append(looked[0].draw_map(f"map, {kind} trained here", -1))
+    return rows, found, maps
 
 
-def _found(looked: Looked) -> dict[str, Value | bool]:
+def _found(looked: Looked) -> Found:
     names, late = looked.names, looked.late
     within, between = looked.means()
     return {
