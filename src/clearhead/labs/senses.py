@@ -120,7 +120,7 @@ def _learn(
 ) -> tuple[Rows, Found, list[Part]]:
     """A row for each kind and seed, how far the senses part, and a map of each kind's first seed.
 
-    Before them all stand static vectors: those that the first network begins with. None is nearest to another.
+    Before them stand static vectors, those that the first network begins with: none is nearest to another.
     """
     rows: Rows = {}
     found: Found = {}
