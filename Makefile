@@ -8,6 +8,8 @@ PAGE := src/clearhead/views/page/index.html
 PAGE_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/tests/*')
 NPM := $(shell command -v npm)
 
+export PYTHONDONTWRITEBYTECODE = # what is compiled is kept: tests start many processes
+
 .PHONY: demo test check bench types format clean
 .NOTPARALLEL: # installing builds the page too
 
@@ -15,7 +17,7 @@ demo: $(READY) $(PAGE)
 	$(BIN)/clearhead demo
 
 test: check $(PAGE)
-	$(BIN)/pytest -n 2 -m "not clock"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not clock"
 	$(BIN)/pytest -m clock
 	$(if $(NPM),cd web && npm test --silent)
 
@@ -37,8 +39,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.fuzz --files 100000
 	$(BIN)/python -m bench.faults --kills 200
 	$(BIN)/python -m bench.exact
-	$(BIN)/python -m bench.any_one
-	$(BIN)/python -m bench.pronoun
+	$(BIN)/python -m bench.labs
 	$(BIN)/pip install --quiet --constraint constraints.txt 'transformer-lens==4.3.0'
 	$(BIN)/python -m bench.inspect
 

@@ -1,4 +1,4 @@
-"""How large a saved page is: one head's view of 512 tokens of the embedded stories, alone and with the flow.
+"""How large a saved page is: one head's view of 512 tokens of the stories; with the flow; with the lens too.
 
 Usage: python -m bench.saved_page MODEL [--tokens N] [--head BLOCK.HEAD]. Prints one JSON line.
 The bound is 5 MB.
@@ -32,7 +32,8 @@ def main() -> None:
     view = f"block.{block}.head.{head}"
     sizes, seconds = {}, {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, views in {"head": [view], "flow_and_head": ["flow", view]}.items():
+        kept = {"head": [view], "flow_and_head": ["flow", view], "lens_too": ["flow", view, "lens"]}
+        for name, views in kept.items():
             path, start = Path(folder, f"{name}.html"), time.perf_counter()
             clearhead.save_html(trace, path, views)
             seconds[f"{name}_seconds"] = round(time.perf_counter() - start, 2)

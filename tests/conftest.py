@@ -3,7 +3,8 @@
 import os
 import shutil
 import subprocess
-from itertools import islice
+import sys
+from itertools import count, islice
 
 import pytest
 import torch
@@ -15,16 +16,31 @@ from clearhead.runs.request import Request
 from clearhead.runs.run import Run
 from clearhead.text.corpus import documents
 from clearhead.text.stories import stories
+from tests.forked import Forked
 
 # Two workers on two cores would fight over four threads; processes that tests start heed the variable.
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
+# Where it is there, jsonschema imports it, for seconds, to check a format that no schema here asks for.
+sys.modules["rfc3987_syntax"] = None
+
+
+HOMES = count()
+
+# They come first: the last of them would be what all others wait for.
+SLOW = ("notebook", "bench", "web", "runs", "parity", "labs")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.parent.name not in SLOW)
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory, monkeypatch):
     """What is kept between runs goes to a folder of the test's own, and nothing outside changes colours."""
-    folder = tmp_path_factory.mktemp("home")
+    # By number: for a name that is free, pytest would read the names of all folders there are, at every test.
+    folder = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
+    folder.mkdir(parents=True)
     monkeypatch.setenv("CLEARHEAD_HOME", str(folder))
     for name in ("NO_COLOR", "FORCE_COLOR", "CLEARHEAD_DEBUG"):
         monkeypatch.delenv(name, raising=False)
@@ -86,6 +102,16 @@ def smollm2_file(tmp_path_factory):
 @pytest.fixture(scope="session")
 def smollm2(smollm2_file):
     return load(smollm2_file, "cpu")
+
+
+@pytest.fixture(scope="session")
+def forked():
+    """How to start Python in a process of its own, without the seconds of importing torch."""
+    if not hasattr(os, "fork"):
+        yield [sys.executable]
+    else:
+        with Forked() as python:
+            yield python
 
 
 @pytest.fixture

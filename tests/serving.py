@@ -75,7 +75,9 @@ class Running:
 
     def client(self, **settings) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.door.token}", **settings.pop("headers", {})}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, **settings)
+        # Without `verify` the certificates of the machine would be read, for each client anew.
+        usual = {"timeout": 60, "trust_env": False, "verify": False}
+        return httpx.Client(base_url=self.url, headers=headers, **usual, **settings)
 
     def until(self, holds, seconds=5.0):
         """Wait for something to become true, and say how long it took."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from clearhead.labs.catalogue import lab
     from clearhead.labs.heads import heads
     from clearhead.labs.probe import probe
+    from clearhead.labs.race import race
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
     from clearhead.model.ngram import NGram
@@ -44,6 +45,7 @@ __all__ = [
     "load",
     "load_words",
     "probe",
+    "race",
     "save_html",
     "show",
     "train",
@@ -69,6 +71,7 @@ _HOMES = {
     "load": "clearhead.language_model",
     "load_words": "clearhead.word_vectors",
     "probe": "clearhead.labs.probe",
+    "race": "clearhead.labs.race",
     "save_html": "clearhead.notebook.saved_page",
     "show": "clearhead.notebook.showing",
     "train": "clearhead.runs.training",

@@ -7,10 +7,15 @@ LONGEST = 1000  # characters; what a file holds may be quoted, and a file may be
 
 
 class UserError(ValueError):
-    """What was given cannot be used. One line: what was given, what was expected, what to do."""
+    """What was given cannot be used. One line: what was given, what was expected, what to do.
 
-    def __init__(self, message: str) -> None:
+    What visitors of the page can bring about has a code, and the values that the message is made of: with
+    them the page says it in other languages.
+    """
+
+    def __init__(self, message: str, code: str | None = None, **values: str | int) -> None:
         super().__init__(_one_line(message))
+        self.code, self.values = code, values
 
 
 class OwnError(UserError):

@@ -15,7 +15,7 @@ from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
 from clearhead.formats.arpa import is_arpa
 from clearhead.formats.arpa import write as write_arpa
-from clearhead.formats.opening import find_snapshot, open_model
+from clearhead.formats.opening import find_snapshot, name_of, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
 from clearhead.generate.beams import Search
@@ -29,6 +29,7 @@ from clearhead.generate.sampling import Sampling, refuse_unknown
 from clearhead.generate.service import Service
 from clearhead.generate.writing import Generated, Writer, check_limits, read_stops, with_text, write
 from clearhead.inspect.edits import Edit, Edits, Value
+from clearhead.inspect.read_text import UNNAMED
 from clearhead.inspect.reading import EditedReader, TracedReader
 from clearhead.inspect.state_trace import AnyTrace, StateTrace
 from clearhead.inspect.trace import Trace
@@ -53,11 +54,16 @@ class LanguageModel:
     """What `train` and `load` give you."""
 
     def __init__(
-        self, network: Network, tokenizer: Tokenizer, training: dict[str, Any] | None = None
+        self,
+        network: Network,
+        tokenizer: Tokenizer,
+        training: dict[str, Any] | None = None,
+        name: str = UNNAMED,
     ) -> None:
         self.network = network.eval()
         self.tokenizer = tokenizer
         self.training = training  # how it was trained, if we trained it
+        self.name = name  # by which views call it: that of its folder or file
 
     @property
     def config(self) -> AnyConfig:
@@ -280,7 +286,7 @@ class LanguageModel:
         if text.ids[-1] not in self.tokenizer.end_ids:
             reader.read(torch.tensor([text.ids[-1:]]))  # the last word was drawn and not yet read
         if self._is_whole(text, ids):
-            return text, reader.trace(self.tokenizer)
+            return text, reader.trace(self.tokenizer, self.name)
         return text, self._trace(ids + self.tokenizer.encode(text), edits)
 
     def _is_whole(self, text: Generated, ids: list[int]) -> bool:
@@ -291,7 +297,14 @@ class LanguageModel:
         window = torch.tensor([ids[-self.config.n_context :]], device=self.device)
         pieces = [self.tokenizer.pieces(window[0].tolist())]
         with torch.no_grad():
-            return Trace(self.transformer(), window, pieces, edits=edits, tokenizer=self.tokenizer)
+            return Trace(
+                self.transformer(),
+                window,
+                pieces,
+                edits=edits,
+                tokenizer=self.tokenizer,
+                model_name=self.name,
+            )
 
     def stream(
         self,
@@ -439,6 +452,7 @@ class LanguageModel:
                 edits,
                 self.tokenizer,
                 watch=watch,
+                model_name=self.name,
             )
 
     def weight(self, name: str) -> Tensor:
@@ -481,7 +495,8 @@ def load(
     if dtype not in DTYPES:
         raise UserError(f"dtype = {dtype!r}: expected one of {', '.join(DTYPES)}")
     saved = open_model(name if step is None else find_snapshot(Path(name), step), DTYPES[dtype])
-    return LanguageModel(saved.network.to(pick_device(device)), saved.tokenizer, saved.training)
+    called = name_of(name, step)
+    return LanguageModel(saved.network.to(pick_device(device)), saved.tokenizer, saved.training, called)
 
 
 def _texts(given: Any) -> tuple[list[Any], bool]:

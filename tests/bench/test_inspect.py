@@ -1,15 +1,14 @@
 """The measurement of looking inside, in its short mode: no peers, a small model."""
 
 import subprocess
-import sys
 from json import loads
 from pathlib import Path
 
 
-def test_short_mode_prints_one_line_with_ratios():
+def test_short_mode_prints_one_line_with_ratios(forked):
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-m", "bench.inspect", "--short"],
+        [*forked, "-m", "bench.inspect", "--short"],
         cwd=root,
         capture_output=True,
         text=True,

@@ -1,15 +1,14 @@
 """The comparison of recipes, in its short mode: a few steps of each."""
 
 import subprocess
-import sys
 from json import loads
 from pathlib import Path
 
 
-def test_short_mode_prints_one_line():
+def test_short_mode_prints_one_line(forked):
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-m", "bench.recipes", "--short"],
+        [*forked, "-m", "bench.recipes", "--short"],
         cwd=root,
         capture_output=True,
         text=True,

@@ -2,15 +2,14 @@
 
 import json
 import subprocess
-import sys
 
 from tests.serving import make_model
 
 
-def test_one_line(tmp_path):
+def test_one_line(forked, tmp_path):
     make_model().save(tmp_path / "model")
     command = [
-        sys.executable,
+        *forked,
         "-m",
         "bench.saved_page",
         str(tmp_path / "model"),
@@ -22,5 +21,6 @@ def test_one_line(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     told = json.loads(done.stdout)
     assert told["tokens"] == 64
-    assert 0 < told["head_bytes"] < told["flow_and_head_bytes"] < told["bound_bytes"]
+    sizes = [told[f"{name}_bytes"] for name in ("head", "flow_and_head", "lens_too")]
+    assert 0 < sizes[0] < sizes[1] < sizes[2] < told["bound_bytes"]
     assert told["within"]

@@ -1,14 +1,13 @@
 """The measurement of serving, in its short mode: a small random model, few requests."""
 
 import subprocess
-import sys
 from json import loads
 from pathlib import Path
 
 
-def test_short_mode_prints_one_line_with_ratios():
+def test_short_mode_prints_one_line_with_ratios(forked):
     done = subprocess.run(
-        [sys.executable, "-m", "bench.serve", "--short"],
+        [*forked, "-m", "bench.serve", "--short"],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,13 +63,19 @@ def clearhead(capsys):
     return call
 
 
+@pytest.fixture(scope="session")
+def command(forked):
+    """How to start `clearhead` in a process of its own."""
+    return [*forked, "-m", "clearhead"]
+
+
 @pytest.fixture
-def process():
+def process(command):
     """Run a command in a process of its own."""
 
     def call(*arguments, **environment):
         done = subprocess.run(
-            [sys.executable, "-m", "clearhead", *map(str, arguments)],
+            [*command, *map(str, arguments)],
             capture_output=True,
             encoding="utf-8",
             env={**os.environ, **environment},

@@ -4,7 +4,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 from clearhead.language_model import load
 from clearhead.runs import run as runs
 
-COMMAND = [sys.executable, "-m", "clearhead"]
 SMALL = ("--steps", 3, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 32, "--tokenizer", "char")
 
 
@@ -69,18 +67,18 @@ def test_every_file_of_a_model_has_the_users_mode(clearhead, story_file, tmp_pat
     assert modes == {0o640}
 
 
-def test_binary_standard_input_is_refused_while_it_is_read(tmp_path, monkeypatch):
+def test_binary_standard_input_is_refused_while_it_is_read(command, tmp_path):
     done = subprocess.run(
-        [*COMMAND, "train", "-"], input=b"text\0" * 1000, capture_output=True, cwd=tmp_path, timeout=60
+        [*command, "train", "-"], input=b"text\0" * 1000, capture_output=True, cwd=tmp_path, timeout=60
     )
     assert done.returncode == 2
     assert b"standard input is not text" in done.stderr
     assert not list(Path(os.environ["TMPDIR"]).iterdir())
 
 
-def test_a_request_to_end_takes_what_is_temporary_along(tmp_path):
+def test_a_request_to_end_takes_what_is_temporary_along(command, tmp_path):
     process = subprocess.Popen(
-        [*COMMAND, "train", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+        [*command, "train", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
     )
     process.stdin.write(b"Some text. " * 1000)
     process.stdin.flush()
@@ -97,10 +95,10 @@ def test_a_request_to_end_takes_what_is_temporary_along(tmp_path):
     assert not list(temporary.iterdir())
 
 
-def test_an_output_that_knows_no_unicode_shows_question_marks(model_folder, tmp_path):
+def test_an_output_that_knows_no_unicode_shows_question_marks(command, model_folder, tmp_path):
     (tmp_path / "run").mkdir()
     done = subprocess.run(
-        [*COMMAND, "inspect", str(model_folder), "a b", "--head", "0"],
+        [*command, "inspect", str(model_folder), "a b", "--head", "0"],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         timeout=60,
@@ -110,10 +108,10 @@ def test_an_output_that_knows_no_unicode_shows_question_marks(model_folder, tmp_
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device to write to")
-def test_a_full_output_is_the_users_to_mend(model_folder, story_file):
+def test_a_full_output_is_the_users_to_mend(command, model_folder, story_file):
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [*COMMAND, "eval", str(model_folder), str(story_file)],
+            [*command, "eval", str(model_folder), str(story_file)],
             stdout=full,
             stderr=subprocess.PIPE,
             timeout=60,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import httpx
 import pytest
@@ -29,12 +30,16 @@ def browser(tmp_path):
     return script, visited
 
 
+@pytest.fixture
+def exploring(command):
+    return partial(explore, command)
+
+
 @contextmanager
-def exploring(*arguments, **environment):
+def explore(command, *arguments, **environment):
     """The command, until it told where to go: what it said, and the address."""
-    command = [sys.executable, "-m", "clearhead", "explore", *map(str, arguments), "--device", "cpu"]
     started = subprocess.Popen(
-        command,
+        [*command, "explore", *map(str, arguments), "--device", "cpu"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -71,7 +76,7 @@ def wait_for(path, seconds=60):
 
 
 @built
-def test_the_browser_is_sent_to_the_page(model_folder, browser):
+def test_the_browser_is_sent_to_the_page(exploring, model_folder, browser):
     script, visited = browser
     with (
         exploring(model_folder, BROWSER=str(script)) as (_, said, address),
@@ -86,7 +91,7 @@ def test_the_browser_is_sent_to_the_page(model_folder, browser):
 
 
 @built
-def test_no_browser_where_none_is_wanted(model_folder, browser):
+def test_no_browser_where_none_is_wanted(exploring, model_folder, browser):
     script, visited = browser
     with exploring(model_folder, "--no-browser", BROWSER=str(script)) as (_, _, address):
         assert httpx.get(address, trust_env=False).status_code == 303
@@ -94,7 +99,7 @@ def test_no_browser_where_none_is_wanted(model_folder, browser):
 
 
 @built
-def test_without_a_model_the_newest_is_opened_and_the_others_are_offered(model_folder, tmp_path):
+def test_without_a_model_the_newest_is_opened_and_the_others_are_offered(exploring, model_folder, tmp_path):
     for i in range(3):
         folder = shutil.copytree(model_folder, tmp_path / "runs" / f"run{i}")
         os.utime(folder, (i, i))
@@ -116,7 +121,7 @@ def test_without_a_model_the_newest_is_opened_and_the_others_are_offered(model_f
 
 
 @built
-def test_without_any_model_the_page_offers_one():
+def test_without_any_model_the_page_offers_one(exploring):
     with (
         exploring("--no-browser") as (_, said, address),
         httpx.Client(trust_env=False, follow_redirects=True) as client,
@@ -158,14 +163,14 @@ def test_off_a_terminal_the_demo_prints_what_to_type(monkeypatch, browser, capsy
 
 @built
 @pytest.mark.parametrize("looking", [{}, {"CI": "1"}])
-def test_on_a_terminal_the_demo_ends_on_the_page(model_folder, browser, looking):
+def test_on_a_terminal_the_demo_ends_on_the_page(forked, model_folder, browser, looking):
     pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
     script, visited = browser
     ours, theirs = pty.openpty()
     code = f"from clearhead.cli.demo import _open_page; _open_page({str(model_folder)!r}, 'cpu', False)"
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     with subprocess.Popen(
-        [sys.executable, "-c", code],
+        [*forked, "-c", code],
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,

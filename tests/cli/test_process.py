@@ -1,4 +1,4 @@
-"""The real command in a process of its own: exit codes, signals, a terminal, a closed pipe."""
+"""The command in a process of its own: exit codes, signals, a terminal, a closed pipe."""
 
 import json
 import os
@@ -13,7 +13,6 @@ import pytest
 
 from clearhead.language_model import load
 
-COMMAND = [sys.executable, "-m", "clearhead"]
 SMALL = ("--blocks", "1", "--width", "32", "--heads", "1", "--context", "32", "--tokenizer", "char")
 
 
@@ -54,10 +53,10 @@ def test_help_does_not_wait_for_torch():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_training_with_the_model_saved(number, story_file, tmp_path):
+def test_a_signal_ends_training_with_the_model_saved(command, number, story_file, tmp_path):
     arguments = ["train", story_file, "--minutes", "1", "--out", "model", "--json", *SMALL]
     with subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as training:
         timer = threading.Timer(100, training.kill)
         timer.start()
@@ -80,7 +79,7 @@ def test_a_signal_ends_training_with_the_model_saved(number, story_file, tmp_pat
     assert model.generate("The", tokens=3)
 
 
-def in_a_terminal(arguments, **environment):
+def in_a_terminal(command, **environment):
     """All that a command writes to a terminal of 120 columns, and its exit code."""
     fcntl, pty, termios = (
         pytest.importorskip(name, reason="there are no pseudo-terminals here")
@@ -89,11 +88,9 @@ def in_a_terminal(arguments, **environment):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     given = {**os.environ, "TERM": "xterm-256color", **environment}
-    with subprocess.Popen(
-        [*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=given
-    ) as command:
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=given) as started:
         os.close(theirs)
-        timer = threading.Timer(100, command.kill)
+        timer = threading.Timer(100, started.kill)
         timer.start()
         seen = b""
         while True:
@@ -104,18 +101,18 @@ def in_a_terminal(arguments, **environment):
             if not block:
                 break
             seen += block
-        command.wait()
+        started.wait()
         timer.cancel()
     os.close(ours)
-    return command.returncode, seen.decode()
+    return started.returncode, seen.decode()
 
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;\d+)*m")
 
 
-def test_the_live_line_of_a_terminal_without_colour_where_none_is_wanted(story_file, tmp_path):
+def test_the_live_line_of_a_terminal_without_colour_where_none_is_wanted(command, story_file, tmp_path):
     arguments = ["train", str(story_file), "--steps", "40", "--out", "model", *SMALL]
-    code, seen = in_a_terminal(arguments, NO_COLOR="1")
+    code, seen = in_a_terminal([*command, *arguments], NO_COLOR="1")
     assert code == 0, seen
     line = r"step 40/40   loss \d+\.\d{3}   validation \d+\.\d{4}   [\d,]+ tokens/s   \d:\d\d left"
     assert re.search(line, seen), seen
@@ -124,7 +121,8 @@ def test_the_live_line_of_a_terminal_without_colour_where_none_is_wanted(story_f
 
 
 def test_a_reader_that_leaves_early_is_no_failure(model_folder):
-    arguments = [*COMMAND, "generate", model_folder, "The", "--tokens", "2000"]
+    """Nothing forked: Python's own start and end are part of it."""
+    arguments = [sys.executable, "-m", "clearhead", "generate", model_folder, "The", "--tokens", "2000"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writing:
         assert writing.stdout.read(5)
         writing.stdout.close()

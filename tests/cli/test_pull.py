@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import zipfile
 
@@ -105,7 +104,7 @@ def test_no_network_in_a_process(refused, process, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_leaves_nothing(number, tree):
+def test_a_signal_leaves_nothing(command, number, tree):
     """While pip waits for an index that never answers."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.settimeout(60)
@@ -115,7 +114,7 @@ def test_a_signal_leaves_nothing(number, tree):
     with (
         listening,
         subprocess.Popen(
-            [sys.executable, "-m", "clearhead", "pull", "smollm2"],
+            [*command, "pull", "smollm2"],
             env={**os.environ, **surroundings},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -17,7 +17,7 @@ def test_a_table_samples_and_a_picture(clearhead, story_file, tmp_path):
     lines = done.out.splitlines()
     assert lines[0].split()[:4] == ["name", "bits", "per", "byte"]
     assert {line.split()[0] for line in lines[1:3]} == {"ngram", "elman"}
-    assert "by position in the window" in done.out
+    assert "loss by position in the window, in bits per byte" in done.out
     assert "after '" in done.out
     drawn = (tmp_path / "race.svg").read_text()
     assert ">elman</text>" in drawn
@@ -39,27 +39,35 @@ def test_json(clearhead, story_file, model_folder):
     )
     assert done.code == 0, done.err
     printed = json.loads(done.out)
-    assert printed["prompt"] == "The hen"
-    names = [each["name"] for each in printed["racers"]]
-    assert sorted(names) == sorted(["ngram", str(model_folder)])
-    assert all(0 < each["bits_per_byte"] < 8 for each in printed["racers"])
+    assert printed["settings"]["prompt"] == "The hen"
+    racers = printed["parts"][0]
+    assert sorted(racers["rows"]) == sorted(["ngram", str(model_folder)])
+    assert all(0 < row[racers["columns"].index("bits per byte")] < 8 for row in racers["values"])
+
+
+def test_csv(clearhead, story_file):
+    done = clearhead("race", story_file, *SHORT, "--kind", "ngram", "--csv")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0] == "part,row,column,value"
+    assert "found,best,,ngram" in lines
+    assert any(line.startswith("racers,ngram,bits per byte,") for line in lines)
 
 
 def test_mistakes_are_told_in_one_line(refused, story_file):
     refused("race", "nowhere.txt", words=["nowhere.txt"])
     refused("race", story_file, "--minutes", "0", words=["minutes = 0.0"])
+    refused("race", story_file, "--tokens", "0", words=["tokens = 0", "1 to 10000"])
     refused("race", story_file, "--figure", "race.xyz", words=["race.xyz ends in .xyz"])
     refused("race", story_file, "--figure", "no/race.svg", words=["the folder no does not exist"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
-def test_ctrl_c_leaves_nothing_behind(story_file, tree):
+def test_ctrl_c_leaves_nothing_behind(command, story_file, tree):
     before = tree()
     process = subprocess.Popen(
         [
-            sys.executable,
-            "-m",
-            "clearhead",
+            *command,
             "race",
             str(story_file),
             *SHORT,

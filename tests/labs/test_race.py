@@ -1,12 +1,18 @@
 """A race of seconds: who takes part is judged by the same text, and each as `evaluate` would."""
 
+import csv
+import io
+import json
+
 import pytest
 
+import clearhead
 from clearhead.errors import UserError
-from clearhead.labs.race import race
+from clearhead.labs import race as module
 from clearhead.language_model import load
-from clearhead.runs.request import Request
-from clearhead.text.corpus import documents
+from clearhead.text.batches import windows_for_evaluation
+from clearhead.text.tokens import Tokens
+from clearhead.training.objective import evaluate
 
 SHORT = {"minutes": 0.02, "tokenizer": "char", "device": "cpu", "context": 64}
 
@@ -15,44 +21,75 @@ SHORT = {"minutes": 0.02, "tokenizer": "char", "device": "cpu", "context": 64}
 def made(story_file, model_folder, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLEARHEAD_HOME", str(tmp_path_factory.mktemp("home")))
-        return race(list(documents([story_file])), Request(**SHORT), models=[str(model_folder)], sample=20)
+        return clearhead.race(story_file, models=[str(model_folder)], tokens=20, **SHORT)
+
+
+def of(made, name):
+    """What came of one of them, by column."""
+    table = made.part("racers")
+    return dict(zip(table.columns, table.values[table.rows.index(name)], strict=True))
 
 
 def test_all_take_part_and_the_best_is_first(made, model_folder):
-    assert {each.name for each in made.racers} == {"ngram", "lstm", "transformer", str(model_folder)}
-    bits = [each.bits_per_byte for each in made.racers]
+    names = made.part("racers").rows
+    assert set(names) == {"ngram", "lstm", "transformer", str(model_folder)}
+    bits = [of(made, name)["bits per byte"] for name in names]
     assert bits == sorted(bits)
-    assert made.racers[0].name == "ngram"  # nobody learns in a second what counting knows
-    for each in made.racers:
-        assert each.parameters > 100
-        assert each.written_a_second > 0
-        assert each.sample
-        assert (each.learned_a_second is None) == (each.name == str(model_folder))
+    assert made.found["best"] == names[0] == "ngram"  # nobody learns in a second what counting knows
+    assert made.found["its bits per byte"] == bits[0]
+    for name in names:
+        racer, saved = of(made, name), name == str(model_folder)
+        assert racer["parameters"] > 100
+        assert racer["written/s"] > 0
+        assert [racer[each] is None for each in ("seconds", "tokens read", "learned/s")] == [saved] * 3
 
 
 def test_a_saved_model_is_judged_as_by_evaluate(made, story_text, model_folder):
-    [saved] = [each for each in made.racers if each.name == str(model_folder)]
     model = load(model_folder, "cpu")
-    end = story_text.encode()[-made.validation_bytes :].decode()
-    judged = model.evaluate(end)
-    assert saved.bits_per_byte == pytest.approx(judged.bits_per_byte, rel=1e-4)
-    assert saved.loss == pytest.approx(judged.loss, rel=1e-4)
+    end = story_text.encode()[-made.found["bytes to be judged by"] :].decode()
+    bits = of(made, str(model_folder))["bits per byte"]
+    assert bits == pytest.approx(model.evaluate(end).bits_per_byte, rel=1e-4)
 
 
 def test_positions_add_up_and_an_n_gram_uses_no_far_past(made):
-    for each in made.racers:
-        places, losses = zip(*each.by_position, strict=True)
-        assert places == (1, 2, 3.5, 6.5, 12.5, 24.5, 48.5)
-        assert min(losses) < each.bits_per_byte < max(losses)
-    [ngram] = [each for each in made.racers if each.name == "ngram"]
-    losses = dict(ngram.by_position)
+    part = made.part("loss by position in the window")
+    assert part.x == [1, 2, 3.5, 6.5, 12.5, 24.5, 48.5]
+    for name, losses in part.lines.items():
+        assert min(losses) < of(made, name)["bits per byte"] < max(losses)
+    losses = dict(zip(part.x, part.lines["ngram"], strict=True))
     assert losses[1] > losses[2] > losses[6.5]
     assert abs(losses[48.5] - losses[12.5]) < 0.3 * (losses[1] - losses[12.5])
 
 
-def test_it_can_be_drawn(made):
-    table, lines = made.result().parts
-    assert list(lines.lines) == table.rows == [each.name for each in made.racers]
+def test_windows_are_cut_elsewhere_too(model_folder, story_text):
+    model = load(model_folder, "cpu")
+    ids = model.tokenizer.encode(story_text[:500])
+    entry = module.Entry("one", model, Tokens.of(ids), model.tokenizer.end_id, context=16)
+    first, shifted = entry.measure(), entry.measure(5)
+    assert (first.tokens, shifted.tokens) == (len(ids), len(ids) - 5)
+    plain = evaluate(model.network, windows_for_evaluation(Tokens.of(ids[5:]), 16, 3, before=ids[4]))
+    assert shifted.total / shifted.tokens == pytest.approx(plain, rel=1e-4)
+    assert (first + shifted).counts[0] == first.counts[0] + shifted.counts[0]
+    assert (first + shifted).total == pytest.approx(first.total + shifted.total)
+
+
+def test_all_write_on_from_the_same_words(made, model_folder):
+    samples = made.part("samples")
+    assert samples.rows == made.part("racers").rows
+    [written] = samples.values[samples.rows.index(str(model_folder))]
+    assert written == load(model_folder, "cpu").generate(made.settings["prompt"], tokens=20, seed=0)
+
+
+def test_it_is_given_as_a_lab_is(made):
+    assert json.loads(made.to_json())["found"] == made.found
+    rows = list(csv.DictReader(io.StringIO(made.to_csv())))
+    [bits] = [row for row in rows if (row["part"], row["column"]) == ("racers", "bits per byte")][:1]
+    assert (bits["row"], float(bits["value"])) == ("ngram", made.found["its bits per byte"])
+    drawn = clearhead.figure(made, title="a race of a second")._repr_svg_()
+    assert ">a race of a second</text>" in drawn
+    assert ">transformer</text>" in drawn
+    assert f">{of(made, 'lstm')['parameters']:,}</text>" in drawn
+    assert ">race</text>" in clearhead.figure(made)._repr_svg_()
 
 
 @pytest.mark.parametrize(
@@ -64,11 +101,23 @@ def test_it_can_be_drawn(made):
         ({"prompt": "щ"}, "щ"),
         ({"prompt": ""}, "the prompt is empty"),
         ({"models": ["nowhere/at/all"]}, "nowhere/at/all"),
+        ({"minutes": None}, "minutes = None"),
+        ({"tokens": 0}, "tokens = 0"),
+        ({"tokenizer": "words"}, "tokenizer = 'words'"),
     ],
 )
-def test_mistakes_are_told_before_training(story_file, given, words):
-    def follow(name, run):
+def test_mistakes_are_told_before_training(story_file, given, words, monkeypatch):
+    def train(*_, **__):
         raise AssertionError("trained all the same")
 
+    monkeypatch.setattr(module, "Run", train)
+    monkeypatch.setattr(module, "count_text", train)
     with pytest.raises(UserError, match=words):
-        race(list(documents([story_file])), Request(**SHORT), follow=follow, **given)
+        clearhead.race(story_file, **{**SHORT, **given})
+
+
+def test_what_one_should_know_comes_as_a_warning(tmp_path):
+    """A text so short that it is learned by heart."""
+    (tmp_path / "short.txt").write_text("Anna had a red kite. " * 8)
+    with pytest.warns(UserWarning, match="elman: the text is short"):
+        clearhead.race(tmp_path / "short.txt", kinds=["elman"], minutes=0.02, device="cpu")

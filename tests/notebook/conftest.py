@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from clearhead.notebook.built import is_built
-from tests.web.conftest import models  # noqa: F401 (a fixture)
+from tests.web.conftest import axe, models  # noqa: F401 (fixtures)
 from tests.web.visitor import Visitor
 
 
@@ -22,6 +22,11 @@ def browser():
 class Reader(Visitor):
     """Someone with a file and without a network."""
 
+    def settle(self):
+        """Not every view has a canvas."""
+        self.page.locator("main[aria-busy=false] [data-place=detail]").wait_for()
+        self.page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
+
     def open(self, path):
         self.page.goto(path.as_uri())
         self.settle()
@@ -37,7 +42,7 @@ def read(browser):
 
     def come(path, width=1800, **settings):
         size = {"width": width, "height": 1000}
-        context = browser.new_context(viewport=size, offline=True, locale="en-GB", **settings)
+        context = browser.new_context(viewport=size, offline=True, **{"locale": "en-GB", **settings})
         reader = Reader(context, SimpleNamespace(url="file://"))
         made.append((reader, path))
         reader.open(path)

@@ -1,19 +1,16 @@
 """Saved files: opened from the disk with the network off, every number against Python's."""
 
 import re
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import clearhead
 from clearhead.errors import UserError
 from clearhead.notebook.built import FOLDER, is_built, read_built
-from clearhead.notebook.saved_page import STRIPES, choose_views, record, save_html, thin
+from clearhead.notebook.saved_page import save_html
 from tests.web.test_numbers import check, numbers_of, steps_of
 from tests.web.visitor import fixed, percent, shows
 
-WEB = Path(__file__).parents[2] / "web"
 TEXT = "The duck was too tired"
 
 built = pytest.mark.skipif(not is_built(), reason="the page was not built: pip install . builds it, with npm")
@@ -145,50 +142,8 @@ def test_small_things_make_small_files(models, tmp_path):
     assert (tmp_path / "x.html").stat().st_size < built + 60_000
 
 
-def test_only_what_is_asked_for_is_kept(models):
-    trace = models["modern"].inspect(TEXT)
-    names = {each["name"] for each in record(trace, choose_views(["block.1.head.0"], trace))[0]["matrices"]}
-    head = {f"block.1.head.0.{name}" for name in ("weights", "W_Q", "W_K", "W_V", "W_O")}
-    norms = {f"block.1.{name}.gain" for name in ("normed", "query_norm", "key_norm")}
-    assert names == {"block.1.input", *head, *norms}
-
-
-def test_of_a_stripe_the_largest_are_kept():
-    array = np.array([[1, -5, 2, 0.5, 3, 4, -7], [0, 0, 1, -1, 2, 0, 0]], np.float32)
-    kept = thin(array, 3)
-    assert np.isfinite(kept).sum() == 6
-    # As the page cuts it: a number belongs to the cell ⌊i · cells / columns⌋.
-    for row, left in zip(array, kept, strict=True):
-        for cell in range(3):
-            stretch = [i for i in range(7) if i * 3 // 7 == cell]
-            assert np.nanmax(np.abs(left[stretch])) == np.abs(row[stretch]).max()
-    assert thin(array, 7) is array
-
-
-def test_stripes_are_those_of_the_page():
-    text = (WEB / "src" / "flow.ts").read_text()
-    drawn = {name: int(cells) for cells, name in re.findall(r'\["\w+", "\w+", (\d+), "(\w+)"\]', text)}
-    assert {name: drawn[name] for name in STRIPES} == STRIPES
-
-
-@pytest.mark.parametrize(
-    ("views", "said"),
-    [
-        ([], "views = []: expected a list"),
-        ("flow", "views = 'flow': expected a list"),
-        (["flow", "lens"], "there is no view 'lens': expected flow, ends, a block"),
-        (["block.2"], "block 2"),
-        (["block.0.head.9"], "head 9"),
-    ],
-)
-def test_other_views_are_refused(models, tmp_path, views, said):
-    with pytest.raises(UserError, match=re.escape(said)):
-        save_html(models["modern"].inspect(TEXT), tmp_path / "x.html", views)
-    assert not list(tmp_path.iterdir())
-
-
 def test_other_things_are_refused(models, tmp_path):
-    with pytest.raises(UserError, match="save_html of a LanguageModel: expected a trace"):
+    with pytest.raises(UserError, match="save_html of a LanguageModel: expected a trace, as model"):
         clearhead.save_html(models["modern"], tmp_path / "x.html")
     with pytest.raises(UserError, match="asked of one text"):
         clearhead.save_html(models["modern"].inspect(["a", "b"]), tmp_path / "x.html")

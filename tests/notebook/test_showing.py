@@ -56,6 +56,18 @@ def test_a_model_opens_with_an_example_or_a_text(model):
     assert opened(clearhead.show(model, text="Once"))["text"] == "Once"
 
 
+def test_a_model_goes_by_the_name_of_its_folder(model, tmp_path):
+    model.save(tmp_path / "ducks")
+    loaded = clearhead.load(tmp_path / "ducks")
+    trace = loaded.inspect("a duck")
+    for what in (loaded, trace, trace.edit({"final": 0}), trace.compare(loaded.inspect("a hen"))):
+        assert opened(clearhead.show(what))["model"] == "ducks"
+    _, written = loaded.generate("a", tokens=3, inspect=True)
+    assert opened(clearhead.show(written))["model"] == "ducks"
+    place = opened(clearhead.show(trace.compare(model.inspect("a hen"))))
+    assert (place["model"], place["otherModel"]) == ("ducks", "model")
+
+
 def test_two_that_were_compared_stand_side_by_side(model):
     one, other = model.inspect("a duck"), model.inspect("a hen")
     place = opened(clearhead.show(one.compare(other)))
@@ -63,14 +75,14 @@ def test_two_that_were_compared_stand_side_by_side(model):
     assert "otherModel" not in place
     for beside in (make_model(n_block=2).inspect("a hen"), one.edit({"final": 0})):
         place = opened(clearhead.show(one.compare(beside)))
-        assert (place["model"], place["otherModel"]) == ("one", "other")
+        assert (place["model"], place["otherModel"]) == ("model", "model (2)")
 
 
 def test_of_one_text_twice_each_keeps_its_own_numbers(model, monkeypatch):
     one = model.inspect("a duck")
     widget = clearhead.show(one.edit({"block.0.head.0.weights": 0.25}).compare(one))
     sent = listen(widget, monkeypatch)
-    for name in ("one", "other"):
+    for name in ("model", "model (2)"):
         reads = [{"site": "block.0.head.0.weights"}]
         body = json.dumps({"model": name, "text": one.ids[0].tolist(), "reads": reads})
         question = {"id": name, "method": "POST", "path": "/api/sites", "body": body}

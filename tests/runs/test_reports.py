@@ -49,13 +49,13 @@ def take(folder, text, reports, turns=None, steps=10, breaking=()):
     request = Request(steps=steps, **SIZES)
     kept = KeptRun.open(folder, list(documents([text])), request, True, checkpoint_every=4)
     trainer = kept.run.trainer
-    gather = trainer._gather_gradients
+    gather = trainer._gather
 
-    def gather_some(*batch):
-        loss = gather(*batch)
-        return math.nan if trainer.step + 1 in breaking and trainer.slowdown == 1 else loss
+    def gather_some(rate):
+        loss, norm = gather(rate)
+        return math.nan if trainer.step + 1 in breaking and trainer.slowdown == 1 else loss, norm
 
-    trainer._gather_gradients = gather_some
+    trainer._gather = gather_some
     with kept:
         kept.report_to(reports)
         for turn, _ in enumerate(kept, 1):

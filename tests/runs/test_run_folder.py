@@ -138,7 +138,9 @@ def test_snapshots_are_models_as_they_were(short_text, tmp_path):
             seen[progress.record.step] = kept.run.model.logits("The")
     assert snapshot_steps(4, 24) == {1, 3, 8, 24}
     for step in (1, 3, 8, 24):
-        assert torch.equal(clearhead.load(tmp_path / "run", "cpu", step=step).logits("The"), seen[step])
+        model = clearhead.load(tmp_path / "run", "cpu", step=step)
+        assert torch.equal(model.logits("The"), seen[step])
+        assert model.name == f"run@{step}"
     with pytest.raises(UserError, match="there are 1, 3, 8, 24"):
         clearhead.load(tmp_path / "run", step=5)
 
@@ -160,14 +162,14 @@ def test_the_best_is_kept_where_it_is_not_the_last(short_text, tmp_path, monkeyp
 def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp_path, monkeypatch):
     kept = open_run(tmp_path / "run", short_text, tmp_path)
     trainer = kept.run.trainer
-    gather, calls = trainer._gather_gradients, []
+    gather, calls = trainer._gather, []
 
-    def break_some(inputs, targets):
-        loss = gather(inputs, targets)
+    def break_some(rate):
+        loss, norm = gather(rate)
         calls.append(trainer.step)
-        return math.nan if len(calls) in (6, 13, 14, 15) else loss
+        return math.nan if len(calls) in (6, 13, 14, 15) else loss, norm
 
-    monkeypatch.setattr(trainer, "_gather_gradients", break_some)
+    monkeypatch.setattr(trainer, "_gather", break_some)
     with kept:
         records = [progress.record for progress in kept]
     assert [record.step for record in records if record.skipped] == [6, 13, 14, 15]
@@ -182,13 +184,13 @@ def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp
 def break_at(kept, steps, least=1.0):
     """Numbers that are not finite at these steps, until the learning rate was lowered enough."""
     trainer = kept.run.trainer
-    gather = trainer._gather_gradients
+    gather = trainer._gather
 
-    def gather_some(inputs, targets):
-        loss = gather(inputs, targets)
-        return math.nan if trainer.step + 1 in steps and trainer.slowdown >= least else loss
+    def gather_some(rate):
+        loss, norm = gather(rate)
+        return math.nan if trainer.step + 1 in steps and trainer.slowdown >= least else loss, norm
 
-    trainer._gather_gradients = gather_some
+    trainer._gather = gather_some
     return kept
 
 
@@ -245,7 +247,7 @@ def test_a_run_killed_around_a_retreat_goes_the_same_way(short_text, tmp_path):
 
 def test_a_run_that_keeps_breaking_stops_with_a_clear_word(short_text, tmp_path, monkeypatch):
     kept = open_run(tmp_path / "run", short_text, tmp_path)
-    monkeypatch.setattr(kept.run.trainer, "_gather_gradients", lambda *_: math.inf)
+    monkeypatch.setattr(kept.run.trainer, "_gather", lambda _: (math.inf, 1.0))
     with kept, pytest.raises(UserError, match="training broke at step"):
         list(kept)
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,17 @@ SETTINGS += ["--context", "32", "--dropout", "0", "--device", "cpu", "--checkpoi
 KINDS = {"averaged": [], "sharded": ["--recipe", "classic", "--sharded"]}
 
 
-def start(text: Path, out: Path, processes: int, *more: str) -> subprocess.Popen:
+@pytest.fixture(scope="module")
+def start(forked):
+    return partial(start_run, forked)
+
+
+def start_run(forked: list[str], text: Path, out: Path, processes: int, *more: str) -> subprocess.Popen:
     """A run by so many processes."""
-    launch = [sys.executable, "-m"]
+    launch = [*forked, "-m"]
     if processes > 1:
-        launch += ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m"]
+        launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        launch += ["--nproc-per-node", str(processes), "-m"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CLEARHEAD_HOME": str(text.parent / "home")}
     return subprocess.Popen(
         [*launch, "clearhead", "train", str(text), "--out", str(out), *SETTINGS, *more],
@@ -69,7 +76,7 @@ def text(story_text, tmp_path_factory):
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def alone(request, text):
+def alone(request, start, text):
     """The kind of run, and what one process made of it."""
     out = text.parent / f"alone-{request.param}"
     finish(start(text, out, 1, *KINDS[request.param]))
@@ -88,7 +95,7 @@ def check_same(one: Path, other: Path) -> None:
         assert (weights[name] - tensor).abs().max() < 1e-3
 
 
-def test_two_killed_and_gone_on_with_by_one_make_the_losses_of_one(alone, text):
+def test_two_killed_and_gone_on_with_by_one_make_the_losses_of_one(alone, start, text):
     kind, one = alone
     out = text.parent / f"two-{kind}"
     process = start(text, out, 2, *KINDS[kind])
@@ -100,7 +107,7 @@ def test_two_killed_and_gone_on_with_by_one_make_the_losses_of_one(alone, text):
     check_same(one, out)
 
 
-def test_one_asked_to_end_and_gone_on_with_by_two_too(alone, text):
+def test_one_asked_to_end_and_gone_on_with_by_two_too(alone, start, text):
     kind, one = alone
     out = text.parent / f"one-{kind}"
     process = start(text, out, 1, *KINDS[kind])
@@ -114,7 +121,7 @@ def test_one_asked_to_end_and_gone_on_with_by_two_too(alone, text):
     assert ch.load(out).generate("Once", tokens=3)
 
 
-def test_what_stops_the_first_stops_all_with_one_line(text):
+def test_what_stops_the_first_stops_all_with_one_line(start, text):
     process = start(text, text.parent / "bad", 2, "--batch", "7")
     _, said = process.communicate(timeout=120)
     assert process.returncode != 0
@@ -123,7 +130,7 @@ def test_what_stops_the_first_stops_all_with_one_line(text):
     assert not (text.parent / "bad").exists()
 
 
-def test_one_that_dies_takes_the_others_with_it_and_the_run_can_go_on(text):
+def test_one_that_dies_takes_the_others_with_it_and_the_run_can_go_on(start, text):
     out = text.parent / "dies"
     process = start(text, out, 2, "--steps", "5000")
     wait_for_step(out, 10)

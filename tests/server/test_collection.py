@@ -13,7 +13,7 @@ import pytest
 from clearhead.errors import UserError
 from clearhead.language_model import load
 from clearhead.server.collection import BYTES, Offer, without_folders
-from clearhead.server.shelf import Loader, Shelf, load_models
+from clearhead.server.shelf import Loader, Served, Shelf, load_models
 
 TEXT = "Once upon a time"
 
@@ -214,6 +214,13 @@ def test_others_are_served_while_one_is_loaded_and_it_is_loaded_once(runs, runni
         assert sorted(Slow.loaded) == ["second", "third"]
         server.until(lambda: states(client)["fourth"] == "not loaded")
     shelf.close(cancel=True)
+
+
+def test_a_shelf_is_gone_through_while_another_model_is_put_there():
+    shelf = Shelf([Served("one"), Served("two")])
+    for each in shelf:
+        shelf.put(Served(f"after {each.name}"))
+    assert [each.name for each in shelf] == ["one", "two", "after one", "after two"]
 
 
 def test_an_empty_shelf_can_be_filled(runs, running_server, tmp_path):

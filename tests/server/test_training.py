@@ -209,8 +209,13 @@ def test_what_cannot_begin_says_why_and_leaves_nothing(client, server, place):
     rest(server, client)
     run = find(client)
     assert run["state"] == "failed"
-    assert "text" in run["error"]
-    assert "secret-place" not in run["error"]
+    error = run["error"]
+    assert "text" in error["message"]
+    assert "secret-place" not in str(error)
+    assert (error["code"], error["values"]) == (
+        "training_text_short",
+        {"count": 9, "context": 32, "least": 64},
+    )
     assert not (place / "my").exists()  # the name is free again
 
 

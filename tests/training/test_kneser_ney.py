@@ -13,7 +13,7 @@ from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
 from clearhead.training.kneser_ney import FALLBACK, discounts, estimate
-from clearhead.training.ngram_counts import count_ngrams
+from clearhead.training.ngram_counts import count_ngrams, find
 
 V, END = 12, 11
 
@@ -180,3 +180,11 @@ def test_a_text_without_words_or_with_unknown_ones_is_refused():
         count_ngrams(Tokens.of([END]), V, END, 2)
     with pytest.raises(UserError, match="id 12 does not exist"):
         count_ngrams(Tokens.of([END, 12]), V, END, 2)
+
+
+def test_keys_are_found_as_by_asking_one_after_the_other():
+    random = np.random.default_rng(0)
+    keys = np.unique(random.integers(0, 1000, 300))
+    wanted = random.integers(-5, 1005, 500)
+    assert find(keys, wanted).tolist() == [int((keys < each).sum()) for each in wanted]
+    assert find(keys, wanted[:0]).tolist() == []

@@ -1,7 +1,8 @@
 /** The models that there are, and what can be pulled: what the picker shows. */
 
 import { isSnapshot } from "./curves";
-import { type Model, type Pullable, type PullState, type Server, ServerError } from "./server";
+import { type Problem, problemOf } from "./problem";
+import type { Model, Pullable, PullState, Server } from "./server";
 
 const OFTEN = 400; // milliseconds between two looks at what is under way
 
@@ -10,7 +11,7 @@ export class Collection {
   pullable = $state.raw<Pullable[]>([]);
   pull = $state.raw<PullState | null>(null);
   known = $state(false);
-  error = $state("");
+  error = $state.raw<Problem | null>(null);
   #snapshots = $state.raw<Record<string, Model>>({}); // of runs: those that were opened
 
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -82,9 +83,9 @@ export class Collection {
   async #try(work: () => Promise<void>): Promise<void> {
     try {
       await work();
-      this.error = "";
+      this.error = null;
     } catch (error) {
-      this.error = error instanceof ServerError ? error.message : String(error);
+      this.error = problemOf(error);
     }
   }
 }

@@ -1,7 +1,7 @@
 /** What labs give, laid out: scales of their lines, places on their maps, their numbers in words. */
 
 import { scaleLinear, scaleLog } from "d3-scale";
-import { short } from "./numbers";
+import { pointed, short } from "./numbers";
 import type { LabAnswer, LabLines, LabPoints } from "./server";
 
 export type Value = LabAnswer["found"][number]["value"];
@@ -12,7 +12,8 @@ export function tellValue(value: Value, yes: string, no: string): string {
   if (typeof value === "string") return value;
   if (Number.isInteger(value)) return String(value);
   const size = Math.abs(value);
-  return size < 1e-3 || size >= 1e5 ? value.toExponential(2) : size < 10 ? value.toFixed(4) : short(value);
+  if (size >= 10 && size < 1e5) return short(value);
+  return pointed(size < 1e-3 || size >= 1e5 ? value.toExponential(2) : value.toFixed(4));
 }
 
 export interface LinePlot {

@@ -1,7 +1,7 @@
 /** What colours say in numbers: what the strongest stands for, on either side. */
 
 import { makeScale, type Role, type Theme } from "./colours";
-import { short } from "./numbers";
+import { pointed, short } from "./numbers";
 import type { Pen } from "./pen";
 
 export interface Ends {
@@ -40,7 +40,7 @@ export const SHARES: Ends = { peak: 1, over: false, under: false, negative: fals
 
 /** The numbers at both ends. */
 export function tellEnds({ peak, over, under, negative }: Ends): [string, string] {
-  const size = peak > 0 && peak < 0.095 ? peak.toPrecision(1) : short(peak);
+  const size = peak > 0 && peak < 0.095 ? pointed(peak.toPrecision(1)) : short(peak);
   const least = under ? `≤ −${size}` : `−${size}`;
   return [negative ? least : "0", over ? `≥ ${size}` : size];
 }

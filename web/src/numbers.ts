@@ -1,4 +1,11 @@
-/** Numbers as they are shown. The sign is a real minus, so that columns of digits line up. */
+/** Numbers as they are shown, in the reader's language. The sign is a real minus, so that columns line up. */
+
+import { reader } from "./reader.svelte";
+
+/** A number as it is, or as it is written already, with a comma where the reader's language has one. */
+export function pointed(number: string | number): string {
+  return reader.language === "de" ? String(number).replace(".", ",") : String(number);
+}
 
 /** About three digits, in a cell. */
 export function short(x: number): string {
@@ -12,7 +19,7 @@ export function precise(x: number): string {
   if (!Number.isFinite(x) || size === 0 || size >= 0.0995) return fixed(x, 2);
   if (size >= 0.00095) return fixed(x, size >= 0.00995 ? 3 : 4);
   const [digits, power] = size.toExponential(1).split("e");
-  return `${x < 0 ? "−" : ""}${digits}e${power!.replace("-", "−")}`;
+  return `${x < 0 ? "−" : ""}${pointed(digits!)}e${power!.replace("-", "−")}`;
 }
 
 /** With so many digits after the point. */
@@ -20,7 +27,7 @@ export function fixed(x: number, digits: number): string {
   if (Number.isNaN(x)) return "–";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   const text = Math.abs(x).toFixed(digits);
-  return x < 0 && Number(text) !== 0 ? `−${text}` : text;
+  return `${x < 0 && Number(text) !== 0 ? "−" : ""}${pointed(text)}`;
 }
 
 /** Such as 88% or 0.4%: what is small keeps a digit. */

@@ -1,6 +1,6 @@
 /** The page's one store: where one stands, what goes through the model, and what is known of it. */
 
-import { fromQuery, type Place, START, toQuery } from "./address";
+import { fromQuery, type Place, START, toQuery, type ViewName } from "./address";
 import { fitting } from "./changing";
 import { type Area, type Cell, isOfWords, isSquare, isWeight, parse } from "./cells";
 import type { Theme } from "./colours";
@@ -10,6 +10,7 @@ import { sitesOf, WHOLE } from "./flow";
 import type { HeadName } from "./kinds";
 import type { Matrix } from "./matrix";
 import { Collection } from "./collection.svelte";
+import { type Problem, problemOf } from "./problem";
 import { type Reading, read, readOn } from "./reading";
 import { type Config, type Edit, type Question, Server, ServerError } from "./server";
 import { shapeOf } from "./shapes";
@@ -39,12 +40,11 @@ interface Added {
 /** What a saved file holds of a model: nothing else can be gone to, and nothing new goes through. */
 export interface Kept {
   flow: boolean;
+  views: readonly ViewName[];
+  words: readonly number[]; // next words that can be asked about
   holds: (place: Pick<Place, "block" | "head" | "part">) => boolean;
-}
-
-export interface Problem {
-  message: string;
-  status: number;
+  knows: (path: string, asked: object) => boolean; // whether a question about its text has an answer
+  compares: (site: string) => boolean; // whether the site of both texts is there
 }
 
 export class Page {
@@ -119,7 +119,7 @@ export class Page {
     this.config === null ? [] : stepsOf(this.place.part, this.config, this.block, this.head),
   );
   /** The parts that can be opened. */
-  readonly parts = $derived(PARTS.filter((part) => this.#holds({ part })));
+  readonly parts = $derived(PARTS.filter((part) => this.holds({ part })));
   readonly step = $derived.by(() => {
     const { step } = this.place;
     const number = typeof step === "number" ? step : this.steps.findIndex(({ name }) => name === step);
@@ -247,7 +247,8 @@ export class Page {
   readonly word = $derived(this.place.word >= 0 ? this.place.word : (this.shown?.trace.next[0]?.id ?? 0));
 
   goTo(where: Partial<Omit<Place, "sampling" | "edits">>): void {
-    this.missed = !this.#holds(where);
+    const moves = [where.block, where.head, where.part].some((each) => each !== undefined);
+    this.missed = moves && !this.holds(where);
     if (this.missed) return;
     const part = where.part ?? this.place.part;
     if (part !== this.place.part && where.step === undefined) where = { ...where, step: 0, site: 0 };
@@ -289,11 +290,12 @@ export class Page {
 
   /** Of so many places one after the other the first that can be gone to. */
   #find<Aim extends Partial<Place>>(count: number, place: (k: number) => Aim): Aim {
-    for (let k = 1; k < count; k++) if (this.#holds(place(k))) return place(k);
+    for (let k = 1; k < count; k++) if (this.holds(place(k))) return place(k);
     return place(count);
   }
 
-  #holds({ block = this.block, head = this.head, part = this.place.part }: Partial<Place>): boolean {
+  /** Whether one can go there. */
+  holds({ block = this.block, head = this.head, part = this.place.part }: Partial<Place>): boolean {
     return this.kept?.holds({ block, head, part }) ?? true;
   }
 
@@ -386,8 +388,16 @@ export class Page {
     const there = details?.state === "loaded" || (!details && !isSnapshot(this.place.model));
     if (!there) details = await this.collection.open(this.place.model);
     if (details?.kind && details.kind !== "transformer")
-      throw new ServerError(400, `${details.name} is of kind ${details.kind}: it has no heads to show`);
-    if (!details?.config) throw new ServerError(404, `there is no model ${this.place.model}`);
+      throw new ServerError(
+        400,
+        `${details.name} is of kind ${details.kind}: it has no heads to show`,
+        "no_heads",
+        { name: details.name, kind: details.kind },
+      );
+    if (!details?.config)
+      throw new ServerError(404, `there is no model ${this.place.model}`, "model_not_found", {
+        name: this.place.model,
+      });
     const config = details.config as Config;
     const { model, text, edits } = $state.snapshot(this.place);
     const ask = (edits: Edit[]) =>
@@ -491,8 +501,9 @@ export class Page {
 
   #fail(error: unknown): void {
     if (error instanceof DOMException && error.name === "AbortError") return;
-    const status = error instanceof ServerError ? error.status : -1;
-    this.problem = { message: error instanceof Error ? error.message : String(error), status };
+    const problem = problemOf(error);
+    const { status } = problem;
+    this.problem = problem;
     // A model that was not used for long may have been closed to make room: starting again opens it.
     const closed = error instanceof ServerError && error.code === "model_not_open";
     if (closed) this.loaded++;

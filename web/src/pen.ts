@@ -7,6 +7,13 @@ export interface TextStyle {
   weight?: number;
 }
 
+export interface Stroke {
+  colour: string;
+  thick: number;
+  opacity: number;
+  dash: number[]; // none where it is whole
+}
+
 export interface Pen {
   rect(x: number, y: number, width: number, height: number, fill: string, radius?: number): void;
   frame(
@@ -21,7 +28,9 @@ export interface Pen {
   line(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number): void;
   /** From left to right, level at both ends. */
   curve(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number, opacity: number): void;
-  circle(x: number, y: number, radius: number, stroke: string, fill: string): void;
+  circle(x: number, y: number, radius: number, stroke: string, fill: string, opacity?: number): void;
+  /** A line of any form, in SVG's words, moved by x and y. */
+  path(x: number, y: number, d: string, stroke: Stroke): void;
   text(x: number, y: number, text: string, style: TextStyle): void;
   /** Its pixels stay squares. */
   image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void;
@@ -86,14 +95,29 @@ export class CanvasPen implements Pen {
     this.on.globalAlpha = 1;
   }
 
-  circle(x: number, y: number, radius: number, stroke: string, fill: string): void {
+  circle(x: number, y: number, radius: number, stroke: string, fill: string, opacity = 1): void {
+    this.on.globalAlpha = opacity;
     this.on.beginPath();
     this.on.arc(x, y, radius, 0, 2 * Math.PI);
     this.#dip(fill);
     this.on.fill();
-    this.on.strokeStyle = stroke;
-    this.on.lineWidth = 1.25;
-    this.on.stroke();
+    if (stroke !== "none") {
+      this.on.strokeStyle = stroke;
+      this.on.lineWidth = 1.25;
+      this.on.stroke();
+    }
+    this.on.globalAlpha = 1;
+  }
+
+  path(x: number, y: number, d: string, { colour, thick, opacity, dash }: Stroke): void {
+    this.on.save();
+    this.on.translate(x, y);
+    this.on.globalAlpha = opacity;
+    this.on.strokeStyle = colour;
+    this.on.lineWidth = thick;
+    this.on.setLineDash(dash);
+    this.on.stroke(new Path2D(d));
+    this.on.restore();
   }
 
   text(
@@ -145,8 +169,14 @@ export class SvgPen implements Pen {
     this.#put("path", { d, fill: "none", stroke, "stroke-width": thick, opacity });
   }
 
-  circle(x: number, y: number, radius: number, stroke: string, fill: string): void {
-    this.#put("circle", { cx: x, cy: y, r: radius, stroke, fill });
+  circle(x: number, y: number, radius: number, stroke: string, fill: string, opacity = 1): void {
+    this.#put("circle", { cx: x, cy: y, r: radius, stroke, fill, ...(opacity < 1 && { opacity }) });
+  }
+
+  path(x: number, y: number, d: string, { colour, thick, opacity, dash }: Stroke): void {
+    const style = { fill: "none", stroke: colour, "stroke-width": thick, opacity };
+    const broken = dash.length > 0 && { "stroke-dasharray": dash.join(" ") };
+    this.#put("path", { d, transform: `translate(${r(x)} ${r(y)})`, ...style, ...broken });
   }
 
   text(

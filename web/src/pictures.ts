@@ -7,15 +7,16 @@ import { imageOf } from "./image";
 import type { Layout } from "./layout";
 import { endsOf, paintLegend, SHARES } from "./legend";
 import { ALL_SEEN, hide, type Matrix, type Seen, shrink } from "./matrix";
-import { percent, short } from "./numbers";
+import { short } from "./numbers";
 import type { Picture } from "./takeaway";
 
-const INK = { light: "#1d2026", dark: "#eceae4" };
-const QUIET = { light: "#5f6570", dark: "#a4aab5" };
+export const INK = { light: "#1d2026", dark: "#eceae4" };
+export const QUIET = { light: "#5f6570", dark: "#a4aab5" };
 
 interface Colouring {
   peak?: number | undefined; // what the strongest colour stands for
   seen?: Seen; // what the mask leaves
+  said?: (row: number, column: number) => string; // in each cell, instead of its number
 }
 
 /** A matrix with the names of its rows and columns, and its numbers where there is room. */
@@ -24,13 +25,14 @@ export function matrixPicture(
   names: { row: (row: number) => string; column: (column: number) => string; title: string },
   role: Role,
   theme: Theme,
-  { peak, seen = ALL_SEEN }: Colouring = {},
+  { peak, seen = ALL_SEEN, said }: Colouring = {},
 ): Picture {
   const matrix = hide(given, seen);
   const ends = endsOf(matrix.values, peak ?? matrix.strength);
-  const large = matrix.rows <= 64 && matrix.columns <= 64;
+  const large = said !== undefined || (matrix.rows <= 64 && matrix.columns <= 64);
+  const cell = said === undefined ? 46 : 76;
   const [side, head, foot] = [110, 60, 34];
-  const [wide, tall] = large ? [46 * matrix.columns, 24 * matrix.rows] : fitted(matrix);
+  const [wide, tall] = large ? [cell * matrix.columns, 24 * matrix.rows] : fitted(matrix);
   const ink = INK[theme];
   return {
     width: Math.max(320, side + wide + 12),
@@ -54,15 +56,21 @@ export function matrixPicture(
       }
       const scale = makeScale(role, theme);
       matrix.values.forEach((value, i) => {
-        const [x, y] = [side + 46 * (i % matrix.columns), head + 24 * Math.floor(i / matrix.columns)];
+        const [row, column] = [Math.floor(i / matrix.columns), i % matrix.columns];
+        const [x, y] = [side + cell * column, head + 24 * row];
         const colour = scale(value, ends.peak);
-        pen.rect(x, y, 44, 22, colour, 3);
+        pen.rect(x, y, cell - 2, 22, colour, 3);
         const letters = inkOn(colour) === "light" ? "#ffffff" : "#000000";
         const fill = Number.isFinite(value) ? letters : QUIET[theme];
-        pen.text(x + 22, y + 11, short(given.values[i]!), { size: 11, fill, anchor: "middle" });
+        const text = cutOff(said?.(row, column) ?? short(given.values[i]!), 12);
+        pen.text(x + cell / 2 - 1, y + 11, text, { size: 11, fill, anchor: "middle" });
       });
     },
   };
+}
+
+function cutOff(text: string, letters: number): string {
+  return text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
 }
 
 const LARGEST = 900; // pixels of a side
@@ -144,33 +152,34 @@ export function headsPicture(
   };
 }
 
-/** The next word: a bar for each. */
-export function wordsPicture(
-  words: { text: string; logit: number; drawn: number }[],
-  title: string,
-  theme: Theme,
-): Picture {
-  const [head, tall, side, wide] = [40, 24, 130, 240];
-  const most = Math.max(1e-9, ...words.map(({ drawn }) => drawn));
-  const purple = PALETTES[theme].roles.attention.positive;
+export interface Bar {
+  name: string;
+  size: number;
+  told: string[]; // the numbers at its end
+}
+
+/** A bar for each, in the colour of its sign. */
+export function barsPicture(bars: Bar[], title: string, theme: Theme): Picture {
+  const [head, tall, wide, column] = [40, 24, 240, 58];
+  const side = Math.max(130, ...bars.map(({ name }) => 7 * name.length + 24));
+  const most = Math.max(1e-9, ...bars.map(({ size }) => Math.abs(size)));
+  const { attention, feedforward } = PALETTES[theme].roles;
   return {
-    width: side + wide + 130,
-    height: head + tall * words.length + 12,
+    width: Math.max(8 * title.length + 24, side + wide + column * (bars[0]?.told.length ?? 1) + 14),
+    height: head + tall * bars.length + 12,
     paint(pen) {
       pen.rect(0, 0, this.width, this.height, PALETTES[theme].paper);
       pen.text(12, 18, title, { size: 14, fill: INK[theme], weight: 650 });
-      words.forEach(({ text, logit, drawn }, i) => {
+      bars.forEach(({ name, size, told }, i) => {
         const y = head + (i + 0.5) * tall;
-        pen.text(side - 10, y, text, {
-          size: 13,
-          fill: INK[theme],
-          anchor: "end",
-          weight: i === 0 ? 700 : 420,
+        const weight = i === 0 ? 700 : 420;
+        pen.text(side - 10, y, name, { size: 13, fill: INK[theme], anchor: "end", weight });
+        const fill = (size < 0 ? feedforward : attention).positive;
+        pen.rect(side, y - 8, Math.max(2, (wide * Math.abs(size)) / most), 16, fill, 3);
+        told.forEach((number, k) => {
+          const style = { size: 12, fill: QUIET[theme], anchor: "end" } as const;
+          pen.text(side + wide + column * (k + 1), y, number, style);
         });
-        pen.rect(side, y - 8, Math.max(2, (wide * drawn) / most), 16, purple, 3);
-        const style = { size: 12, fill: QUIET[theme], anchor: "end" } as const;
-        pen.text(side + wide + 60, y, short(logit), style);
-        pen.text(side + wide + 118, y, percent(drawn), style);
       });
     },
   };

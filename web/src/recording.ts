@@ -1,51 +1,60 @@
-/** What a saved file answers in a model's place: numbers that were kept in it, and what the page's own formulas
- * make of those. Where there is neither, a number is NaN. */
+/** What a saved file answers in a model's place: what was kept in it, and nothing else. */
 
-import { type Area, isOfWords, isWeight, parse, type Span } from "./cells";
-import { derive, evaluate } from "./derivation";
-import { Matrix } from "./matrix";
+import type { Place, ViewName } from "./address";
+import type { Span } from "./cells";
 import type { Kept } from "./page.svelte";
-import type { Place } from "./address";
-import type { Ask, Config } from "./server";
-import { shapeOf } from "./shapes";
+import type { Ask, LensWord } from "./server";
+import { Side, type Told } from "./side";
 
-/** What stands before the numbers: what they are, in their order, and whole answers by their path. */
+/** What stands before the numbers. */
 export interface Contents {
   query: string; // where it opens
-  config: Config;
-  ids: number[];
+  views: ViewName[];
   flow: boolean;
   heads: [number, number][];
   blocks: number[];
   ends: boolean; // embedding and final norm
-  answers: Record<string, unknown>;
-  matrices: { name: string; shape: number[]; first: number }[]; // from which row on
+  edits: number; // that were made in Python
+  words: number[]; // next words that can be asked about
+  lens: string[][]; // what each block would say
+  exchanges: { path: string; asked: object; answer: unknown }[];
+  sides: [Told] | [Told, Told]; // the text; where two are compared, the other one too
 }
 
-interface Numbers {
-  values: Float32Array;
-  shape: number[];
-  first: number;
+/** What the page asks: about which text, and the rest of the question. */
+interface Asked {
+  model?: string;
+  text?: string | number[];
+  reads?: { site?: string; weight?: string; rows?: Span; columns?: Span }[];
+  blocks?: Span;
+  word?: number;
 }
 
 export class Recording implements Kept {
   readonly flow: boolean;
-  #kept = new Map<string, Numbers>();
-  #made = new Map<string, Matrix | null>();
-  #makeable = new Map<string, boolean>();
-  #turned = new Map<string, Matrix>(); // with rows and columns exchanged
+  readonly views: readonly ViewName[];
+  readonly words: readonly number[];
+  readonly ids: number[];
+  readonly #sides: Side[] = [];
+  readonly #answers: Map<string, unknown>;
 
   constructor(
     readonly contents: Contents,
     numbers: Float32Array,
   ) {
     this.flow = contents.flow;
+    this.views = contents.views;
+    this.words = contents.words;
+    this.ids = contents.sides[0].trace.ids;
     let start = 0;
-    for (const { name, shape, first } of contents.matrices) {
-      const count = shape.reduce((product, size) => product * size, 1);
-      this.#kept.set(name, { values: numbers.subarray(start, start + count), shape, first });
-      start += count;
+    for (const told of contents.sides) {
+      const side = new Side(told, numbers, start);
+      this.#sides.push(side);
+      start += side.count;
     }
+    this.#answers = new Map(
+      contents.exchanges.map(({ path, asked, answer }) => [questionKey(path, asked), answer]),
+    );
   }
 
   /** In base64 what `zlib` made smaller: the length of the contents, the contents, and after them the first bytes of
@@ -72,125 +81,84 @@ export class Recording implements Kept {
     return known && (part === "head" || part === "norm" || blocks.includes(block));
   }
 
+  knows(path: string, asked: object): boolean {
+    return this.#answers.has(questionKey(path, asked));
+  }
+
+  compares(site: string): boolean {
+    return this.#sides.length > 1 && this.#sides.every((side) => side.keeps(site));
+  }
+
   readonly ask: Ask = async (path, { body }) => {
-    if (path in this.contents.answers) return Response.json(this.contents.answers[path]);
-    const asked = (typeof body === "string" ? JSON.parse(body) : {}) as {
-      reads?: { site?: string; weight?: string; rows?: Span; columns?: Span }[];
-      blocks?: Span;
-    };
-    if (path === "/api/sites" && asked.reads) {
-      return send(
-        asked.reads.map(({ site, weight, rows, columns }) =>
-          this.read({ name: site ?? weight!, ...(rows && { rows }), ...(columns && { columns }) }),
-        ),
-      );
+    const asked = (typeof body === "string" ? JSON.parse(body) : {}) as Asked;
+    const models = this.#sides.map(({ told }) => told.details);
+    const named = models.filter((each, i) => models.findIndex(({ name }) => name === each.name) === i);
+    const side = this.#about(asked);
+    const { n_block, n_head } = side.config;
+    switch (path) {
+      case "/api/models":
+        return Response.json({ models: named, can_be_pulled: [] });
+      case "/api/open":
+        return Response.json(named.find(({ name }) => name === asked.model));
+      case "/api/trace":
+        return Response.json(side.told.trace);
+      case "/api/lens":
+        return Response.json({ words: this.#lens(asked.word ?? -1) });
+      case "/api/sites":
+        return send(
+          asked.reads!.map(({ site, weight, rows, columns }) =>
+            side.read({ name: site ?? weight!, ...(rows && { rows }), ...(columns && { columns }) }),
+          ),
+        );
+      case "/api/patterns": {
+        const { values, shape } = side.get("patterns", [n_block, n_head, 1, 1]);
+        const [first, last] = asked.blocks ?? [0, n_block];
+        const size = values.length / n_block;
+        const some = values.subarray(first * size, last * size);
+        return send([{ values: some, shape: [last - first, ...shape.slice(1)] }]);
+      }
+      case "/api/streams":
+        return send([side.get("streams", [n_block, 3, side.ids.length])]);
     }
-    const { n_block, n_head } = this.contents.config;
-    if (path === "/api/patterns") {
-      const { values, shape } = this.#kept.get("patterns") ?? empty([n_block, n_head, 1, 1]);
-      const [first, last] = asked.blocks ?? [0, n_block];
-      const size = values.length / n_block;
-      return send([
-        { values: values.subarray(first * size, last * size), shape: [last - first, ...shape.slice(1)] },
-      ]);
-    }
-    if (path === "/api/streams")
-      return send([this.#kept.get("streams") ?? empty([n_block, 3, this.contents.ids.length])]);
+    const answer = this.#answers.get(questionKey(path, asked));
+    if (answer !== undefined) return Response.json(answer);
     return Response.json({ error: { message: `${path} is not in this file` } }, { status: 404 });
   };
 
-  /** A part of a site or a weight. */
-  read(area: Area): { values: Float32Array; shape: number[] } {
-    const matrix = this.#whole(area.name);
-    const rows = area.rows ?? [0, matrix ? matrix.firstRow + matrix.rows : 1]; // kept are last rows, or all
-    const columns = area.columns ?? (matrix ? [0, matrix.columns] : [0, 1]);
-    const shape = [rows[1] - rows[0], columns[1] - columns[0]];
-    if (!matrix) return empty(shape);
-    const within = rows[0] >= matrix.firstRow && rows[1] <= matrix.firstRow + matrix.rows;
-    if (within && columns[1] <= matrix.columns) return { values: matrix.cut(rows, columns).values, shape };
-    const values = Float32Array.from({ length: shape[0]! * shape[1]! }, (_, i) =>
-      matrix.at(rows[0] + Math.floor(i / shape[1]!), columns[0] + (i % shape[1]!)),
+  /** The page asks about the first text by its ids, about another by what it says. */
+  #about({ text }: Asked): Side {
+    return this.#sides.find(({ told }, i) => i > 0 && told.text === text) ?? this.#sides[0]!;
+  }
+
+  /** For each block and position the likeliest word, and how likely one is that is asked about. */
+  #lens(word: number): LensWord[][] {
+    const { lens, words } = this.contents;
+    const { values, shape } = this.#sides[0]!.get("lens", [0, 0, 0]);
+    const [, said, rows] = shape as [number, number, number];
+    const at = (block: number, which: number, row: number) => values[(block * said + which) * rows + row]!;
+    const chosen = words.indexOf(word);
+    return lens.map((texts, block) =>
+      texts.map((text, row) => ({
+        text,
+        probability: at(block, 0, row),
+        chosen: chosen < 0 ? null : at(block, 1 + chosen, row),
+      })),
     );
-    return { values, shape };
-  }
-
-  /** All of a site or a weight, or nothing where it was not kept and cannot be made. */
-  #whole(name: string): Matrix | null {
-    const kept = this.#kept.get(name);
-    let made = this.#made.get(name);
-    if (made !== undefined) return made;
-    if (kept) {
-      const [rows, columns = 1] = kept.shape;
-      made = new Matrix(kept.values, rows!, columns, kept.first);
-    } else made = this.#canMake(name) ? this.#make(name) : null;
-    this.#made.set(name, made);
-    return made;
-  }
-
-  #canMake(name: string): boolean {
-    const known = this.#makeable.get(name);
-    if (known !== undefined) return known;
-    const { config, ids } = this.contents;
-    const can =
-      !isWeight(name) &&
-      !isOfWords(parse(name).part) &&
-      // What its first number was computed from; the names are the same for all others.
-      derive(config, ids, { name, row: 0, column: 0 }).from.every(
-        (area) => this.#kept.has(area.name) || this.#canMake(area.name),
-      );
-    this.#makeable.set(name, can);
-    return can;
-  }
-
-  #make(name: string): Matrix {
-    const { config, ids } = this.contents;
-    const [rows, columns] = shapeOf(config, ids.length, name);
-    const values = new Float32Array(rows * columns);
-    for (let row = 0, i = 0; row < rows; row++) {
-      for (let column = 0; column < columns; column++, i++) {
-        const derivation = derive(config, ids, { name, row, column });
-        const lines = derivation.from.map((area) => this.#line(area));
-        values[i] = derivation.how === "dot" ? dot(lines) : evaluate(derivation, config, lines.map(plain));
-      }
-    }
-    return new Matrix(values, rows, columns);
-  }
-
-  /** A row, a column, or a single number. */
-  #line({ name, rows, columns }: Area): Line {
-    const matrix = this.#whole(name)!;
-    if (rows && (columns || matrix.columns === 1)) return [matrix.at(rows[0], columns?.[0] ?? 0)];
-    if (!columns) return matrix.row(rows![0]);
-    let turned = this.#turned.get(name);
-    if (!turned) this.#turned.set(name, (turned = turn(matrix)));
-    return turned.row(columns[0]);
   }
 }
 
-type Line = Float32Array | number[];
-
-/** Most of the work by far. */
-function dot([left, right, bias]: Line[]): number {
-  let sum = bias?.[0] ?? 0;
-  for (let i = 0; i < left!.length; i++) sum += left![i]! * right![i]!;
-  return sum;
+/** What tells a question from others about the same texts. */
+function questionKey(path: string, asked: object): string {
+  const about = ["model", "text", "edits", "other"];
+  return `${path} ${write(Object.fromEntries(Object.entries(asked).filter(([name]) => !about.includes(name))))}`;
 }
 
-function plain(line: Line): number[] {
-  return Array.isArray(line) ? line : Array.from(line);
-}
-
-function turn(matrix: Matrix): Matrix {
-  const values = new Float32Array(matrix.values.length);
-  for (let i = 0; i < matrix.rows; i++)
-    for (let j = 0; j < matrix.columns; j++)
-      values[j * matrix.rows + i] = matrix.values[i * matrix.columns + j]!;
-  return new Matrix(values, matrix.columns, matrix.rows);
-}
-
-function empty(shape: number[]): Numbers {
-  const count = shape.reduce((product, size) => product * size, 1);
-  return { values: new Float32Array(count).fill(NaN), shape, first: 0 };
+/** As JSON, names in the order of the alphabet. */
+function write(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(write).join()}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  return `{${entries.map(([name, each]) => `${name}:${write(each)}`).join()}}`;
 }
 
 /** As the server sends matrices. */

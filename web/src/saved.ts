@@ -21,5 +21,5 @@ paint(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 window.addEventListener("keydown", (event) => void press(page, event));
 mount(Inset, {
   target: document.getElementById("page")!,
-  props: { page, ids: recording.contents.ids, ontheme: paint },
+  props: { page, ids: recording.ids, edits: recording.contents.edits, ontheme: paint },
 });

@@ -20,6 +20,8 @@ export type NextWord = Schemas["NextWord"];
 export type LensWord = Schemas["LensWord"];
 export type Attribution = Schemas["AttributeAnswer"];
 export type Hop = Schemas["Hop"];
+export type WhyAnswer = Schemas["WhyAnswer"];
+export type SensesAnswer = Schemas["SensesAnswer"];
 export type Edit = Schemas["EditRequest"];
 export type Lab = Schemas["LabDetails"];
 export type LabAnswer = Schemas["LabAnswer"];
@@ -40,6 +42,7 @@ export class ServerError extends Error {
     readonly status: number,
     message: string,
     readonly code = "",
+    readonly values: Record<string, string | number> = {},
     readonly retryAfter: number | null = null,
   ) {
     super(message);
@@ -215,7 +218,7 @@ export class Server {
       });
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new ServerError(0, "the server cannot be reached");
+      throw new ServerError(0, "the server cannot be reached", "unreachable");
     }
     if (answer.ok) return answer;
     const said = (await answer.json().catch(() => null)) as Schemas["Refusal"] | null;
@@ -224,6 +227,7 @@ export class Server {
       answer.status,
       said?.error.message ?? answer.statusText,
       said?.error.code ?? "",
+      said?.error.values,
       again || null,
     );
   }

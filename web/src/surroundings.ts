@@ -5,12 +5,19 @@ import type { Theme } from "./colours";
 /** The colour that stands behind an element tells. */
 export function themeAround(element: Element): Theme {
   for (let at: Element | null = element; at !== null; at = parentOf(at)) {
-    const [red = 0, green = 0, blue = 0, opacity = 1] = (
-      getComputedStyle(at).backgroundColor.match(/[\d.]+/g) ?? []
-    ).map(Number);
-    if (opacity > 0.5) return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
+    const [red, green, blue, opacity] = paint(getComputedStyle(at).backgroundColor);
+    if (opacity > 128) return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
   }
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+/** Red, green, blue and opacity, 0 to 255: whatever way a colour is written in, a browser can paint with it. */
+function paint(colour: string): [number, number, number, number] {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+  const on = canvas.getContext("2d")!;
+  on.fillStyle = colour;
+  on.fillRect(0, 0, 1, 1);
+  return [...on.getImageData(0, 0, 1, 1).data] as [number, number, number, number];
 }
 
 /** Told now and whenever it changes, until what is given back is called. */

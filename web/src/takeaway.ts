@@ -10,11 +10,27 @@ export function toCsv(
   columnName: (column: number) => string,
 ): string {
   const columns = Array.from({ length: matrix.columns }, (_, i) => columnName(matrix.firstColumn + i));
-  const lines = [["", ...columns].map(quote).join(",")];
-  for (let row = matrix.firstRow; row < matrix.firstRow + matrix.rows; row++) {
-    lines.push([quote(rowName(row)), ...Array.from(matrix.row(row), writeNumber)].join(","));
-  }
-  return `${lines.join("\r\n")}\r\n`;
+  const rows = Array.from({ length: matrix.rows }, (_, i) => {
+    const row = matrix.firstRow + i;
+    return [quote(rowName(row)), ...Array.from(matrix.row(row), writeNumber)];
+  });
+  return joinLines([["", ...columns].map(quote), ...rows]);
+}
+
+/** Numbers with words between them, which no matrix holds. Its columns are named as on the wire. */
+export interface Table {
+  columns: string[];
+  rows: (string | number | null)[][]; // null is not known
+}
+
+/** A line for each row, its numbers with all their digits; what is not known is left empty. */
+export function tableToCsv({ columns, rows }: Table): string {
+  const write = (each: string | number | null) => (each === null ? "" : quote(String(each)));
+  return joinLines([columns, ...rows].map((row) => row.map(write)));
+}
+
+function joinLines(lines: string[][]): string {
+  return `${lines.map((line) => line.join(",")).join("\r\n")}\r\n`;
 }
 
 function quote(text: string): string {

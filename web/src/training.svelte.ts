@@ -2,7 +2,8 @@
 
 import { SvelteMap } from "svelte/reactivity";
 import { joinSteps } from "./curves";
-import { type Run, type RunRequest, type RunStep, type Server, ServerError } from "./server";
+import { type Problem, problemOf } from "./problem";
+import type { Run, RunRequest, RunStep, Server } from "./server";
 
 const OFTEN = 1000; // milliseconds between two looks while something trains
 const SELDOM = 5000; // and while nothing does, for what is begun elsewhere
@@ -12,7 +13,7 @@ export class Training {
   canStart = $state(false);
   now = $state<string | null>(null); // the run that the server trains
   known = $state(false);
-  error = $state("");
+  error = $state.raw<Problem | null>(null);
   sending = $state(false);
   readonly steps = new SvelteMap<string, RunStep[]>(); // by run
   readonly speeds = new SvelteMap<string, number>(); // tokens a second, as last seen
@@ -108,10 +109,10 @@ export class Training {
   async #try(work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
-      this.error = "";
+      this.error = null;
       return true;
     } catch (error) {
-      this.error = error instanceof ServerError ? error.message : String(error);
+      this.error = problemOf(error);
       return false;
     }
   }

@@ -1409,6 +1409,14 @@ export interface components {
             param: string | null;
             /** Code */
             code: string | null;
+            /**
+             * Values
+             * @description What the message is made of, for who says it in another language.
+             * @default {}
+             */
+            values: {
+                [key: string]: string | number;
+            };
         };
         /**
          * HeadTokens
@@ -2059,11 +2067,7 @@ export interface components {
              * @enum {string}
              */
             state: "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
-            /**
-             * Error
-             * @description Why it did not begin, or ended.
-             */
-            error: string | null;
+            error: components["schemas"]["RunError"] | null;
             /**
              * Steps Done
              * @default 0
@@ -2123,6 +2127,24 @@ export interface components {
              * @default false
              */
             resumes: boolean;
+        };
+        /**
+         * RunError
+         * @description Why a run did not begin, or ended.
+         */
+        RunError: {
+            /** Message */
+            message: string;
+            /** Code */
+            code: string | null;
+            /**
+             * Values
+             * @description What the message is made of.
+             * @default {}
+             */
+            values: {
+                [key: string]: string | number;
+            };
         };
         /** RunList */
         RunList: {

@@ -1,5 +1,8 @@
-import { expect, test } from "vitest";
-import { count, exact, fixed, percent, precise, short, visible } from "../src/numbers";
+import { afterEach, expect, test } from "vitest";
+import { count, exact, fixed, percent, pointed, precise, short, visible } from "../src/numbers";
+import { reader } from "../src/reader.svelte";
+
+afterEach(() => (reader.language = "en"));
 
 test.each([
   [0, "0.00"],
@@ -55,3 +58,15 @@ test.each([
   [0.00001234, "1.2e−5"],
   [-Infinity, "−∞"],
 ])("%d is told as %s", (number, text) => expect(precise(number)).toBe(text));
+
+test("in German there is a comma", () => {
+  reader.language = "de";
+  expect([short(-1.239), fixed(2.5, 1), percent(0.0834), precise(0.00001234), pointed(0.25)]).toEqual([
+    "−1,24",
+    "2,5",
+    "8,3%",
+    "1,2e−5",
+    "0,25",
+  ]);
+  expect([short(123.4), percent(1), short(-Infinity)]).toEqual(["123", "100%", "−∞"]);
+});

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import sys
 import traceback
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 from clearhead.errors import OwnError, UserError
@@ -40,6 +43,7 @@ def run(arguments: list[str]) -> int:
     except UserError as error:
         # Of several processes the first says what all of them know.
         silent = os.environ.get("RANK", "0") != "0" and not isinstance(error, OwnError)
+        _keep(error)
         return 2 if silent else _complain(str(error), 2)
     except typer.TyperException as error:
         # The base class of every complaint about options and arguments.
@@ -72,6 +76,13 @@ def _end(_: int, __: FrameType | None) -> None:
 def _forget_output() -> None:
     """Python would complain again on closing it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _keep(error: UserError) -> None:
+    """For the server that began this and asks for it: its page says it in the reader's language."""
+    if (path := os.environ.get("CLEARHEAD_REFUSAL")) and error.code is not None:
+        with suppress(OSError):
+            Path(path).write_text(json.dumps({"code": error.code, "values": error.values}))
 
 
 def _complain(message: str, code: int) -> int:

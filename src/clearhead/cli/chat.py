@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.console import err, print_text
+from clearhead.cli.options import DEVICE
 
 if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel
@@ -27,7 +28,7 @@ def chat(
     top_p: float = typer.Option(0.9, help="Draw from the likeliest that make up this probability."),
     repetition_penalty: float = typer.Option(1.0, help="Above 1 makes words that were used less likely."),
     seed: int = typer.Option(0, help="The same seed and messages give the same replies."),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    device: str = DEVICE,
 ) -> None:
     """Talk with a model: type a message, read the reply. /reset, /save FILE, /quit.
 

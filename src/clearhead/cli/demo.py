@@ -13,6 +13,7 @@ import typer
 from clearhead.cli.attention import attention_table
 from clearhead.cli.console import err, out, print_text
 from clearhead.cli.explore import can_open, explore
+from clearhead.cli.options import DEVICE
 from clearhead.cli.progress import show_plan
 from clearhead.cli.train import finish, free_folder
 
@@ -28,7 +29,7 @@ def demo(
     minutes: float = typer.Option(1.0, help="How long to train."),
     folder: Path = typer.Option(None, "--out", "-o", help="Folder for the model. [default: runs/demo]"),
     seed: int = typer.Option(0, help="Of the training and of the story."),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    device: str = DEVICE,
     no_browser: bool = typer.Option(False, "--no-browser", help="End without opening the page."),
 ) -> None:
     """Train on the embedded stories for about a minute, write one, show a head's attention, open the page."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from clearhead.cli.console import clock, out, print_json
+from clearhead.cli.options import DEVICE, TEXT
 from clearhead.cli.progress import live_line
 
 TOKENS_AT_ONCE = 4096
@@ -16,10 +17,8 @@ TOKENS_AT_ONCE = 4096
 
 def evaluate(
     model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
-    text: list[str] = typer.Argument(
-        ..., metavar="TEXT", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
-    ),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    text: list[str] = TEXT,
+    device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
 ) -> None:
     """Loss, perplexity and bits per byte, every token counted once.

@@ -12,6 +12,7 @@ import typer
 
 from clearhead.cli import serve
 from clearhead.cli.console import err
+from clearhead.cli.options import DEVICE
 from clearhead.errors import UserError
 
 
@@ -31,7 +32,7 @@ def explore(
         help="What lets a browser in: with the same port and token, pages that were open go on after a "
         "restart. [default: a new one]",
     ),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    device: str = DEVICE,
 ) -> None:
     """Open the page on which every step of what a model computes can be seen. Ctrl-C ends it.
 

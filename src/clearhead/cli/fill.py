@@ -8,13 +8,14 @@ import typer
 
 from clearhead.cli.attention import show_token
 from clearhead.cli.console import out, print_json, read_argument
+from clearhead.cli.options import DEVICE
 
 
 def fill(
     model: Path = typer.Argument(..., help="A model that was trained with --both-ways: its folder."),
     text: str = typer.Argument(..., help="A text with a ___ for each missing word, or - for standard input."),
     count: int = typer.Option(5, help="How many words for each blank."),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the words and their probabilities as JSON."),
 ) -> None:
     """Fill in the blanks of a text: the likeliest words for each.

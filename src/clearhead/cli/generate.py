@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.console import err, print_json, print_text
+from clearhead.cli.options import DEVICE
 
 if TYPE_CHECKING:
     from clearhead.generate.writing import Generated
@@ -53,7 +54,7 @@ def generate(
     seed: int = typer.Option(0, help="The same seed gives the same text."),
     stop: list[str] = typer.Option(None, help="End before this text (may be repeated)."),
     samples: int = typer.Option(1, help="How many texts."),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the texts, and why each ended, as JSON."),
     log_probabilities: int | None = typer.Option(
         None, metavar="N", help="With --json: of each token drawn, and of the N likeliest (0 to 20)."

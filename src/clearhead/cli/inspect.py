@@ -18,6 +18,7 @@ from clearhead.cli.attention import (
     show_token,
 )
 from clearhead.cli.console import out, print_json, read_argument
+from clearhead.cli.options import DEVICE
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def inspect(
     ),
     svg: Path | None = typer.Option(None, help="Draw it into this file instead: .svg, .png or .pdf."),
     sites: bool = typer.Option(False, "--sites", help="List the names of all sites."),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the numbers as JSON; -inf is null."),
 ) -> None:
     """Show what each block would say next, where a head looks, or the numbers at any site."""

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from clearhead.cli.console import err, out, print_json, print_text
+from clearhead.cli.options import CSV, FIGURE, JSON
 from clearhead.labs.catalogue import LABS
 from clearhead.labs.lab import Lab, Lines, Points, Result, Setting, Table, Value
 
@@ -47,13 +48,9 @@ def _make_command(lab: Lab) -> Callable[..., None]:
         says = f"The model to look into: its folder, file or pulled name. [default: {lab.model}]"
         parameters.append(_parameter("model", typer.Option(None, help=says), str))
     parameters += [
-        _parameter(
-            "figure", typer.Option(None, help="Save a picture: a name that ends in .svg, .png or .pdf."), str
-        ),
-        _parameter("json", typer.Option(False, "--json", help="Print everything as JSON."), bool),
-        _parameter(
-            "csv", typer.Option(False, "--csv", help="Print everything as CSV, a number a line."), bool
-        ),
+        _parameter("figure", FIGURE, str),
+        _parameter("json", JSON, bool),
+        _parameter("csv", CSV, bool),
     ]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -9,29 +9,20 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from clearhead.cli.console import err, out, print_json
+from clearhead.cli.console import err, out, print_json, print_text
 from clearhead.cli.models import print_table
+from clearhead.cli.options import CSV, DEVICE, FIGURE, JSON, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
 from clearhead.cli.progress import watch
 from clearhead.cli.train import read_validation
 
 if TYPE_CHECKING:
-    from clearhead.labs.race import Race
+    from clearhead.labs.lab import Lines, Result, Table
 
-HEADINGS = {
-    "name": "name",
-    "bits_per_byte": "bits per byte",
-    "parameters": "parameters",
-    "tokens_read": "tokens read",
-    "learned": "learned/s",
-    "written": "written/s",
-}
 NARROWEST = 20  # characters of a column of samples; where there is no room for that, they go below each other
 
 
 def race(
-    text: list[str] = typer.Argument(
-        ..., metavar="TEXT", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
-    ),
+    text: list[str] = TEXT,
     minutes: float = typer.Option(1.0, help="For which each of them trains."),
     kind: list[str] = typer.Option(
         None, help="Who races; elman and gru may too. Can be repeated. [default: ngram, lstm, transformer]"
@@ -40,26 +31,22 @@ def race(
         None, help="A saved model that runs beside them as it is (may be repeated)."
     ),
     context: int = typer.Option(None, help="Tokens of a window. [default: 128]"),
-    tokenizer: str = typer.Option(None, help="Of all of them: char, byte, bpe or word."),
-    vocab: int = typer.Option(None, help="Tokens of a bpe or word tokenizer."),
-    validation: list[str] = typer.Option(
-        None, help="What all are judged by: a share of the text's end, such as 0.1, or files of their own."
-    ),
+    tokenizer: str = TOKENIZER,
+    vocab: int = VOCAB,
+    validation: list[str] = VALIDATION,
     prompt: str = typer.Option(None, help="What all write on from. [default: words of the text's end]"),
-    tokens: int = typer.Option(60, min=1, max=10_000, help="How many each writes."),
-    seed: int = typer.Option(0, help="The same seed gives the same batches and first weights."),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
-    figure: str = typer.Option(
-        None, help="Save the loss by position as a picture: a name that ends in .svg, .png or .pdf."
-    ),
-    json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+    tokens: int = typer.Option(60, help="How many each writes."),
+    seed: int = SEED,
+    device: str = DEVICE,
+    figure: str = FIGURE,
+    json: bool = JSON,
+    csv: bool = CSV,
 ) -> None:
     """Race networks of several kinds: the same text, tokenizer and minutes, judged by the text's end.
 
     Nothing is saved: clearhead train --kind keeps a model.
     """
-    from clearhead.labs.race import RACERS
-    from clearhead.labs.race import race as run
+    from clearhead.labs.race import RACERS, run
     from clearhead.picture import check_place
     from clearhead.runs.request import Request
     from clearhead.text.corpus import documents
@@ -76,7 +63,7 @@ def race(
         device=device,
     )
     texts = list(documents(text, sys.stdin.buffer))
-    done = run(
+    result = run(
         texts,
         request,
         kind or RACERS,
@@ -87,37 +74,51 @@ def race(
         lambda word: err.print(f"{word} …"),
     )
     if figure is not None:
-        from clearhead.views.lab_results import draw_result
+        from clearhead.views.figures import figure as draw
 
-        draw_result(done.result(), f"{minutes:g} minutes each").save(figure)
+        draw(result).save(figure)
     if json:
-        print_json(done.to_dict())
+        print_json(result.to_dict())
+    elif csv:
+        print_text(result.to_csv())
     else:
-        _show(done)
+        _show(result)
 
 
-def _show(race: Race) -> None:
+def _show(result: Result) -> None:
+    from clearhead.labs.race import BY_POSITION, RACE, SAMPLES
+
+    by_position, samples = result.part(BY_POSITION), result.part(SAMPLES)
+    _show_standings(result.part(RACE))
+    out.print(f"\n{by_position.name}, in {by_position.up}, by {by_position.across}")
+    _show_lines(by_position)
+    out.print(f"\n{samples.columns[0]}")
+    _show_samples(dict(zip(samples.rows, (str(sample) for (sample,) in samples.values), strict=True)))
+
+
+def _show_standings(table: Table) -> None:
+    headings = {name: name for name in ("name", *table.columns)}
     rows = [
-        {**vars(each), "learned": _whole(each.learned_a_second), "written": _whole(each.written_a_second)}
-        for each in race.racers
+        {"name": name, **dict(zip(table.columns, values, strict=True))}
+        for name, values in zip(table.rows, table.values, strict=True)
     ]
-    print_table(HEADINGS, rows)
-    out.print("\nbits per byte by position in the window: how many of its tokens are read")
-    width = max(len(each.name) for each in race.racers)
-    places = sorted({place for each in race.racers for place, _ in each.by_position})
-    out.print(" " * width + "".join(f"{place:>8g}" for place in places))
-    for each in race.racers:
-        known = dict(each.by_position)
-        cells = (f"{known[place]:8.3f}" if place in known else " " * 8 for place in places)
-        out.print(f"{each.name:<{width}}" + "".join(cells))
-    out.print(f"\nafter {race.prompt!r}")
-    _show_samples(race)
+    for row in rows:
+        row["seconds"] = None if row["seconds"] is None else f"{row['seconds']:.1f}"
+    print_table(headings, rows)
 
 
-def _show_samples(race: Race) -> None:
-    width = out.width // len(race.racers) - 2
+def _show_lines(part: Lines) -> None:
+    width = max(map(len, part.lines))
+    out.print(" " * width + "".join(f"{x:>8g}" for x in part.x))
+    for name, values in part.lines.items():
+        cells = (" " * 8 if value is None else f"{value:8.3f}" for value in values)
+        out.print(f"{name:<{width}}" + "".join(cells))
+
+
+def _show_samples(samples: dict[str, str]) -> None:
+    width = out.width // len(samples) - 2
     columns = [
-        [each.name, *wrap(" ".join(each.sample.split()), max(width, NARROWEST))] for each in race.racers
+        [name, *wrap(" ".join(sample.split()), max(width, NARROWEST))] for name, sample in samples.items()
     ]
     if width < NARROWEST:
         for column in columns:
@@ -125,7 +126,3 @@ def _show_samples(race: Race) -> None:
         return
     for line in zip_longest(*columns, fillvalue=""):
         out.print("  ".join(f"{cell:<{width}}" for cell in line).rstrip())
-
-
-def _whole(speed: float | None) -> int | None:
-    return None if speed is None else round(speed)

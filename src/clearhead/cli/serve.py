@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from clearhead.cli.console import err
+from clearhead.cli.options import DEVICE
 from clearhead.errors import UserError
 from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE
 
@@ -32,7 +33,7 @@ def serve(
     grace: float = typer.Option(
         30.0, min=0, max=3600, help="Seconds that what is being written at the end may still take."
     ),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    device: str = DEVICE,
 ) -> None:
     """Serve models on this machine, safely: with a token, for the OpenAI client and for the page.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.console import err, print_json
+from clearhead.cli.options import DEVICE, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
 from clearhead.cli.progress import follow, hold, interrupts, show_plan, tell
 from clearhead.errors import UserError
 
@@ -26,9 +27,7 @@ DRAWING = 0.5  # seconds that the curve of the losses takes at the end
 
 
 def train(
-    text: list[str] = typer.Argument(
-        ..., metavar="TEXT", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
-    ),
+    text: list[str] = TEXT,
     out: Path = typer.Option(
         None, "--out", "-o", help="Folder for the model. [default: runs/ and the text's name]"
     ),
@@ -50,8 +49,8 @@ def train(
     kv_heads: int = typer.Option(None, help="Key-value heads that the heads share."),
     width: int = typer.Option(None, help="Features of the residual stream."),
     context: int = typer.Option(None, help="How many tokens the model can look back on."),
-    tokenizer: str = typer.Option(None, help="char, byte, bpe or word."),
-    vocab: int = typer.Option(None, help="Tokens of a bpe or word tokenizer."),
+    tokenizer: str = TOKENIZER,
+    vocab: int = VOCAB,
     batch: int = typer.Option(None, help="Windows of text a step."),
     accumulation: int = typer.Option(1, help="Parts in which a batch is gathered, to save memory."),
     dropout: float = typer.Option(None, help="Share of the stream's features left out while training."),
@@ -63,17 +62,15 @@ def train(
         None, help="muon or adamw. [default: the recipe's; of fast, muon, and with --from adamw]"
     ),
     learning_rate: float = typer.Option(None, help="Of the optimiser, for matrices."),
-    validation: list[str] = typer.Option(
-        None, help="A share of the text's end, such as 0.1, or files of their own (may be repeated)."
-    ),
-    seed: int = typer.Option(0, help="The same seed gives the same batches and first weights."),
+    validation: list[str] = VALIDATION,
+    seed: int = SEED,
     sharded: bool = typer.Option(
         False, "--sharded", help="Of several processes, each holds a share of the weights (FSDP2)."
     ),
     deterministic: bool = typer.Option(
         False, "--deterministic", help="The same weights to the last bit on CUDA too, at some cost of speed."
     ),
-    device: str = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]"),
+    device: str = DEVICE,
     resume: bool = typer.Option(False, "--resume", help="Go on with the run that this command began."),
     checkpoint_every: int = typer.Option(
         None, min=1, help="Steps between checkpoints. [default: about a minute's]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import torch
@@ -15,6 +16,7 @@ from clearhead.formats.saved import Saved
 from clearhead.formats.shards import Shards
 
 MAGIC = b"GGUF"
+SNAPSHOT = "@"  # between a run's name and a step: no other name has it
 
 
 def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
@@ -69,6 +71,14 @@ def find_model(name: str | Path) -> Path:
         f"no such folder or file: {path}; {hint}name a folder that `clearhead train` or transformers saved, "
         f"a GGUF file, or a model that can be pulled ({known})"
     )
+
+
+def name_of(source: str | Path, step: int | None = None) -> str:
+    """What a model is called: the last part of where it comes from, in letters that need no care."""
+    path = Path(source)
+    stem = path.name.removesuffix(".gguf") or path.resolve().name
+    name = re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip(".-") or "model"
+    return name if step is None else f"{name}{SNAPSHOT}{step}"
 
 
 def list_snapshots(run: Path) -> list[int]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.generate.constraint import Grammar
 from clearhead.generate.sampling import (
     MOST_BIAS,
     Sampling,
@@ -21,6 +21,9 @@ from clearhead.generate.sampling import (
     penalise_repetition,
 )
 from clearhead.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from clearhead.generate.constraint import Grammar
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,8 @@ def make_drawers(
 def make_grammar(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Grammar | None:
     if not sampling.constrained:
         return None
+    from clearhead.generate.constraint import Grammar  # few texts are held to one
+
     return Grammar(tokenizer, n_vocab, sampling.regex, sampling.json_schema)
 
 

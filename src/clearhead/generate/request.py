@@ -6,13 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from clearhead.errors import UserError
-from clearhead.generate.constraint import Grammar
 from clearhead.generate.drawing import Drawn, check_seed
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.writing import Generated, check_limits
+
+if TYPE_CHECKING:
+    from clearhead.generate.constraint import Grammar
 
 # The end token or a stop string came; `tokens` were drawn; it was cancelled; its time was up; it failed.
 Finish = Literal["stop", "length", "cancelled", "time", "error"]

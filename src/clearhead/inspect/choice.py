@@ -46,7 +46,8 @@ def check_index(given: Any, count: int, what: str) -> int:
     except TypeError:
         raise _not_a(what, given) from None
     if not -count <= number < count:
-        raise UserError(f"{what} {number} does not exist: there are {what}s 0 to {count - 1}")
+        message = f"{what} {number} does not exist: there are {what}s 0 to {count - 1}"
+        raise UserError(message, "no_such_number", what=what, number=number, last=count - 1)
     return number % count
 
 

@@ -215,7 +215,8 @@ def _value(edit: Edit, site: Site, there: Tensor, rows: list[int], at: list[int]
     if shaped.shape not in (there.shape, there[:1].shape):
         given = value[0] if value.dim() == there.dim() and len(value) == 1 else value
         found, expected = ("×".join(map(str, each.shape)) for each in (given, there[0]))
-        raise UserError(f"{site}: the value is {found}, expected {expected}")
+        message = f"{site}: the value is {found}, expected {expected}"
+        raise UserError(message, "edit_does_not_fit", site=str(site))
     return shaped.expand_as(there)
 
 
@@ -229,6 +230,7 @@ def _from_trace(other: Trace, site: Site, rows: list[int], at: list[int] | None)
     for row in rows if len(whole) > 1 else [0]:
         start, stop = (0, whole.shape[1]) if spans is None else spans[row]
         if max(at) >= stop - start:
-            raise UserError(f"{site}: the other trace has positions 0 to {stop - start - 1}, not {max(at)}")
+            message = f"{site}: the other trace has positions 0 to {stop - start - 1}, not {max(at)}"
+            raise UserError(message, "edit_does_not_fit", site=str(site))
         parts.append(whole[row, [start + i for i in at]])
     return torch.stack(parts)

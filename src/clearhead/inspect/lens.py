@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -31,6 +32,9 @@ class Lens:
         trace, number = self.trace, check_index(block, len(self), "block")
         with torch.set_grad_enabled(trace.grad):
             return trace.read_out(trace.read(f"block.{number}.output")[None])[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[k] for k in range(len(self)))
 
     def words(self, position: int = -1, count: int = 5) -> list[list[tuple[str, float]]]:
         """For each block the likeliest next words at a position, with their probability."""

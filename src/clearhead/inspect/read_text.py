@@ -14,6 +14,8 @@ from clearhead.inspect.words import cosines, locate
 from clearhead.model.kinds import LearnerConfig
 from clearhead.text.tokenizer import Tokenizer
 
+UNNAMED = "model"  # one that comes from no folder or file
+
 
 class ReadText(ABC):
     """What every trace is, whatever the network."""
@@ -23,6 +25,7 @@ class ReadText(ABC):
     pieces: list[list[str]]
     single: bool  # of one text, which was not given as a batch
     tokenizer: Tokenizer | None
+    model_name: str = UNNAMED
 
     @abstractmethod
     def read(self, name: str, rows: Choice = None, columns: Choice = None) -> Tensor:
@@ -50,7 +53,8 @@ class ReadText(ABC):
         assert self.tokenizer is not None, "a token in words needs a tokenizer"
         ids = self.tokenizer.encode(token)
         if len(ids) != 1:
-            raise UserError(f"{token!r} is {len(ids)} tokens ({self.words(ids)}), expected one of them")
+            message = f"{token!r} is {len(ids)} tokens ({self.words(ids)}), expected one of them"
+            raise UserError(message, "not_one_token", word=token, count=len(ids))
         return ids[0]
 
     def check_position(self, position: int) -> int:

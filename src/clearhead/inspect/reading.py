@@ -13,6 +13,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.block_steps import BlockSteps
 from clearhead.inspect.edits import Edits
+from clearhead.inspect.read_text import UNNAMED
 from clearhead.inspect.trace import Stream, Trace
 from clearhead.model.block import Block
 from clearhead.model.cache import Cache
@@ -38,11 +39,13 @@ class EditedReader:
         return logits
 
     @torch.no_grad()
-    def trace(self, tokenizer: Tokenizer) -> Trace:
+    def trace(self, tokenizer: Tokenizer, model_name: str = UNNAMED) -> Trace:
         """Over the last window of all that was read, with the edits made in it."""
         window = self.ids[:1, -self.network.config.n_context :]
         pieces = [tokenizer.pieces(window[0].tolist())]
-        return Trace(self.network, window, pieces, edits=self.edits, tokenizer=tokenizer)
+        return Trace(
+            self.network, window, pieces, edits=self.edits, tokenizer=tokenizer, model_name=model_name
+        )
 
 
 class TracedReader:
@@ -104,12 +107,13 @@ class TracedReader:
         return x
 
     @torch.no_grad()
-    def trace(self, tokenizer: Tokenizer) -> Trace:
+    def trace(self, tokenizer: Tokenizer, model_name: str = UNNAMED) -> Trace:
         """Over all that was read; once the window has slid, over the last window."""
         n = self.network.config.n_context
         if self.ids.shape[1] > n:
             window = self.ids[:, -n:]
-            return Trace(self.network, window, [tokenizer.pieces(window[0].tolist())], tokenizer=tokenizer)
+            pieces = [tokenizer.pieces(window[0].tolist())]
+            return Trace(self.network, window, pieces, tokenizer=tokenizer, model_name=model_name)
         whole = [torch.cat(parts, dim=1) for parts in self.kept]
         stream = Stream(whole[:-1:2], whole[1:-1:2], whole[-1])
         pieces = [tokenizer.pieces(self.ids[0].tolist())]
@@ -123,6 +127,7 @@ class TracedReader:
             stream=stream,
             first=self.network.config.n_block,
             logits=logits,
+            model_name=model_name,
         )
 
 
@@ -139,4 +144,4 @@ def trace_after(
     assert not before.edits.made
     reader = TracedReader.after(before, same, len(ids))
     reader.go_through(torch.tensor([ids[same:]], device=before.ids.device), watch)
-    return reader.trace(before.tokenizer)
+    return reader.trace(before.tokenizer, before.model_name)

@@ -52,7 +52,8 @@ def map_senses(traces: Sequence[ReadText], word: str) -> Senses:
             continue
     if len(places) < 2:
         found = "once" if places else "nowhere"
-        raise UserError(f"{word!r} stands {found} in these texts: expected it twice at least")
+        message = f"{word!r} stands {found} in these texts: expected it twice at least"
+        raise UserError(message, "word_seldom", word=word, count=len(places))
     points, shares, cosines = [], [], []
     for stage in stages(traces[0].config):
         vectors = torch.stack([traces[number].read(stage, rows=at)[0] for number, at in places]).float()

@@ -82,7 +82,9 @@ def parse_site(text: str, config: Config) -> Site:
     )
     if not found:
         raise SiteError(
-            f"site {text!r}: expected a name such as block.0.head.0.weights, block.0.input or logits"
+            f"site {text!r}: expected a name such as block.0.head.0.weights, block.0.input or logits",
+            "site_unknown",
+            site=text,
         )
     block, head, kv_head = (None if part is None else int(part) for part in found.groups()[:3])
     for kind, number, count in (
@@ -91,7 +93,8 @@ def parse_site(text: str, config: Config) -> Site:
         ("kv_head", kv_head, config.n_kv_head),
     ):
         if number is not None and not 0 <= number < count:
-            raise SiteError(f"site {text!r}: this model has {kind}s 0 to {count - 1}")
+            message = f"site {text!r}: this model has {kind}s 0 to {count - 1}"
+            raise SiteError(message, "site_unknown", site=text)
     if head is not None:
         names: tuple[str, ...] = head_names(config)
     elif kv_head is not None:
@@ -102,7 +105,8 @@ def parse_site(text: str, config: Config) -> Site:
     if name not in names:
         close = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise SiteError(f"site {text!r}: {hint}there are {', '.join(names)}")
+        message = f"site {text!r}: {hint}there are {', '.join(names)}"
+        raise SiteError(message, "site_unknown", site=text)
     return Site(name, block, head, kv_head)
 
 

@@ -23,7 +23,7 @@ from clearhead.inspect.comparison import Comparison, align
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.paths import read_back
-from clearhead.inspect.read_text import ReadText
+from clearhead.inspect.read_text import UNNAMED, ReadText
 from clearhead.inspect.sites import MATRICES, Site, SiteError, all_sites, end_names, parse_site
 from clearhead.inspect.sweep import sweep
 from clearhead.inspect.verification import verify
@@ -67,6 +67,7 @@ class Trace(ReadText):
         first: int = 0,
         logits: Tensor | None = None,
         watch: Callable[[], object] = lambda: None,
+        model_name: str = UNNAMED,
     ) -> None:
         """Run the model, from block `first` on where the `stream` before it is known already.
 
@@ -76,7 +77,7 @@ class Trace(ReadText):
         self.pieces, self.single = tokens, single
         self.edits = replace(edits or Edits(), spans=None if real is None else _spans(real))
         self.grad = torch.is_grad_enabled()
-        self.tokenizer = tokenizer
+        self.tokenizer, self.model_name = tokenizer, model_name
         self.positions = network.positions(ids, real)
         self.sights = network.sights(self.positions, real)
         self.stream = self._run(stream or Stream([], [], ids), first if stream else 0, watch)
@@ -275,6 +276,7 @@ class Trace(ReadText):
             "single": self.single,
             "edits": self.edits,
             "tokenizer": self.tokenizer,
+            "model_name": self.model_name,
         }
         return Trace(self.network, **{**same, **changed})
 
@@ -353,10 +355,12 @@ class Trace(ReadText):
         for trace in (self, other):
             trace.check_single()
         if self.sites() != other.sites():
-            raise UserError("the two models have different sites: compare models of the same shape")
+            message = "the two models have different sites: compare models of the same shape"
+            raise UserError(message, "different_sites")
         pairs = align(self.pieces[0], other.pieces[0])
         if not pairs:
-            raise UserError("the two texts have no token in common: nothing can be compared")
+            message = "the two texts have no token in common: nothing can be compared"
+            raise UserError(message, "nothing_in_common")
         return Comparison(self, other, pairs)
 
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:

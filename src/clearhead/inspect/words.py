@@ -44,7 +44,8 @@ def locate(trace: ReadText, word: str) -> list[int]:
     found = find_word(word, said)
     if not found:
         more = ", …" if len(pieces) > MOST_NAMED else ""
-        raise UserError(f"{word!r} is not a word of this text, whose tokens are {pieces[:MOST_NAMED]}{more}")
+        message = f"{word!r} is not a word of this text, whose tokens are {pieces[:MOST_NAMED]}{more}"
+        raise UserError(message, "word_missing", word=word)
     return found
 
 

@@ -17,6 +17,7 @@ from clearhead.model.cache import Keeps
 from clearhead.model.config import Config
 from clearhead.model.norm import Norm
 from clearhead.model.position import Rotation, rotate
+from clearhead.model.projection import project_together
 from clearhead.model.sight import Sight, Span
 
 
@@ -126,9 +127,8 @@ class Attention(nn.Module):
     def project_heads(self, x: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values as they are compared, B H T D; keys and values of the shared heads."""
         B, T, _ = x.shape
-        query = self.query(x).view(B, T, self.n_head, self.d_head)
-        key = self.key(x).view(B, T, self.n_kv_head, self.d_head)
-        value = self.value(x).view(B, T, self.n_kv_head, self.d_head)
+        found = project_together(x, (self.query, self.key, self.value), merged=self.training)
+        query, key, value = (each.view(B, T, -1, self.d_head) for each in found)
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
         query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)

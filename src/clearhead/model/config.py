@@ -93,10 +93,16 @@ class Config:
         if self.dropout != 0:
             check_number("dropout", self.dropout, above=0.0, below=1.0)
         if self.d_head == 0 and self.d_model % self.n_head != 0:
+            lower = self.d_model // self.n_head * self.n_head
             raise UserError(
                 f"width {self.d_model} is not a multiple of {self.n_head} heads: "
-                f"choose a width of {self.d_model // self.n_head * self.n_head or self.n_head} "
-                f"or {(self.d_model // self.n_head + 1) * self.n_head}, or another number of heads"
+                f"choose a width of {lower or self.n_head} "
+                f"or {lower + self.n_head}, or another number of heads",
+                "width_uneven",
+                width=self.d_model,
+                heads=self.n_head,
+                lower=lower or self.n_head,
+                upper=lower + self.n_head,
             )
         self._fill("n_kv_head", self.n_head)
         self._fill("d_head", self.d_model // self.n_head)
@@ -163,13 +169,7 @@ class Config:
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Config:
         """The config that `to_json` wrote. A setting it does not know, or lacks, is refused by name."""
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        for name in settings:
-            if name not in fields:
-                raise UserError(f"unknown setting {name!r}{guess(name, fields)}")
-        for name, field in fields.items():
-            if field.default is dataclasses.MISSING and name not in settings:
-                raise UserError(f"setting {name!r} is missing")
+        check_names(settings, cls)
         stretch = settings.get("rotary_stretch")
         if stretch is not None:
             known = {field.name for field in dataclasses.fields(Stretch)}
@@ -201,6 +201,17 @@ def preset(name: str, **settings: Any) -> Config:
     """A config with a preset's choices, and the sizes (or other choices) given."""
     check_kind("preset", name, tuple(PRESETS))
     return Config.from_json({**PRESETS[name], **settings})
+
+
+def check_names(settings: dict[str, Any], of: type) -> None:
+    """Refuse settings by name that a dataclass does not know, or must have and are not there."""
+    fields = {field.name: field for field in dataclasses.fields(of)}
+    for name in settings:
+        if name not in fields:
+            raise UserError(f"unknown setting {name!r}{guess(name, fields)}")
+    for name, field in fields.items():
+        if field.default is dataclasses.MISSING and name not in settings:
+            raise UserError(f"setting {name!r} is missing")
 
 
 def check_count(name: str, value: object, at_least: int) -> None:

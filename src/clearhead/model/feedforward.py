@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.model.config import Config
+from clearhead.model.projection import project_together
 
 NONLINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -34,4 +35,5 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.gate is None:
             return self.second(self.nonlinearity(self.first(x)))
-        return self.second(self.nonlinearity(self.gate(x)) * self.first(x))
+        gate, first = project_together(x, (self.gate, self.first), merged=self.training)
+        return self.second(self.nonlinearity(gate) * first)

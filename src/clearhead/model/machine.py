@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import math
 import os
 import platform
+import shutil
 
 import torch
 
@@ -40,6 +43,18 @@ def memory_of(device: torch.device) -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def free_memory(device: torch.device) -> float:
+    """Bytes of a CUDA device that nothing has taken; elsewhere there is as much as one asks for."""
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else math.inf
+
+
+def can_compile(device: torch.device) -> bool:
+    """Whether PyTorch can compile for the device: CUDA, with Triton and a C compiler for its launchers."""
+    if device.type != "cuda":
+        return False
+    return importlib.util.find_spec("triton") is not None and any(map(shutil.which, ("cc", "gcc", "clang")))
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:

@@ -6,7 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clearhead.errors import UserError, guess
+from clearhead.errors import UserError
+from clearhead.model.config import check_names
 
 MOST_ORDER = 32
 MOST_NGRAMS = 2**40  # of one order: times a vocabulary, that is still a whole number of 64 bits
@@ -80,13 +81,7 @@ class NGramConfig:
     def from_json(cls, settings: dict[str, Any]) -> NGramConfig:
         """The config that `to_json` wrote. A setting it does not know, or lacks, is refused by name."""
         given = {name: value for name, value in settings.items() if name != "kind"}
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        for name in given:
-            if name not in fields:
-                raise UserError(f"unknown setting {name!r}{guess(name, fields)}")
-        for name, field in fields.items():
-            if field.default is dataclasses.MISSING and name not in given:
-                raise UserError(f"setting {name!r} is missing")
+        check_names(given, cls)
         return cls(**given)
 
 

@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from clearhead.errors import UserError, guess
+from clearhead.errors import UserError
 from clearhead.model.cell import CELLS, GATES, CellKind
-from clearhead.model.config import check_count, check_kind, check_number
+from clearhead.model.config import check_count, check_kind, check_names, check_number
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,5 @@ class RecurrentConfig:
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> RecurrentConfig:
         """The config that `to_json` wrote. A setting it does not know, or lacks, is refused by name."""
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        for name in settings:
-            if name not in fields:
-                raise UserError(f"unknown setting {name!r}{guess(name, fields)}")
-        for name, field in fields.items():
-            if field.default is dataclasses.MISSING and name not in settings:
-                raise UserError(f"setting {name!r} is missing")
+        check_names(settings, cls)
         return cls(**settings)

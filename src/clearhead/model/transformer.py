@@ -48,6 +48,8 @@ class Transformer(nn.Module):
         sights = self.sights(positions, real, cache)
         caches = [None] * len(self.blocks) if cache is None else cache.blocks
         x = self.embed(ids, positions)
+        if self.training and torch.is_autocast_enabled(x.device.type):
+            x = x.to(torch.get_autocast_dtype(x.device.type))  # or else every sum in the stream is float32
         for block, sight, block_cache in zip(self.blocks, sights, caches, strict=True):
             x = block(x, sight, block_cache)
         if cache is not None:
@@ -123,6 +125,9 @@ class Transformer(nn.Module):
                 nn.init.normal_(module.weight, std=0.02)
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
+        if not self.config.tied:
+            # As large as what the blocks will add to it; one that gives the logits too cannot be.
+            nn.init.normal_(self.embedding.weight, std=0.3)
         # 2 n_block branches add up in the stream; it should not grow with their number.
         for block in self.blocks:
             assert isinstance(block, Block)

@@ -13,12 +13,15 @@ from typing import Any, TypeVar
 
 from starlette.types import Message, Scope
 
+from clearhead.errors import UserError
+from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.server.app import make_routes
 from clearhead.server.record import Record
 from clearhead.server.shelf import Served, Shelf
 
+Models = dict[str, tuple[LanguageModel, tuple[Trace, ...]]]  # by name, each with traces of texts of its own
 Result = TypeVar("Result")
 
 
@@ -32,7 +35,7 @@ class Answer:
 class Routes:
     """Some models, and traces of theirs that were made in Python: each stands for its own text."""
 
-    def __init__(self, models: dict[str, tuple[LanguageModel, tuple[Trace, ...]]]) -> None:
+    def __init__(self, models: Models) -> None:
         served = [Served(name, model, traces=traces) for name, (model, traces) in models.items()]
         shelf = Shelf(served)
         self._app = make_routes(shelf, Record(shelf))
@@ -84,6 +87,24 @@ def _scope(method: str, path: str) -> Scope:
         "client": None,
         "server": None,
     }
+
+
+def models_of(what: Trace | Comparison) -> Models:
+    """The models of one trace or two, as they are called: of one text a model never has two traces."""
+    if isinstance(what, Trace):
+        return {what.model_name: (_model_of(what), (what,))}
+    one, other = what.one, what.other
+    if one.network is other.network and one.ids.tolist() != other.ids.tolist():
+        return {one.model_name: (_model_of(one), (one, other))}
+    beside = other.model_name if other.model_name != one.model_name else f"{other.model_name} (2)"
+    return {one.model_name: (_model_of(one), (one,)), beside: (_model_of(other), (other,))}
+
+
+def _model_of(trace: Trace) -> LanguageModel:
+    trace.check_single()
+    if trace.tokenizer is None:
+        raise UserError("this trace has no tokenizer: inspect a text with a language model")
+    return LanguageModel(trace.network, trace.tokenizer, name=trace.model_name)
 
 
 def in_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:

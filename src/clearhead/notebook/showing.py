@@ -11,14 +11,13 @@ from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
-from clearhead.notebook.routes import Routes
+from clearhead.notebook.routes import Models, Routes, models_of
 
 if TYPE_CHECKING:
     from clearhead.notebook.widget import Explorer
 
 LOWEST = 200  # pixels
 Shown = AnyTrace | Comparison | LanguageModel
-Models = dict[str, tuple[LanguageModel, tuple[Trace, ...]]]
 
 
 def show(
@@ -75,21 +74,9 @@ def _place_of(what: Shown, text: str | None, models: Models) -> tuple[dict[str, 
 def _models_of(what: Shown) -> Models:
     """The models by name, each with its traces that are shown: of one text never two."""
     if isinstance(what, LanguageModel):
-        return {"model": (what, ())}
+        return {what.name: (what, ())}
     if isinstance(what, StateTrace):
         need_heads(what, "the explorer")
-    if isinstance(what, Trace):
-        return {"model": (_model_of(what), (what,))}
-    if isinstance(what, Comparison):
-        one, other = what.one, what.other
-        if one.network is other.network and one.ids.tolist() != other.ids.tolist():
-            return {"model": (_model_of(one), (one, other))}
-        return {"one": (_model_of(one), (one,)), "other": (_model_of(other), (other,))}
+    if isinstance(what, Trace | Comparison):
+        return models_of(what)
     raise UserError(f"show a {type(what).__name__}: expected a trace, two compared ones, or a model")
-
-
-def _model_of(trace: Trace) -> LanguageModel:
-    trace.check_single()
-    if trace.tokenizer is None:
-        raise UserError("this trace has no tokenizer: inspect a text with a language model")
-    return LanguageModel(trace.network, trace.tokenizer)

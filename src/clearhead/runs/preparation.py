@@ -137,7 +137,8 @@ def _split(
             # Texts begin and end with the end token; of the second's, the first is the one that goes before.
             validation = validation.part(1)
     if not len(validation):
-        raise UserError("no text is left for validation: give more text, or a larger --validation")
+        message = "no text is left for validation: give more text, or a larger --validation"
+        raise UserError(message, "validation_empty")
     for part, what in ((training, "to train on"), (validation, "for validation")):
         if not holds_targets(part):
             raise UserError(f"no reply is left {what}: give more conversations, or another --validation")

@@ -11,7 +11,7 @@ from clearhead.errors import UserError
 from clearhead.formats.opening import hash_weights
 from clearhead.model.config import PRESETS
 from clearhead.model.kinds import KINDS as NETWORKS
-from clearhead.model.machine import pick_device
+from clearhead.model.machine import can_compile, pick_device
 from clearhead.model.ngram_config import check_order
 from clearhead.text.tokenizer import KINDS
 from clearhead.training.recipe import OPTIMISERS, RECIPES
@@ -57,6 +57,7 @@ class Request:
     validation: float | str | Path | Sequence[str | Path] | None = None
     seed: int = 0
     sharded: bool = False  # several processes each hold a share of the weights
+    compiled: bool | None = None  # for CUDA; unless said, where it pays
     deterministic: bool = False  # the same bits each time on CUDA too, at some cost of speed
     device: str | None = None
 
@@ -98,7 +99,9 @@ class Request:
             raise UserError(f"learning_rate = {self.learning_rate}: expected a number above 0")
         if not 0 <= self.seed < 2**32:
             raise UserError(f"seed = {self.seed}: expected 0 to {2**32 - 1}")
-        pick_device(self.device)
+        device = pick_device(self.device)
+        if self.compiled and not can_compile(device):
+            raise UserError(f"compiled: that is for CUDA, with Triton and a C compiler, and not for {device}")
         self._check_start()
         if self.sharded and self.recipe == "fast" and self.optimiser != "adamw":
             raise UserError(

@@ -17,7 +17,7 @@ from clearhead.errors import OwnError, UserError
 from clearhead.files import home
 from clearhead.language_model import LanguageModel
 from clearhead.model.kinds import make_network
-from clearhead.model.machine import make_deterministic, pick_device
+from clearhead.model.machine import free_memory, make_deterministic, pick_device
 from clearhead.runs.checkpoint import Checkpoint
 from clearhead.runs.pace import Pace
 from clearhead.runs.plan import Plan, make_plan
@@ -37,6 +37,7 @@ FIRST_REPLAN, REPLAN = 0.02, 0.2
 LEAST_RISE = 0.02  # of the validation loss, in nats, that is worth a word
 MOST_SKIPPED = 3  # steps in a row that break, before the run goes back
 MOST_RETREATS = 3
+SPARED = 4  # times the memory that a copy of all training's tensors takes must be free for one on the device
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Run:
         self.smoothed = Smooth()  # the loss that is shown
         self.skipped = 0  # steps in a row whose numbers were not finite
         self.retreats = 0
-        self.good = self.checkpoint()  # where to go back to after too many of them
+        self.good = self._good()  # where to go back to after too many of them
 
     def _prepare(
         self, texts: Sequence[Document], cache: Path, tokenizer: Tokenizer | None, share: float | None
@@ -177,6 +178,7 @@ class Run:
 
     def __iter__(self) -> Iterator[Progress]:
         loss, pace = self.smoothed, Smooth()
+        self.trainer.set_up()
         while self.trainer.step < self.trainer.recipe.steps:
             began, validated = self.seconds, self.validating
             self.model.network.train()
@@ -191,7 +193,7 @@ class Run:
             if self.skipped >= MOST_SKIPPED or (validation is not None and broke):
                 self._retreat(record.step)
             elif validation is not None:
-                self.good = self.checkpoint()
+                self.good = self._good()
             shown = loss.mean if record.skipped else loss(record.loss)
             steps = self.trainer.recipe.steps
             yield Progress(record, steps, shown, pace(record.seconds), self.seconds, validation)
@@ -203,6 +205,14 @@ class Run:
         tensors = {
             name: held(tensor).detach().cpu().clone() for name, tensor in self.trainer.tensors().items()
         }
+        return Checkpoint(self.trainer.step, tensors, self.state())
+
+    def _good(self) -> Checkpoint:
+        """The same for coming back to: on the device, if there is room, for the way from it is long."""
+        own = self.trainer.tensors().values()
+        if free_memory(self.device) < SPARED * sum(held(tensor).nbytes for tensor in own):
+            return self.checkpoint()
+        tensors = {name: held(tensor).detach().clone() for name, tensor in self.trainer.tensors().items()}
         return Checkpoint(self.trainer.step, tensors, self.state())
 
     def state(self) -> dict[str, Any]:
@@ -246,7 +256,7 @@ class Run:
         self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
         self.marks = self._marks(checkpoint.step)
-        self.good = self.checkpoint()
+        self.good = self._good()
 
     @property
     def is_best(self) -> bool:

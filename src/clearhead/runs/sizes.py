@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -32,6 +33,10 @@ LADDER: tuple[Size, ...] = (
     (12, 768, 12),
 )
 DEFAULT_SIZE: Size = (4, 128, 4)
+
+# A table of words this small beside the blocks may be there twice, as embedding and as unembedding: then a
+# model learns more in as many steps (see LOG.md).
+SMALL_TABLE = 0.1
 
 # Of recurrent networks, which have no heads.
 RECURRENT_LADDER: tuple[Size, ...] = (
@@ -90,7 +95,7 @@ def _config(request: Request, tokens: Tokens, n_vocab: int, size: Size) -> Learn
             dropout=request.dropout or 0.0,
         )
     heads = request.heads or (heads if width % heads == 0 and not request.width else _heads(width))
-    return preset(
+    config = preset(
         request.preset,
         n_vocab=n_vocab,
         n_context=context,
@@ -101,6 +106,8 @@ def _config(request: Request, tokens: Tokens, n_vocab: int, size: Size) -> Learn
         dropout=request.dropout or 0.0,
         causal=not request.both_ways,
     )
+    small = n_vocab * width <= SMALL_TABLE * config.n_block * config.n_parameter_a_block
+    return replace(config, tied=False) if small and request.preset == "modern" else config
 
 
 def _heads(width: int) -> int:

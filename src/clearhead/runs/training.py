@@ -9,6 +9,7 @@ from typing import Any
 
 from clearhead.errors import UserError
 from clearhead.formats.folder import check_free, check_room
+from clearhead.formats.opening import name_of
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
@@ -86,6 +87,7 @@ def train(
         for _ in kept:
             _warn(run.notes)
         model = run.whole_model()
+        model.name = name_of(folder)
         if workers.first:
             saved, refused = save_somewhere(model, folder)
             if refused is not None:
@@ -106,6 +108,7 @@ def _count(
     model = count_text(list(documents(given)), request).model
     if out is not None:
         model.save(out)
+        model.name = name_of(out)
     return model
 
 

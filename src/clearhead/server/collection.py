@@ -92,7 +92,8 @@ class Collection:
             raise busy
         after = self.shelf.served[name]
         if after.error is not None:
-            raise Refused(503, "model_not_loaded", f"{name!r} could not be loaded: {after.error}", "model")
+            what = f"{name!r} could not be loaded: {after.error}"
+            raise Refused(503, "model_not_loaded", what, "model", name=name, reason=after.error)
         self.shelf.model(name)
 
     async def _find_snapshot(self, name: str) -> None:

@@ -13,9 +13,10 @@ from starlette.responses import JSONResponse, Response
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.server.leaving import Left
-from clearhead.views.wire.base import Fault, Refusal
+from clearhead.views.wire.base import Fault, Refusal, Values
 
 COME_BACK = 1  # seconds
+LONGEST = 200  # characters of a value
 
 NOT_OFFERED = ("tools", "suffix", "tool_choice")
 TYPES = ("str", "int", "float", "bool")
@@ -29,19 +30,29 @@ KINDS = {
 }
 
 
-def refusal(status: int, code: str, message: str, param: str | None = None) -> JSONResponse:
+def refusal(
+    status: int, code: str, message: str, param: str | None = None, values: Values | None = None
+) -> JSONResponse:
     kind = KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    body = Refusal(error=Fault(message=message, type=kind, param=param, code=code))
+    fault = Fault(message=message, type=kind, param=param, code=code, values=brief(values or {}))
+    body = Refusal(error=fault)
     headers = {"Retry-After": str(COME_BACK)} if status == 429 else None
     return JSONResponse(body.model_dump(), status, headers)
+
+
+def brief(values: Values) -> Values:
+    """What was given may be as long as a body."""
+    return {name: value[:LONGEST] if isinstance(value, str) else value for name, value in values.items()}
 
 
 class Refused(Exception):  # noqa: N818 (it is an answer)
     """Raised where a route cannot do what it was asked."""
 
-    def __init__(self, status: int, code: str, message: str, param: str | None = None) -> None:
+    def __init__(
+        self, status: int, code: str, message: str, param: str | None = None, **values: str | int
+    ) -> None:
         super().__init__(message)
-        self.answer = (status, code, message, param)
+        self.answer = (status, code, message, param, values)
 
 
 def answer_fault(request: Request, error: Exception) -> Response:
@@ -55,7 +66,7 @@ def answer_fault(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         return _not_understood(request, error)
     if isinstance(error, UserError):
-        return refusal(400, "invalid_request", str(error)[:1000])
+        return refusal(400, error.code or "invalid_request", str(error)[:1000], None, error.values)
     if isinstance(error, HTTPException):
         if error.status_code == 400 and "parsing the body" in str(error.detail):
             return refusal(400, "invalid_request", "the body is not JSON in UTF-8, or is nested too deep")
@@ -82,6 +93,9 @@ def _not_understood(request: Request, error: RequestValidationError) -> Response
     where = ".".join(_where(best)) or None
     said = "this is not offered" if best["type"] == "extra_forbidden" or where in NOT_OFFERED else best["msg"]
     what = f"{where}: {said}" if where else str(said)
+    if best["type"] == "string_too_long":
+        most: Values = {"most": int(best["ctx"]["max_length"])}
+        return refusal(400, "text_too_long", what[:1000], where and where[:200], most)
     return refusal(400, "invalid_request", what[:1000], where and where[:200])
 
 

@@ -208,11 +208,10 @@ def _ids(model: LanguageModel, text: str | list[int]) -> list[int]:
     ids = tokenizer.start_ids + tokenizer.encode(text) if isinstance(text, str) else text
     most = min(model.config.n_context, LONGEST)
     if not ids:
-        raise UserError("the text is empty: expected at least one character")
+        raise UserError("the text is empty: expected at least one character", "text_empty")
     if len(ids) > most:
-        raise Refused(
-            400, "context_length_exceeded", f"the text has {len(ids)} tokens; at most {most} go", "text"
-        )
+        what = f"the text has {len(ids)} tokens; at most {most} go"
+        raise Refused(400, "context_length_exceeded", what, "text", count=len(ids), most=most)
     return ids
 
 
@@ -221,13 +220,11 @@ def _others(asked: looking.TextRequest, model: LanguageModel) -> dict[str, list[
     texts = {edit.text: _ids(model, edit.text) for edit in asked.edits if edit.text is not None}
     count, length = len(texts), sum(map(len, texts.values()))
     if count > looking.MOST_TEXTS:
-        raise Refused(
-            400, "too_many", f"edits patch from {count} texts; at most {looking.MOST_TEXTS} go", "edits"
-        )
+        what = f"edits patch from {count} texts; at most {looking.MOST_TEXTS} go"
+        raise Refused(400, "too_many_texts", what, "edits", count=count, most=looking.MOST_TEXTS)
     if length > LONGEST:
-        raise Refused(
-            400, "too_large", f"edits patch from {length} tokens of text; at most {LONGEST} go", "edits"
-        )
+        what = f"edits patch from {length} tokens of text; at most {LONGEST} go"
+        raise Refused(400, "too_many_tokens", what, "edits", count=length, most=LONGEST)
     return texts
 
 

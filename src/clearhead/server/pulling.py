@@ -44,7 +44,8 @@ class Puller:
             known = ", ".join(pulled.CATALOGUE)
             raise Refused(404, "cannot_be_pulled", f"{name!r} cannot be pulled; there is {known}", "name")
         if self._task is not None and not self._task.done():
-            raise Refused(409, "already_pulling", f"{self.state.name} is being pulled already: one at a time")
+            what = f"{self.state.name} is being pulled already: one at a time"
+            raise Refused(409, "already_pulling", what, name=self.state.name or "")
         self.state = models.PullState(
             name=name, state="downloading", total=pulled.CATALOGUE[name].package_size
         )

@@ -163,9 +163,8 @@ def _heads(reading: Reading, names: Sequence[str], count: int) -> list[asking.He
 
 def _check_length(trace: Trace, most: int) -> None:
     if len(trace) > most:
-        raise Refused(
-            400, "too_large", f"the text has {len(trace)} tokens; for this at most {most} go", "text"
-        )
+        what = f"the text has {len(trace)} tokens; for this at most {most} go"
+        raise Refused(400, "too_many_tokens", what, "text", count=len(trace), most=most)
 
 
 def _parts(parts: Iterable[tuple[str, float]]) -> list[asking.Part]:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clearhead.errors import UserError
-from clearhead.formats.opening import find_snapshot
+from clearhead.formats.opening import SNAPSHOT, find_snapshot
 from clearhead.runs.following import Follower
 from clearhead.runs.listing import ListedRun, describe_run, find_runs
 from clearhead.runs.run_folder import is_run
-from clearhead.server.shelf import SNAPSHOT, Shelf, free_name
+from clearhead.server.shelf import Shelf, free_name
 
 
 class RunList:

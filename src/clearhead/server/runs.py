@@ -85,7 +85,7 @@ def make_routes(runs: RunList, trainer: Trainer) -> APIRouter:
         """Every step of a run after one: its loss, validation, rate, tokens, and what the model wrote."""
         folder = await in_thread(lambda _: runs.find(name))
         if folder is None:
-            raise Refused(404, "run_not_found", f"there is no run {name!r}", "name")
+            raise Refused(404, "run_not_found", f"there is no run {name!r}", "name", name=name)
         return await in_thread(lambda _: read_metrics(name, folder, after))
 
     @routes.post("/train", responses=OF_A_RUN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,14 +12,13 @@ from typing import Literal
 
 from clearhead.errors import UserError
 from clearhead.formats.listing import Listed, describe
-from clearhead.formats.opening import find_model
+from clearhead.formats.opening import SNAPSHOT, find_model, name_of
 from clearhead.generate.capacity import QUEUE
 from clearhead.generate.engine import Engine
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel, load
 from clearhead.server.faults import Refused
 
-SNAPSHOT = "@"  # between a run's name and a step: no other name has it
 State = Literal["loaded", "loading", "not loaded", "failed"]
 
 
@@ -78,17 +76,16 @@ class Shelf:
                 del self.readers[name]
 
     def __iter__(self) -> Iterator[Served]:
-        return iter(self.served.values())
+        return iter(list(self.served.values()))  # a thread may put another there meanwhile
 
     def model(self, name: str) -> LanguageModel:
         """The model of that name, or a refusal."""
         found = self.served.get(name)
         if found is None:
-            raise Refused(
-                404, "model_not_found", f"there is no model {name!r}; there are {self.names()}", "model"
-            )
+            what = f"there is no model {name!r}; there are {self.names()}"
+            raise Refused(404, "model_not_found", what, "model", name=name)
         if found.model is None and found.error is not None:
-            raise Refused(503, "model_not_loaded", f"{name!r} could not be loaded", "model")
+            raise Refused(503, "model_not_loaded", f"{name!r} could not be loaded", "model", name=name)
         if found.model is None:
             raise Refused(503, "model_not_open", f"{name!r} is not loaded: POST it to /api/open", "model")
         self.last_use[name] = next(self._times)
@@ -176,9 +173,7 @@ def _look_at(source: str | Path) -> Listed | None:
 
 
 def free_name(source: str | Path, taken: Container[str]) -> str:
-    """The last part of where it comes from, in letters that need no care; numbered where that is taken."""
-    path = Path(source)
-    stem = path.name.removesuffix(".gguf") or path.resolve().name
-    name = re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip(".-") or "model"
+    """Its own, numbered where that is taken."""
+    name = name_of(source)
     numbered = (name if i == 1 else f"{name}-{i}" for i in itertools.count(1))
     return next(free for free in numbered if free not in taken)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
 import shutil
 import signal
@@ -17,13 +19,14 @@ from clearhead.runs.demo import STORIES
 from clearhead.runs.listing import describe_run, is_held, resume_command
 from clearhead.runs.run_folder import is_run
 from clearhead.server.collection import Collection, without_folders
-from clearhead.server.faults import Refused
+from clearhead.server.faults import Refused, brief
 from clearhead.server.leaving import in_thread
 from clearhead.server.run_list import RunList
 from clearhead.text.stories import stories
 from clearhead.views.wire import training
 
 LOG = "train.log"
+REFUSAL = "refusal.json"  # for a moment: what the process has to say beside the last line of its log
 OPTIONS = {"minutes", "steps", "preset", "blocks", "heads", "width", "context", "snapshots"}  # of `train`
 PATIENCE = 60.0  # seconds to save and leave
 LAST = 2**12  # bytes of the log in which its last line is looked for
@@ -58,7 +61,7 @@ class Trainer:
         self.runs, self.collection, self.device, self.tell = runs, collection, device, tell
         self.place = next(iter(runs.places or []), None)
         self.child: Child | None = None
-        self.errors: dict[str, str] = {}  # by run: why it did not begin, or ended
+        self.errors: dict[str, training.RunError] = {}  # by run: why it did not begin, or ended
         self._beginning = False
         self._task: asyncio.Task[None] | None = None
 
@@ -85,16 +88,14 @@ class Trainer:
         folder = self._find(name)
         run = describe_run(folder)
         if run.finished:
-            raise Refused(
-                409, "run_is_finished", f"{name!r} is finished: there is nothing to go on with", "name"
-            )
+            what = f"{name!r} is finished: there is nothing to go on with"
+            raise Refused(409, "run_is_finished", what, "name", name=name)
         if is_held(folder):
             raise Refused(409, "already_training", f"{name!r} is being trained already", "name")
         command = resume_command(run.command, folder)
         if command is None:
-            raise Refused(
-                409, "begun_elsewhere", f"{name!r} was begun from Python: go on with it from there", "name"
-            )
+            what = f"{name!r} was begun from Python: go on with it from there"
+            raise Refused(409, "begun_elsewhere", what, "name", name=name)
         self._beginning = True
         try:
             await self._begin(name, folder, command)
@@ -107,29 +108,28 @@ class Trainer:
             self.child.stop()
             return
         if is_held(self._find(name)):
-            raise Refused(
-                409, "begun_elsewhere", f"{name!r} was begun elsewhere: stop it there, with Ctrl-C", "name"
-            )
+            what = f"{name!r} was begun elsewhere: stop it there, with Ctrl-C"
+            raise Refused(409, "begun_elsewhere", what, "name", name=name)
 
     def _may_begin(self) -> Path:
         if self.place is None:
             raise Refused(404, "cannot_be_trained", "nothing can be trained here", "name")
         if self.child is not None or self._beginning:
-            what = "another run" if self.child is None else self.child.name
-            raise Refused(409, "already_training", f"{what} is being trained: one at a time")
+            name = "another run" if self.child is None else self.child.name
+            raise Refused(409, "already_training", f"{name} is being trained: one at a time")
         return self.place
 
     def _find(self, name: str) -> Path:
         folder = self.runs.find(name)
         if folder is None:
-            raise Refused(404, "run_not_found", f"there is no run {name!r}", "name")
+            raise Refused(404, "run_not_found", f"there is no run {name!r}", "name", name=name)
         return folder
 
     async def _begin(self, name: str, folder: Path, command: Sequence[str]) -> None:
         self.errors.pop(name, None)
         device = [] if self.device is None or "--device" in command else ["--device", self.device]
         with (folder / LOG).open("ab") as log:
-            process = await _spawn([*command, *device], log)
+            process = await _spawn([*command, *device], log, folder / REFUSAL)
         self.child = Child(name, folder, process)
         self.tell(f"training {name}, process {process.pid}")
         self._task = asyncio.create_task(self._watch(self.child))
@@ -150,7 +150,7 @@ class Trainer:
             code = child.process.returncode
             self.tell(f"trained {child.name}: the process ended with {code}")
             if code and not child.stopping:
-                self.errors[child.name] = _last_line(child.folder)
+                self.errors[child.name] = _read_error(child.folder)
             if not is_run(child.folder) and _is_ours(child.folder):
                 shutil.rmtree(child.folder, ignore_errors=True)  # it never began
             self.child = None
@@ -163,9 +163,8 @@ def _prepare(folder: Path, asked: training.RunRequest) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
     except FileExistsError:
-        raise Refused(
-            409, "name_taken", f"there is a {asked.name!r} already; choose another name", "name"
-        ) from None
+        what = f"there is a {asked.name!r} already; choose another name"
+        raise Refused(409, "name_taken", what, "name", name=asked.name) from None
     except OSError as error:
         raise Refused(
             409, "cannot_be_written", f"no run can be kept here: {error.strerror}", "name"
@@ -187,7 +186,7 @@ def _stories() -> str:
     return "\n\n".join(story.text for story in islice(stories(), STORIES))
 
 
-async def _spawn(command: Sequence[str], log: IO[bytes]) -> asyncio.subprocess.Process:
+async def _spawn(command: Sequence[str], log: IO[bytes], refusal: Path) -> asyncio.subprocess.Process:
     """`clearhead` in a session of its own: a Ctrl-C at the server's terminal is the server's to hand on."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -197,16 +196,30 @@ async def _spawn(command: Sequence[str], log: IO[bytes]) -> asyncio.subprocess.P
         stdin=asyncio.subprocess.DEVNULL,
         stdout=log,
         stderr=log,
+        env={**os.environ, "CLEARHEAD_REFUSAL": str(refusal)},
         start_new_session=True,
     )
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nothing is in it but a text and a log."""
+    """Whether nothing is in it but a text, a log, and why it did not begin."""
     try:
-        return all(path.name == LOG or path.suffix == ".txt" for path in folder.iterdir())
+        return all(path.name in (LOG, REFUSAL) or path.suffix == ".txt" for path in folder.iterdir())
     except OSError:
         return False
+
+
+def _read_error(folder: Path) -> training.RunError:
+    """What it said last; and what that is called, where it had a name for it."""
+    path = folder / REFUSAL
+    try:
+        told = json.loads(path.read_bytes())
+        path.unlink()
+    except (OSError, ValueError):
+        told = {}
+    return training.RunError(
+        message=_last_line(folder), code=told.get("code"), values=brief(told.get("values", {}))
+    )
 
 
 def _last_line(folder: Path) -> str:

@@ -26,20 +26,16 @@ def make_routes(desk: Desk) -> APIRouter:
             model = desk.shelf.model(asked.model)
             given = [model.tokenizer.start_ids + model.tokenizer.encode(each) for each in asked.sentences]
             count = sum(map(len, given))
-            if count > words.LONGEST_SENTENCES:
-                raise Refused(
-                    400,
-                    "too_large",
-                    f"the sentences have {count} tokens; at most {words.LONGEST_SENTENCES} go",
-                    "sentences",
-                )
+            if count > (most := words.LONGEST_SENTENCES):
+                what = f"the sentences have {count} tokens; at most {most} go"
+                raise Refused(400, "too_many_tokens", what, "sentences", count=count, most=most)
             traces, kept = [], []
             for number, ids in enumerate(given):
                 if ids:
                     traces.append(model.inspect(ids, watch=lambda: stop_if(left)))
                     kept.append(number)
             if not traces:
-                raise UserError("the sentences are empty")
+                raise UserError("the sentences are empty", "text_empty")
             found = map_senses(traces, asked.word)
             return words.SensesAnswer(
                 stages=stages(traces[0].config),

@@ -123,12 +123,8 @@ def make_requests(
     n_context = model.config.n_context
     for ids in prompts:
         if len(ids) > n_context:
-            raise Refused(
-                400,
-                "context_length_exceeded",
-                f"the prompt has {len(ids)} tokens; this model can look back on {n_context}",
-                "prompt",
-            )
+            what = f"the prompt has {len(ids)} tokens; this model can look back on {n_context}"
+            raise Refused(400, "context_length_exceeded", what, "prompt", count=len(ids), most=n_context)
         if bad := next((i for i in ids if i >= model.config.n_vocab), None):
             raise Refused(400, "invalid_request", f"there is no token {bad}", "prompt")
     sampling = Sampling(

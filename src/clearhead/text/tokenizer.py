@@ -178,7 +178,9 @@ class Tokenizer:
         raise UserError(
             f"{where}{text[at]!r} ({code}) at character {start + at} "
             f"is not among the {len(self._characters)} characters this model's tokenizer knows; "
-            "leave it out, or train with the byte or bpe tokenizer, which know every character"
+            "leave it out, or train with the byte or bpe tokenizer, which know every character",
+            "character_unknown",
+            character=text[at],
         )
 
     @cached_property

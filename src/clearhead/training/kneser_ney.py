@@ -11,19 +11,22 @@ where a is the adjusted count of the n-gram, and b is what was taken off. Below 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from clearhead.model.ngram import NGram, Order
+from clearhead.model.ngram import NGram
 from clearhead.model.ngram_config import NGramConfig
-from clearhead.training.ngram_counts import Array, NGramCounts
+from clearhead.training.ngram_counts import Array, NGramCounts, find
 
 Floats = NDArray[np.float64]
 Discounts = tuple[float, float, float]  # from counts of 1, of 2, and of 3 or more
 FALLBACK: Discounts = (0.5, 1.0, 1.5)  # where a text is too small to tell
+BLOCK = 2**20  # n-grams that are looked up at a time
 
 
 def discounts(adjusted: Array) -> Discounts:
@@ -48,17 +51,17 @@ class _Adjusted:
 def estimate(counts: NGramCounts) -> NGram:
     """The n-gram model of these counts."""
     config = NGramConfig(counts.n_vocab, counts.end_id, tuple(len(each.keys) for each in counts.longer))
-    words, longer = _adjust(counts)
-    network = NGram(config)
-    taken = discounts(words)
-    probabilities = (words - _taken_off(words, taken)) / words.sum()
-    probabilities += _taken_off(words, taken).sum() / words.sum() / config.n_vocab
-    for i, order in enumerate(longer):
-        below = network.orders[i]
-        assert isinstance(below, Order)
-        _fill(below, probabilities)
+    with torch.device("meta"):  # its numbers come one order after the other
+        network = NGram(config)
+    orders = _adjust(counts)
+    words = next(orders).counts
+    off = _taken_off(words)
+    probabilities = (words - off) / words.sum()
+    probabilities += off.sum() / words.sum() / config.n_vocab
+    tensors = {"orders.0.log_probability": _logarithms(probabilities)}
+    for i, order in enumerate(orders):
         contexts = order.keys // config.n_vocab
-        off = _taken_off(order.counts, discounts(order.counts))
+        off = _taken_off(order.counts)
         total = np.bincount(contexts, order.counts, minlength=len(probabilities))
         left = np.divide(
             np.bincount(contexts, off, minlength=len(probabilities)),
@@ -66,45 +69,50 @@ def estimate(counts: NGramCounts) -> NGram:
             out=np.ones(len(probabilities)),
             where=total > 0,
         )
-        assert below.backoff is not None
-        below.backoff.data = torch.from_numpy(np.log(left)).float()
         probabilities = (order.counts - off) / total[contexts] + left[contexts] * probabilities[order.shorter]
-        longest = network.orders[i + 1]
-        longest.keys = torch.from_numpy(order.keys)
-    last = network.orders[-1]
-    assert isinstance(last, Order)
-    _fill(last, probabilities)
+        tensors |= {
+            f"orders.{i}.backoff": _logarithms(left),
+            f"orders.{i + 1}.keys": torch.from_numpy(order.keys),
+            f"orders.{i + 1}.log_probability": _logarithms(probabilities),
+        }
+    network.load_state_dict(tensors, assign=True)
     return network.eval()
 
 
-def _fill(order: Order, probabilities: Floats) -> None:
-    order.log_probability.data = torch.from_numpy(np.log(probabilities)).float()
+def _logarithms(numbers: Floats) -> Tensor:
+    return torch.from_numpy(np.log(numbers)).float()
 
 
-def _taken_off(adjusted: Array, discounts: Discounts) -> Floats:
-    return np.array([0.0, *discounts])[np.minimum(adjusted, 3)]
+def _taken_off(adjusted: Array) -> Floats:
+    return np.array([0.0, *discounts(adjusted)])[np.minimum(adjusted, 3)]
 
 
-def _adjust(counts: NGramCounts) -> tuple[Array, list[_Adjusted]]:
-    """Counts by how many words came before; of the longest, and of how documents begin, as often as seen."""
-    adjusted: list[Array] = [counts.words, *(each.counts for each in counts.longer)]
-    shorter: list[Array] = []
-    opening = slice(counts.end_id, counts.end_id + 1)  # those that begin a document, of each order
-    for n, each in enumerate(counts.longer):
-        contexts, words = np.divmod(each.keys, counts.n_vocab)
-        if n == 0:
-            found = words
-        else:
-            below = counts.longer[n - 1].keys
-            wanted = shorter[-1][contexts] * counts.n_vocab + words
-            found = np.searchsorted(below, wanted)
-            assert (below[np.minimum(found, len(below) - 1)] == wanted).all(), "an n-gram lacks its end"
-        shorter.append(found)
-        new = np.bincount(found, minlength=len(adjusted[n]))
+def _adjust(counts: NGramCounts) -> Iterator[_Adjusted]:
+    """Of each order in turn, from single words on: counted by how many words came before.
+
+    The longest are counted as often as they were seen, and so is how documents begin.
+    """
+    V, opening = counts.n_vocab, slice(counts.end_id, counts.end_id + 1)  # what begins a document
+    keys, seen, shorter = np.arange(V), counts.words, np.zeros(V, np.int64)  # of the order at hand
+    for n, longer in enumerate(counts.longer):
+        found = _without_first(longer.keys, keys, shorter, V)
+        adjusted = np.bincount(found, minlength=len(keys))
         if n > 0:  # a word alone is counted as what is read, and a beginning never is
-            new[opening] = adjusted[n][opening]
-        adjusted[n] = new
-        edges = np.searchsorted(each.keys, np.array([opening.start, opening.stop]) * counts.n_vocab)
+            adjusted[opening] = seen[opening]
+        yield _Adjusted(keys, adjusted, shorter)
+        edges = np.searchsorted(longer.keys, np.array([opening.start, opening.stop]) * V)
         opening = slice(int(edges[0]), int(edges[1]))
-    longer = [_Adjusted(c.keys, a, s) for c, a, s in zip(counts.longer, adjusted[1:], shorter, strict=True)]
-    return adjusted[0], longer
+        keys, seen, shorter = longer.keys, longer.counts, found
+    yield _Adjusted(keys, seen, shorter)
+
+
+def _without_first(longer: Array, keys: Array, shorter: Array, n_vocab: int) -> Array:
+    """Where each n-gram is without its first word, among those of the order below; a block at a time."""
+    found = np.empty(len(longer), np.int64)
+    for start in range(0, len(longer), BLOCK):
+        where = slice(start, start + BLOCK)
+        contexts, words = np.divmod(longer[where], n_vocab)
+        wanted = shorter[contexts] * n_vocab + words
+        found[where] = find(keys, wanted)
+        assert (keys[np.minimum(found[where], len(keys) - 1)] == wanted).all(), "an n-gram lacks its end"
+    return found

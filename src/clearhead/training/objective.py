@@ -16,9 +16,10 @@ from clearhead.text.tokens import IGNORED
 from clearhead.training.workers import Workers
 
 
-def word_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Mean of -ln P(word) over the positions that have a target, in nats: B T V, B T → a number."""
-    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+def word_loss(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
+    """Mean (or sum) of -ln P(word) over the positions that have a target, in nats: B T V, B T → a number."""
+    words = logits.float().flatten(0, 1)
+    return F.cross_entropy(words, targets.flatten(), ignore_index=IGNORED, reduction=reduction)
 
 
 def count_targets(targets: np.ndarray) -> int:

@@ -21,6 +21,9 @@ class PositionLoss:
     sums: Tensor
     counts: Tensor
 
+    def __add__(self, other: PositionLoss) -> PositionLoss:
+        return PositionLoss(self.sums + other.sums, self.counts + other.counts)
+
     @property
     def total(self) -> float:
         return self.sums.sum().item()

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from clearhead.errors import UserError
 from clearhead.model.kinds import Learner
@@ -31,11 +31,13 @@ class Recipe:
     beta2: float = 0.95  # how long AdamW remembers squared gradients
     weight_decay: float = 0.1  # of matrices; vectors are not decayed
     decay_embeddings: bool = False
+    noise: float = 0.0  # the share of the words read that are changed into others by chance
     warmup: int = 20
     curve: str = "linear"  # on which the rate comes down
     final_rate: float = 0.0  # the share of it that is left at the end
     clip: float = 1.0
     bfloat16: bool = False
+    compiled: bool = False  # the blocks, for CUDA, which takes seconds once
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -50,7 +52,7 @@ class Recipe:
         for name, known in (("name", RECIPES), ("optimiser", OPTIMISERS), ("curve", CURVES)):
             if getattr(self, name) not in known:
                 raise UserError(f"{name} = {getattr(self, name)!r}: expected one of {', '.join(known)}")
-        for name in ("beta2", "final_rate"):
+        for name in ("beta2", "final_rate", "noise"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name} = {getattr(self, name)}: expected at least 0 and below 1")
         for name in ("learning_rate", "matrix_rate", "clip"):
@@ -96,10 +98,22 @@ def make_optimisers(network: Learner, recipe: Recipe) -> list[torch.optim.Optimi
     if recipe.optimiser == "adamw":
         groups.append({"params": matrices, "weight_decay": recipe.weight_decay})
     groups = [group for group in groups if group["params"]]
-    fused = network.embedding.weight.device.type in ("cpu", "cuda")
+    device = network.embedding.weight.device
+    rate, matrix_rate = _rate(recipe.learning_rate, device), _rate(recipe.matrix_rate, device)
     optimisers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, recipe.beta2), fused=fused)
+        torch.optim.AdamW(
+            groups,
+            lr=rate,
+            betas=(0.9, recipe.beta2),
+            fused=device.type in ("cpu", "cuda"),
+            capturable=device.type == "cuda",
+        )
     ]
     if recipe.optimiser == "muon":
-        optimisers.append(Muon(matrices, lr=recipe.matrix_rate, weight_decay=recipe.weight_decay))
+        optimisers.append(Muon(matrices, lr=matrix_rate, weight_decay=recipe.weight_decay))
     return optimisers
+
+
+def _rate(rate: float, device: torch.device) -> float | Tensor:
+    """What is recorded reads its rate from the device, where each step puts it."""
+    return torch.tensor(rate, device=device) if device.type == "cuda" else rate

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from clearhead.model.kinds import Learner
 from clearhead.text.batches import Batches
-from clearhead.training.objective import count_targets, half_precision, word_loss
 from clearhead.training.recipe import Recipe, make_optimisers, make_states
-from clearhead.training.workers import Workers, averaging, held, whole
+from clearhead.training.step import Step
+from clearhead.training.workers import Workers, held
 
 BROKEN = "the numbers are no longer finite; a lower --learning-rate, or another --seed, may keep it whole"
 
@@ -48,12 +48,13 @@ class Trainer:
         self.workers.check_share(recipe.batch_size, recipe.accumulation)
         self.network, self.batches, self.recipe = network, batches, recipe
         self.device = next(network.parameters()).device
-        self.module = self.workers.spread(network, sharded)  # the network, and the averaging of gradients
+        module = self.workers.spread(network, sharded)  # the network, and the averaging of gradients
         self.optimisers = make_optimisers(network, recipe)
         for optimiser in self.optimisers:
             make_states(optimiser)
-        self.full_rates = [[group["lr"] for group in each.param_groups] for each in self.optimisers]
+        self.work = Step(network, module, self.optimisers, recipe, self.workers)
         self.step = 0
+        self._batch: tuple[int, Tensor | None] = (0, None)  # the next step's, and its number
         self.slowdown = 1.0  # of the learning rate, after training broke
 
     def tensors(self) -> dict[str, Tensor]:
@@ -83,44 +84,38 @@ class Trainer:
 
     def take_step(self) -> Record:
         start = time.perf_counter()
-        # What dropout leaves out is, like the batch, a function of the seed and the step alone; and of the
-        # worker, for each has other rows.
-        torch.manual_seed(self.recipe.seed * 1_000_003 + self.step + (self.workers.number << 48))
         rate = self.recipe.rate(self.step) * self.slowdown
-        for optimiser, full in zip(self.optimisers, self.full_rates, strict=True):
-            for group, lr in zip(optimiser.param_groups, full, strict=True):
-                group["lr"] = lr * rate
-        inputs, targets = self.batches.at(self.step, self.workers.number, self.workers.count)
-        loss = self._gather_gradients(inputs, targets)
-        norm = whole(torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)).item()
+        loss, norm = self._gather(rate)
         # Numbers that are not finite would spoil every weight: such a step changes none.
         skipped = not (np.isfinite(loss) and np.isfinite(norm))
-        for optimiser in self.optimisers:
-            if not skipped:
-                optimiser.step()
-            optimiser.zero_grad()
+        if not skipped:
+            self.work.update()
         self.step += 1
-        tokens = self.step * inputs.size * self.workers.count
+        tokens = self.step * self.recipe.batch_size * self.batches.n_context
         return Record(self.step, loss, norm, rate, tokens, time.perf_counter() - start, skipped)
 
-    def _gather_gradients(self, inputs: np.ndarray, targets: np.ndarray) -> float:
-        """Gradients of the whole batch's mean loss, one equal part of this worker's rows after the other."""
-        parts, total, count = self.recipe.accumulation, 0.0, self.workers.count
-        targeted = self.workers.add(count_targets(targets))
-        for i, (some, aims) in enumerate(zip(np.split(inputs, parts), np.split(targets, parts), strict=True)):
-            counted = count_targets(aims)
-            with averaging(self.module, i == parts - 1):
-                with half_precision(self.device, self.recipe.bfloat16):
-                    logits = self.module(torch.from_numpy(some).to(self.device))
-                if counted:
-                    loss = word_loss(logits, torch.from_numpy(aims).to(self.device))
-                    # The mean over the workers is to be the sum over all rows, each target weighing the same.
-                    loss = loss / (targeted / counted / count)
-                else:
-                    loss = 0.0 * logits.sum()  # nothing to learn, but the others wait for its gradients
-                loss.backward()  # type: ignore[no-untyped-call]
-            total += loss.item()
-        return self.workers.add(total) / count
+    def _gather(self, rate: float) -> tuple[float, float]:
+        """The step's gradients, for an update at this rate; their loss and norm are told."""
+        # What dropout leaves out is, like the batch, a function of the seed and the step alone; and of the
+        # worker, for each has other rows.
+        seed = self.recipe.seed * 1_000_003 + self.step + (self.workers.number << 48)
+        gathered = self.work.gather(self._take_batch(), seed, rate)
+        self._batch = self.step + 1, self._stage(self.step + 1)  # while the device works
+        loss, norm = gathered.tolist()
+        return self.workers.add(loss) / self.workers.count, norm
+
+    def set_up(self) -> None:
+        """What the first step would take longer for."""
+        self.network.train()
+        self.work.set_up(self._take_batch())
+
+    def _take_batch(self) -> Tensor:
+        """This step's, which is there already unless it is the first."""
+        step, batch = self._batch
+        return batch if step == self.step and batch is not None else self._stage(self.step)
+
+    def _stage(self, step: int) -> Tensor:
+        return self.work.stage(*self.batches.at(step, self.workers.number, self.workers.count))
 
 
 def _parameters(optimiser: torch.optim.Optimizer) -> Iterator[Tensor]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from clearhead.labs.catalogue import find_lab
+from clearhead.labs.catalogue import LABS
 from clearhead.labs.lab import Lines, Points, Result, Table, Value
 from clearhead.picture import ATTENTION, SIGNED, Figure, literal, make_canvas, name, name_all
 
@@ -30,12 +30,13 @@ def draw_result(result: Result, title: str | None = None) -> Figure:
         else:
             _draw_points(axes, part)
         name(axes, part.name)
-    name_all(canvas, title or find_lab(result.lab).title)
+    usual = LABS[result.lab].title if result.lab in LABS else result.lab
+    name_all(canvas, title or usual)
     return Figure(canvas)
 
 
 def _height(part: Table | Lines | Points) -> float:
-    return 0.9 + 0.26 * min(MOST_ROWS, len(part.rows)) if isinstance(part, Table) else 3.2
+    return 0.7 + 0.24 * min(MOST_ROWS, len(part.rows)) if isinstance(part, Table) else 3.2
 
 
 def _draw_table(axes: Axes, table: Table) -> None:
@@ -52,13 +53,16 @@ def _draw_table(axes: Axes, table: Table) -> None:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         for side in axes.spines.values():
             side.set_visible(False)
+    alone = len(columns) == 1 and not table.shaded  # texts, which begin at the left
+    x, aligned = ([-0.5], "left") if alone else ([*range(len(columns))], "center")
     for i, line in enumerate(values):
-        for k, value in enumerate(line):
-            dark = table.shaded and abs(numbers[i, k]) > 0.6 * peak
-            axes.text(
-                k, i, _told(value), ha="center", va="center", fontsize=7, color="white" if dark else "black"
-            )
-    axes.set_xticks(range(len(columns)), [literal(each) for each in columns], fontsize=7)
+        for k, value in zip(x, line, strict=True):
+            dark = table.shaded and abs(_number(value)) > 0.6 * peak
+            ink = "white" if dark else "black"
+            axes.text(k, i, _told(value), ha=aligned, va="center", fontsize=7, color=ink)
+    axes.set_xticks(x, [_told(each) for each in columns], fontsize=7, ha=aligned)
+    if not table.shaded:
+        axes.xaxis.tick_top()
     axes.set_yticks(range(len(rows)), [literal(each) for each in rows], fontsize=7)
     axes.tick_params(length=0)
 
@@ -104,4 +108,6 @@ def _number(value: Value) -> float:
 def _told(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
     return "" if value is None else literal(shorten(str(value), MOST_LETTERS, placeholder=" …"))

@@ -2,6 +2,7 @@
 
 import type { Messages } from "./en";
 import { LABS } from "./labs.de";
+import { REFUSALS } from "./refusals.de";
 
 export const de: Messages = {
   name: "Deutsch",
@@ -161,7 +162,7 @@ export const de: Messages = {
   },
   effects: {
     title: "Was für dieses Wort zählt",
-    says: "Eines nach dem anderen wird stumm geschaltet, oder aus dem anderen Text genommen. Die Zahl ist die Änderung des Logarithmus der Wahrscheinlichkeit: −0.69 halbiert sie. Ein Klick öffnet.",
+    says: "Eines nach dem anderen wird stumm geschaltet, oder aus dem anderen Text genommen. Die Zahl ist die Änderung des Logarithmus der Wahrscheinlichkeit: −0,69 halbiert sie. Ein Klick öffnet.",
     over: { head: "jeder Kopf", position: "jede Position" },
     taken: "aus dem anderen Text nehmen, statt stumm",
     block: (i) => `Block ${i}`,
@@ -220,7 +221,9 @@ export const de: Messages = {
     cosine: "Kosinus mit dem Vektor von Satz 0",
     neighbours: (token) => `Am nächsten zu „${token}“`,
     nearSays:
-      "Die Wörter, deren eigene Vektoren am meisten in dieselbe Richtung zeigen (Kosinus), auf dem Weg des verfolgten Tokens. Mit zwei Wörtern hier unten kommt die Richtung vom ersten zum zweiten dazu.",
+      "Die Wörter, deren eigene Vektoren am meisten in dieselbe Richtung zeigen (Kosinus), auf dem Weg des verfolgten Tokens.",
+    alongSays: "Mit zwei Wörtern hier unten kommt die Richtung vom ersten zum zweiten dazu.",
+    token: "Token",
     from: "Von",
     to: "nach",
   },
@@ -546,6 +549,7 @@ export const de: Messages = {
   },
   kept: {
     missed: "Das wurde in dieser Datei nicht aufgehoben. Wo das Modell ist, lässt sich alles öffnen.",
+    without: (views: string[]) => `Nicht in dieser Datei, aber wo das Modell ist: ${views.join(", ")}.`,
     missing: (value: string) => `${value}; woraus es entstand, wurde in dieser Datei nicht aufgehoben.`,
     edited: (n: number) =>
       n === 1
@@ -553,6 +557,7 @@ export const de: Messages = {
         : `${n} Änderungen aus Python gelten in diesem Text.`,
     waiting: "Der Kernel ist beschäftigt oder nicht mehr da. Sobald er antwortet, geht es weiter.",
   },
+  refusals: REFUSALS,
   problems: {
     lost: "Der Server ist weg. Die Seite fragt wieder nach ihm und kommt von selbst zurück.",
     access:

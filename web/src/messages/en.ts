@@ -220,7 +220,9 @@ export const en = {
     cosine: "Cosine with the vector of sentence 0",
     neighbours: (token: string) => `Nearest to “${token}”`,
     nearSays:
-      "The words whose own vectors point most in the same direction (cosine), as the followed token goes on its way. With two words below, the direction from the first to the second is added.",
+      "The words whose own vectors point most in the same direction (cosine), as the followed token goes on its way.",
+    alongSays: "With two words below, the direction from the first to the second is added.",
+    token: "Token",
     from: "From",
     to: "to",
   },
@@ -532,11 +534,14 @@ export const en = {
   },
   kept: {
     missed: "This was not kept in this file. Where the model is, everything can be opened.",
+    without: (views: string[]) => `Not in this file, but where the model is: ${views.join(", ")}.`,
     missing: (value: string) => `${value}; what it was made of was not kept in this file.`,
     edited: (n: number) =>
       `${n} ${n === 1 ? "change" : "changes"} made in Python ${n === 1 ? "is" : "are"} in force in this text.`,
     waiting: "The kernel is busy with something else, or gone. This goes on as soon as it answers.",
   },
+  /** By the server's code for it. In English the server says it itself. */
+  refusals: {} as Record<string, (values: Record<string, string | number>) => string>,
   problems: {
     lost: "The server is gone. The page asks for it again and comes back by itself.",
     access:

@@ -19,6 +19,7 @@ Ids = Annotated[list[Id], Field(fail_fast=True, min_length=1, max_length=MOST_CH
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e30, le=1e30)]
 Numbers = Annotated[list[Number], Field(fail_fast=True)]
 Index = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
+Values = dict[str, str | int]
 Range = Annotated[tuple[Index, Index], Field(strict=False)]  # which JSON writes as a list
 
 
@@ -47,6 +48,9 @@ class Fault(Wire):
     type: str
     param: str | None = None
     code: str | None = None
+    values: Values = Field(
+        default={}, description="What the message is made of, for who says it in another language."
+    )
 
 
 class Refusal(Wire):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from clearhead.views.wire.base import Asked, Wire
+from clearhead.views.wire.base import Asked, Values, Wire
 
 MOST_TEXT = 2**26  # characters
 MOST_MINUTES = 24 * 60
@@ -40,12 +40,20 @@ class RunRequest(Asked):
     )
 
 
+class RunError(Wire):
+    """Why a run did not begin, or ended."""
+
+    message: str
+    code: str | None = None
+    values: Values = Field(default={}, description="What the message is made of.")
+
+
 class RunDetails(Wire):
     """A run, and how far it came."""
 
     name: str
     state: RunState
-    error: str | None = Field(default=None, description="Why it did not begin, or ended.")
+    error: RunError | None = None
     steps_done: int = 0
     steps_planned: int = Field(default=0, description="Where it goes by minutes, about so many.")
     tokens: int = Field(default=0, description="Read so far.")

@@ -1,0 +1,141 @@
+"""The labs that train, in full: three seeds each, how far apart they lie, and whether each claim came out.
+
+Usage: python -m bench.labs [NAME …] [--seeds 3]. Prints one JSON line: of each lab the lowest, mean and
+highest of its numbers over the seeds, whether its claim came out with every one of them, and how long it
+took. The suite runs the same labs with fewer seeds and steps (tests/labs).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from statistics import mean
+from typing import Any
+
+from clearhead.labs.catalogue import find_lab, lab
+from clearhead.labs.lab import Lab, Lines, Result
+
+Spread = list[float]  # lowest, mean, highest
+
+
+def _any_one(result: Result) -> bool:
+    """Trained at 101 alone, attention knows nearly all with every seed, the Elman net not much."""
+    lines = result.part("trained on 101 digits")
+    at = lines.x.index(101.0)
+    return bool(lines.spread["attention"][at][0] >= 0.99 and lines.spread["Elman"][at][1] < 0.75)
+
+
+def _stream(result: Result) -> bool:
+    """The head forms, and without it, or without the one that it relies on, what it knew is lost."""
+    found = result.found
+    learned, lost = _number(found["loss, said again"]), _number(found["without all induction heads"])
+    without = [_number(found[f"without the {head}"]) for head in ("induction head", "previous-token head")]
+    return learned < 0.5 and lost > 3 and min(without) > learned + 0.5
+
+
+def _neighbours(result: Result) -> bool:
+    """All other animals are nearer to the cat than any place or thing."""
+    found = result.found
+    others = [_number(found[f"largest cosine of cat and a {group}"]) for group in ("place", "thing")]
+    return _number(found["least cosine of cat and an animal"]) > max(others)
+
+
+def _pronoun(result: Result) -> bool:
+    """With every seed: both ways, `it` knows its noun; looking back, it is the same, and the end knows."""
+    both, back = _by_kind(result, "what stands at it, in stories", ("sees both ways", "looks back"))
+    knows = all(
+        each["right at it"] >= 0.95 and each["right way"] >= 0.95 and each["turned"] >= 0.9 for each in both
+    )
+    guesses = all(each["right at it"] <= 0.5 and each["apart"] == 0 for each in back)
+    return knows and guesses and all(each["right at end"] >= 0.95 for each in back)
+
+
+def _senses(result: Result) -> bool:
+    """With every seed, two of the same sense are more alike than two of different ones."""
+    kinds = _by_kind(result, "at the end", ("LSTM", "transformer"))
+    return all(each["same sense"] > each["other sense"] + 0.01 for of_kind in kinds for each in of_kind)
+
+
+def _by_kind(result: Result, name: str, kinds: Sequence[str]) -> list[list[dict[str, float]]]:
+    """The rows of a table that begin with each of these, by column."""
+    table = result.part(name)
+    rows = [
+        (row, dict(zip(table.columns, line, strict=True)))
+        for row, line in zip(table.rows, table.values, strict=True)
+    ]
+    return [[line for row, line in rows if row.startswith(f"{kind},")] for kind in kinds]
+
+
+CLAIMS: dict[str, Callable[[Result], bool]] = {
+    "any-one": _any_one,
+    "stream": _stream,
+    "neighbours": _neighbours,
+    "pronoun": _pronoun,
+    "senses": _senses,
+}
+
+
+def measure(names: Sequence[str] = (), seeds: int = 3, **settings: Any) -> dict[str, Any]:
+    """Those that are named, or all with a claim here; `settings` are for all of them."""
+    labs = {name: _measure(find_lab(name), seeds, settings) for name in names or CLAIMS}
+    claims = [each["claim"] for each in labs.values()]
+    return {"bench": "labs", "seeds": seeds, "labs": labs, "claims": False not in claims}
+
+
+def _measure(of: Lab, seeds: int, settings: dict[str, Any]) -> dict[str, Any]:
+    began = time.perf_counter()
+    if any(setting.name == "seeds" for setting in of.settings):  # it goes through them by itself
+        results = [lab(of.name, seeds=seeds, **settings)]
+        numbers = _found(results) | _along_lines(results[0])
+    else:
+        results = [lab(of.name, seed=seed, **settings) for seed in range(seeds)]
+        numbers = _found(results)
+    claim = CLAIMS.get(of.name)
+    return {
+        "seconds": round(time.perf_counter() - began, 1),
+        "claim": None if claim is None else all(map(claim, results)),
+        "numbers": numbers,
+    }
+
+
+def _found(results: list[Result]) -> dict[str, Spread]:
+    """What is a number with every seed."""
+    found: dict[str, Spread] = {}
+    for name in results[0].found:
+        values = [result.found.get(name) for result in results]
+        if all(isinstance(value, int | float) for value in values):
+            found[name] = _spread(map(_number, values))
+    return found
+
+
+def _along_lines(result: Result) -> dict[str, Spread]:
+    """Of a lab that shows the spread itself: at each place of its lines."""
+    found: dict[str, Spread] = {}
+    for part in result.parts:
+        if isinstance(part, Lines):
+            for name, spread in part.spread.items():
+                for x, middle, (low, high) in zip(part.x, part.lines[name], spread, strict=True):
+                    found[f"{part.name}: {name} at {x:g}"] = [
+                        round(_number(n), 4) for n in (low, middle, high)
+                    ]
+    return found
+
+
+def _spread(values: Iterable[float]) -> Spread:
+    given = list(values)
+    return [round(each, 4) for each in (min(given), mean(given), max(given))]
+
+
+def _number(value: object) -> float:
+    assert isinstance(value, int | float), f"{value!r} is no number"
+    return float(value)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=3)
+    given = parser.parse_args()
+    print(json.dumps(measure(given.names, given.seeds)))

@@ -1,0 +1,251 @@
+"""How fast training is, and how far it comes: each work a JSON line.
+
+    python -m bench.train plays TEXT [--seeds 3]    the loss after about a second on a GPU, and the wall clock
+    python -m bench.train best TEXT [--seeds 3]     the lowest loss of a single model in two minutes on a GPU
+    python -m bench.train minutes TEXT [--seeds 1]  the loss after 180 seconds of everything, as planned here
+    python -m bench.train gpt2 [--batch 64]         tokens a second of GPT-2 124M, beside transformers' own
+    python -m bench.train grow                      a step's time as the text grows, and as the context does
+
+Characters, the last tenth of the text for validation: every token of it once, in disjoint windows of the
+context, weights as they are at the end. Each run is a process of its own; the first one of `plays` finds
+nothing compiled before. --short makes every work small enough for a processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+import torch
+
+from clearhead.model.config import preset
+from clearhead.model.machine import can_compile, has_fast_bfloat16, pick_device
+from clearhead.model.transformer import Transformer
+from clearhead.runs.request import Request
+from clearhead.runs.run import Run
+from clearhead.text.batches import Batches
+from clearhead.text.corpus import documents
+from clearhead.text.tokens import Tokens
+from clearhead.training.recipe import Recipe
+from clearhead.training.trainer import Trainer
+
+SIZES = {"blocks": 6, "heads": 6, "width": 384, "context": 256, "batch": 64}
+WORKS: dict[str, dict[str, Any]] = {
+    "plays": {**SIZES, "steps": 180, "dropout": 0.0, "learning_rate": 0.05, "compiled": True},
+    "best": {**SIZES, "steps": 2000, "learning_rate": 0.04, "compiled": True},
+    "minutes": {"minutes": 2.9},  # what is left of the 180 seconds is starting up
+}
+SHORT = {"blocks": 1, "heads": 1, "width": 32, "context": 256, "batch": 2, "steps": 3}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("work", choices=[*WORKS, "gpt2", "grow", "one"])
+    parser.add_argument("text", nargs="?", help="or, of one run, its request")
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--short", action="store_true")
+    asked = parser.parse_args()
+    if asked.work == "one":
+        print(json.dumps(take_one(json.loads(asked.text))))
+        return
+    if asked.work == "gpt2":
+        print(json.dumps(measure_gpt2(asked.batch, asked.short)))
+        return
+    if asked.work == "grow":
+        print(json.dumps(measure_growth(asked.short)))
+        return
+    seeds = asked.seeds or (1 if asked.work == "minutes" else 3)
+    settings = SHORT if asked.short else WORKS[asked.work]
+    print(json.dumps({"bench": asked.work, **measure_runs(asked.text, settings, seeds)}))
+
+
+def measure_runs(text: str, settings: dict[str, Any], seeds: int) -> dict[str, Any]:
+    """One process after the other, so that everything is counted that a user waits for."""
+    runs = []
+    with tempfile.TemporaryDirectory() as place:
+        compiled = {name: str(Path(place, name)) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
+        for seed in range(seeds):
+            request = json.dumps({"text": text, "cache": place, **settings, "seed": seed})
+            start = time.perf_counter()
+            done = subprocess.run(
+                [sys.executable, "-m", "bench.train", "one", request],
+                capture_output=True,
+                text=True,
+                env={**os.environ, **compiled},
+            )
+            if done.returncode:
+                raise SystemExit(done.stderr)
+            wall = round(time.perf_counter() - start, 2)
+            runs.append({**json.loads(done.stdout.splitlines()[-1]), "wall": wall})
+    losses = [run["loss"] for run in runs]
+    return {"settings": settings, "mean_loss": round(mean(losses), 4), "runs": runs}
+
+
+def take_one(settings: dict[str, Any]) -> dict[str, Any]:
+    """A run, and the seconds of its steps alone, of setting them up, and of validation."""
+    text, cache = settings.pop("text"), Path(settings.pop("cache"))
+    began = time.perf_counter()
+    request = Request(tokenizer="char", validation=0.1, **settings)
+    run = Run(list(documents([text])), request, cache=cache)
+    planned = time.perf_counter()
+    run.trainer.set_up()
+    ready = time.perf_counter()
+    for progress in run:
+        last = progress
+    config = run.model.network.config
+    return {
+        "loss": round(run.losses[-1], 4),
+        "training": round(run.trained, 3),
+        "steps": last.record.step,
+        "tokens_a_second": round(last.record.tokens / run.trained),
+        "preparing": round(planned - began, 2),
+        "setting_up": round(ready - planned, 2),
+        "validating": round(run.validating, 2),
+        "parameters": config.n_parameter,
+        "shape": [config.n_block, config.d_model, config.n_context, run.plan.recipe.batch_size],
+        "bfloat16": run.plan.recipe.bfloat16,
+        "restraint": [config.dropout, run.plan.recipe.weight_decay, run.plan.recipe.noise],
+    }
+
+
+def measure_gpt2(batch: int, short: bool) -> dict[str, Any]:
+    """Context 1024, AdamW; transformers' the same way, where it is installed: compiled, fused AdamW."""
+    device = pick_device()
+    sizes = {"n_block": 12, "n_head": 12, "d_model": 768, "n_context": 1024, "n_vocab": 50304}
+    if short:
+        batch, sizes = 2, {"n_block": 1, "n_head": 2, "d_model": 32, "n_context": 64, "n_vocab": 512}
+    half, compiled = has_fast_bfloat16(device), can_compile(device) and not short
+    ids = np.random.default_rng(0).integers(0, min(50257, sizes["n_vocab"]), 10**6)
+    batches = Batches(Tokens.of(ids), sizes["n_context"], batch, seed=0)
+    recipe = Recipe(
+        steps=10**6,
+        batch_size=batch,
+        optimiser="adamw",
+        learning_rate=6e-4,
+        bfloat16=half,
+        compiled=compiled,
+    )
+    trainer = Trainer(Transformer(preset("gpt2", **sizes)).to(device), batches, recipe)
+    trainer.set_up()
+    a_step = batch * sizes["n_context"]
+    figures: dict[str, Any] = {"bench": "gpt2", "batch": batch, "device": str(device), "bfloat16": half}
+    ours = a_step / _seconds(trainer.take_step, device, short)
+    figures["tokens_a_second"] = round(ours)
+    del trainer
+    theirs = _transformers_step(batches, sizes, device, half, compiled)
+    if theirs is not None:
+        peer = a_step / _seconds(theirs, device, short)
+        figures |= {"transformers": round(peer), "ratio": round(ours / peer, 2)}
+    return figures
+
+
+def _transformers_step(
+    batches: Batches, sizes: dict[str, int], device: torch.device, half: bool, compiled: bool
+) -> Callable[[], object] | None:
+    try:
+        from transformers import GPT2Config, GPT2LMHeadModel
+    except ImportError:
+        return None
+    config = GPT2Config(
+        vocab_size=sizes["n_vocab"],
+        n_positions=sizes["n_context"],
+        n_embd=sizes["d_model"],
+        n_layer=sizes["n_block"],
+        n_head=sizes["n_head"],
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    model = GPT2LMHeadModel(config).to(device).train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), fused=True)
+    run = torch.compile(model) if compiled else model
+    steps = iter(range(10**6))
+
+    def step() -> None:
+        inputs, targets = (torch.from_numpy(each).to(device) for each in batches.at(next(steps)))
+        with torch.autocast(device.type, torch.bfloat16, enabled=half):
+            logits = run(input_ids=inputs).logits
+        loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+
+    return step
+
+
+def measure_growth(short: bool) -> dict[str, Any]:
+    """Milliseconds a step: on texts of 1 MB to 1 GB; and of as many tokens in ever longer windows."""
+    device = pick_device()
+    texts = (10**6, 10**7) if short else (10**6, 10**7, 10**8, 10**9)
+    contexts = (64, 128) if short else (256, 512, 1024, 2048, 4096)
+    figures: dict[str, Any] = {"bench": "grow", "device": str(device)}
+    with tempfile.TemporaryDirectory() as place:
+        for length in texts:
+            tokens = _long_text(Path(place), length)
+            step = _growing_step(tokens, contexts[0], 2**14 // contexts[0], device, short)
+            figures[f"text_{length}"] = round(1e3 * _seconds(step, device, short), 3)
+        for context in contexts:
+            step = _growing_step(tokens, context, 2**14 // context, device, short)
+            figures[f"context_{context}"] = round(1e3 * _seconds(step, device, short), 3)
+    return figures
+
+
+def _long_text(place: Path, length: int) -> Tokens:
+    """So many tokens of a byte, on disk."""
+    file = Path(place, f"{length}.npy")
+    ids = np.lib.format.open_memmap(file, "w+", np.uint8, (length,))
+    random = np.random.default_rng(0)
+    for start in range(0, length, 10**7):
+        ids[start : start + 10**7] = random.integers(0, 256, min(10**7, length - start), np.uint8)
+    ids.flush()
+    return Tokens.of(np.load(file, mmap_mode="r"))
+
+
+def _growing_step(
+    tokens: Tokens, context: int, rows: int, device: torch.device, short: bool
+) -> Callable[[], object]:
+    width = 32 if short else 384
+    config = preset("modern", n_vocab=256, n_context=context, n_block=2, n_head=width // 32, d_model=width)
+    rows = 2 if short else rows
+    recipe = Recipe(steps=10**6, batch_size=rows, bfloat16=has_fast_bfloat16(device))
+    trainer = Trainer(Transformer(config).to(device), Batches(tokens, context, rows, seed=0), recipe)
+    trainer.set_up()
+    return trainer.take_step
+
+
+def _seconds(work: Callable[[], object], device: torch.device, short: bool) -> float:
+    """Of many times, in groups, the middle one; what sets things up not counted."""
+
+    def wait() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+    for _ in range(1 if short else 5):
+        work()
+    seconds, count = [], 1 if short else 5
+    for _ in range(3 if short else 7):
+        wait()
+        start = time.perf_counter()
+        for _ in range(count):
+            work()
+        wait()
+        seconds.append((time.perf_counter() - start) / count)
+    return median(seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+/** What a saved file holds of one text: numbers that were kept, and what the page's own formulas make of those. Where
+ * there is neither, a number is NaN. */
+
+import { type Area, isOfWords, isWeight, parse } from "./cells";
+import { derive, evaluate } from "./derivation";
+import { Matrix } from "./matrix";
+import type { Config, Model, TraceAnswer } from "./server";
+import { shapeOf } from "./shapes";
+
+/** What is said of it, and which numbers there are, in their order. */
+export interface Told {
+  text: string;
+  details: Model;
+  trace: TraceAnswer;
+  matrices: { name: string; shape: number[]; first: number }[]; // from which row on
+}
+
+export interface Numbers {
+  values: Float32Array;
+  shape: number[];
+  first: number;
+}
+
+export class Side {
+  readonly config: Config;
+  readonly ids: number[];
+  readonly count: number; // of its numbers
+  #kept = new Map<string, Numbers>();
+  #made = new Map<string, Matrix | null>();
+  #makeable = new Map<string, boolean>();
+  #turned = new Map<string, Matrix>(); // with rows and columns exchanged
+
+  /** Its numbers are those from `start` on. */
+  constructor(
+    readonly told: Told,
+    numbers: Float32Array,
+    start: number,
+  ) {
+    this.config = told.details.config as Config;
+    this.ids = told.trace.ids;
+    let end = start;
+    for (const { name, shape, first } of told.matrices) {
+      const count = size(shape);
+      this.#kept.set(name, { values: numbers.subarray(end, end + count), shape, first });
+      end += count;
+    }
+    this.count = end - start;
+  }
+
+  /** What was kept by that name; of this shape and without a number, where nothing was. */
+  get(name: string, shape: number[]): Numbers {
+    return this.#kept.get(name) ?? empty(shape);
+  }
+
+  /** Whether all of it was kept. */
+  keeps(name: string): boolean {
+    return this.#kept.get(name)?.first === 0;
+  }
+
+  /** A part of a site or a weight. */
+  read(area: Area): { values: Float32Array; shape: number[] } {
+    const matrix = this.#whole(area.name);
+    const rows = area.rows ?? [0, matrix ? matrix.firstRow + matrix.rows : 1]; // kept are last rows, or all
+    const columns = area.columns ?? (matrix ? [0, matrix.columns] : [0, 1]);
+    const shape = [rows[1] - rows[0], columns[1] - columns[0]];
+    if (!matrix) return empty(shape);
+    const within = rows[0] >= matrix.firstRow && rows[1] <= matrix.firstRow + matrix.rows;
+    if (within && columns[1] <= matrix.columns) return { values: matrix.cut(rows, columns).values, shape };
+    const values = Float32Array.from({ length: shape[0]! * shape[1]! }, (_, i) =>
+      matrix.at(rows[0] + Math.floor(i / shape[1]!), columns[0] + (i % shape[1]!)),
+    );
+    return { values, shape };
+  }
+
+  /** All of a site or a weight, or nothing where it was not kept and cannot be made. */
+  #whole(name: string): Matrix | null {
+    const kept = this.#kept.get(name);
+    let made = this.#made.get(name);
+    if (made !== undefined) return made;
+    if (kept) {
+      const [rows, columns = 1] = kept.shape;
+      made = new Matrix(kept.values, rows!, columns, kept.first);
+    } else made = this.#canMake(name) ? this.#make(name) : null;
+    this.#made.set(name, made);
+    return made;
+  }
+
+  #canMake(name: string): boolean {
+    const known = this.#makeable.get(name);
+    if (known !== undefined) return known;
+    const { config, ids } = this;
+    const can =
+      !isWeight(name) &&
+      !isOfWords(parse(name).part) &&
+      // What its first number was computed from; the names are the same for all others.
+      derive(config, ids, { name, row: 0, column: 0 }).from.every(
+        (area) => this.#kept.has(area.name) || this.#canMake(area.name),
+      );
+    this.#makeable.set(name, can);
+    return can;
+  }
+
+  #make(name: string): Matrix {
+    const { config, ids } = this;
+    const [rows, columns] = shapeOf(config, ids.length, name);
+    const values = new Float32Array(rows * columns);
+    for (let row = 0, i = 0; row < rows; row++) {
+      for (let column = 0; column < columns; column++, i++) {
+        const derivation = derive(config, ids, { name, row, column });
+        const lines = derivation.from.map((area) => this.#line(area));
+        values[i] = derivation.how === "dot" ? dot(lines) : evaluate(derivation, config, lines.map(plain));
+      }
+    }
+    return new Matrix(values, rows, columns);
+  }
+
+  /** A row, a column, or a single number. */
+  #line({ name, rows, columns }: Area): Line {
+    const matrix = this.#whole(name)!;
+    if (rows && (columns || matrix.columns === 1)) return [matrix.at(rows[0], columns?.[0] ?? 0)];
+    if (!columns) return matrix.row(rows![0]);
+    let turned = this.#turned.get(name);
+    if (!turned) this.#turned.set(name, (turned = turn(matrix)));
+    return turned.row(columns[0]);
+  }
+}
+
+type Line = Float32Array | number[];
+
+/** Most of the work by far. */
+function dot([left, right, bias]: Line[]): number {
+  let sum = bias?.[0] ?? 0;
+  for (let i = 0; i < left!.length; i++) sum += left![i]! * right![i]!;
+  return sum;
+}
+
+function plain(line: Line): number[] {
+  return Array.isArray(line) ? line : Array.from(line);
+}
+
+function turn(matrix: Matrix): Matrix {
+  const values = new Float32Array(matrix.values.length);
+  for (let i = 0; i < matrix.rows; i++)
+    for (let j = 0; j < matrix.columns; j++)
+      values[j * matrix.rows + i] = matrix.values[i * matrix.columns + j]!;
+  return new Matrix(values, matrix.columns, matrix.rows);
+}
+
+function empty(shape: number[]): Numbers {
+  return { values: new Float32Array(size(shape)).fill(NaN), shape, first: 0 };
+}
+
+function size(shape: number[]): number {
+  return shape.reduce((product, each) => product * each, 1);
+}
