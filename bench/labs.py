@@ -42,10 +42,38 @@ def _neighbours(result: Result) -> bool:
     return _number(found["least cosine of cat and an animal"]) > max(others)
 
 
+def _pronoun(result: Result) -> bool:
+    """With every seed: both ways, `it` knows its noun; looking back, it is the same, and the end knows."""
+    both, back = _by_kind(result, "what stands at it, in stories", ("sees both ways", "looks back"))
+    knows = all(
+        each["right at it"] >= 0.95 and each["right way"] >= 0.95 and each["turned"] >= 0.9 for each in both
+    )
+    guesses = all(each["right at it"] <= 0.5 and each["apart"] == 0 for each in back)
+    return knows and guesses and all(each["right at end"] >= 0.95 for each in back)
+
+
+def _senses(result: Result) -> bool:
+    """With every seed, two of the same sense are more alike than two of different ones."""
+    kinds = _by_kind(result, "at the end", ("LSTM", "transformer"))
+    return all(each["same sense"] > each["other sense"] + 0.01 for of_kind in kinds for each in of_kind)
+
+
+def _by_kind(result: Result, name: str, kinds: Sequence[str]) -> list[list[dict[str, float]]]:
+    """The rows of a table that begin with each of these, by column."""
+    table = result.part(name)
+    rows = [
+        (row, dict(zip(table.columns, line, strict=True)))
+        for row, line in zip(table.rows, table.values, strict=True)
+    ]
+    return [[line for row, line in rows if row.startswith(f"{kind},")] for kind in kinds]
+
+
 CLAIMS: dict[str, Callable[[Result], bool]] = {
     "any-one": _any_one,
     "stream": _stream,
     "neighbours": _neighbours,
+    "pronoun": _pronoun,
+    "senses": _senses,
 }
 
 

@@ -11,7 +11,12 @@ def test_claims_are_those_of_labs_that_train():
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"), [("any-one", {"steps": 1, "batch": 2, "width": 4}), ("stream", {"steps": 1})]
+    ("name", "settings"),
+    [
+        ("any-one", {"steps": 1, "batch": 2, "width": 4}),
+        ("stream", {"steps": 1}),
+        ("pronoun", {"steps": 1}),
+    ],
 )
 def test_a_network_that_has_not_learned_is_told_apart(name, settings):
     figures = measure([name], seeds=2, **settings)
@@ -22,6 +27,10 @@ def test_a_network_that_has_not_learned_is_told_apart(name, settings):
     for low, mean, high in measured["numbers"].values():
         assert low <= mean <= high
     assert any(low < high for low, _, high in measured["numbers"].values()), "both seeds gave the same"
+
+
+def test_senses_that_do_not_part_are_told_apart():
+    assert measure(["senses"], seeds=1, steps=1)["claims"] is False
 
 
 def test_what_has_learned_is_told_too():

@@ -1,15 +1,17 @@
-"""A pronoun that only looks back cannot know the adjective; the adjective can."""
+"""A pronoun that only looks back cannot know the adjective; one that sees both ways can be its noun."""
 
 from dataclasses import replace
 
 import pytest
+import torch
 
 import clearhead
 from clearhead.errors import UserError
+from clearhead.language_model import load
 
 
 def test_weights_are_summed_over_all_heads(model):
-    result = clearhead.lab("pronoun", model)
+    result = clearhead.lab("pronoun", model, seeds=0)
     for row, adjective in enumerate(("tired", "wide")):
         trace = model.inspect(f"The chicken didn't cross the road because it was too {adjective}.")
         chicken, road, it, last = (trace.position_of(word) for word in ("chicken", "road", "it", adjective))
@@ -25,18 +27,95 @@ def test_weights_are_summed_over_all_heads(model):
 
 def test_what_cannot_be_asked_is_told(model):
     with pytest.raises(UserError, match="'hen' is not a word"):
-        clearhead.lab("pronoun", model, one="hen")
+        clearhead.lab("pronoun", model, seeds=0, one="hen")
     with pytest.raises(UserError, match="'road' stands after what looks"):
-        clearhead.lab("pronoun", model, pronoun="chicken")
+        clearhead.lab("pronoun", model, seeds=0, pronoun="chicken")
     with pytest.raises(UserError, match="both 'tired'"):
-        clearhead.lab("pronoun", model, second="tired")
+        clearhead.lab("pronoun", model, seeds=0, second="tired")
+    with pytest.raises(UserError, match="no model"):
+        clearhead.lab("pronoun", seeds=0)
+
+
+def test_a_model_that_sees_both_ways_can_be_looked_into(model):
     model.network.config = replace(model.config, causal=False)
-    with pytest.raises(UserError, match="sees both ways"):
-        clearhead.lab("pronoun", model)
+    found = clearhead.lab("pronoun", model, seeds=0).found
+    assert found["largest difference of it between the two"] > 1e-6
 
 
 def test_tired_means_the_chicken_and_wide_the_road(smollm2):
-    found = clearhead.lab("pronoun", smollm2).found
+    found = clearhead.lab("pronoun", smollm2, seeds=0).found
     assert round(found["tired: to chicken less to road"], 2) == 1.28
     assert round(found["wide: to chicken less to road"], 2) == -0.73
     assert found["largest difference of it between the two"] < 1e-5
+
+
+@pytest.fixture(scope="module")
+def learned(model_folder):
+    """The short mode: one seed, less than half of the steps."""
+    return clearhead.lab("pronoun", load(model_folder, "cpu"), seeds=1, steps=120)
+
+
+@pytest.fixture(scope="module")
+def at_it(learned):
+    table = learned.part("what stands at it, in stories")
+    assert table.rows == ["sees both ways, seed 0", "looks back, seed 0"]
+    return [dict(zip(table.columns, row, strict=True)) for row in table.values]
+
+
+def test_what_sees_both_ways_knows_its_noun_at_the_pronoun(at_it):
+    both, _ = at_it
+    assert both["right at it"] > 0.85
+    assert both["right way"] > 0.9
+    assert both["looks"] > 0.5
+    assert both["turned"] > 0.8
+    assert both["probe"] > 0.9
+    assert both["apart"] > 1
+
+
+def test_what_looks_back_has_the_same_pronoun_in_both_and_knows_at_the_end(at_it):
+    _, back = at_it
+    assert back["apart"] == 0
+    assert back["right at it"] <= 0.5
+    assert back["probe"] == 0.5
+    assert back["turned"] == 0
+    assert back["looks"] == pytest.approx(0, abs=1e-6)
+    assert back["right at end"] > 0.85
+
+
+def test_the_lectures_picture(learned):
+    table = learned.part("where it looks, all heads together")
+    tired, wide, back, same = (dict(zip(table.columns, row, strict=True)) for row in table.values)
+    assert tired["chicken"] - tired["road"] > wide["chicken"] - wide["road"]
+    assert back == same
+    assert back["adjective"] == 0
+
+
+def test_it_learns(learned):
+    part = learned.part("says the noun that it stands for")
+    assert part.x[0] == 0
+    assert part.x[-1] == 120
+    for line in ("sees both ways, at it", "looks back, at the end"):
+        assert part.lines[line][0] < 0.2
+        assert part.lines[line][-1] > 0.85
+
+
+def test_blanks_alone_leave_it_unsaid():
+    found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).found
+    assert found["sees both ways: right at it"] < 0.2
+    assert abs(found["sees both ways: it looks at its noun, less at the other"]) < 0.1
+    assert found["smollm2, which was not looked into"] == "clearhead pull smollm2"
+
+
+def test_the_same_again_and_it_ends_where_nobody_waits():
+    made = [clearhead.lab("pronoun", seeds=2, steps=1) for _ in range(2)]
+    assert made[0] == made[1]
+    spread = made[0].part("says the noun that it stands for").spread
+    assert all(low <= high for line in spread.values() for low, high in line)
+
+    def leave():
+        raise KeyboardInterrupt
+
+    threads = torch.get_num_threads()
+    with pytest.raises(KeyboardInterrupt):
+        clearhead.lab("pronoun", watch=leave)
+    assert torch.get_num_threads() == threads

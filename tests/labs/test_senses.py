@@ -38,7 +38,36 @@ def test_states_of_a_recurrent_network_are_contextual_too(model):
     assert found["cosine of the first two, block.1.state"] < 0.9999
 
 
+@pytest.mark.parametrize("word", ["bats", "bank"])
+def test_static_recurrent_and_transformer_side_by_side(word):
+    """The short mode: one seed, half of the steps."""
+    result = clearhead.lab("senses", word=word, seeds=1, steps=100)
+    table = result.part("at the end")
+    assert table.rows == ["static vectors", "LSTM, seed 0", "transformer, seed 0"]
+    static, *contextual = table.values
+    assert static[:3] == pytest.approx([1, 1, 1])
+    assert static[3] is None
+    for kind, (pair, same, other, nearest) in zip(("LSTM", "transformer"), contextual, strict=True):
+        assert pair < 0.999
+        assert same - other > 0.01, kind
+        assert nearest >= 0.75, kind
+        assert result.found[f"{kind}: same sense less other, lowest seed"] == pytest.approx(same - other)
+        points = result.part(f"map, {kind} trained here")
+        assert len(points.places) == 8
+    assert result.found["smollm2, which was not looked into"] == "clearhead pull smollm2"
+
+
+def test_a_model_stands_beside_them(model):
+    table = clearhead.lab("senses", model, seeds=2, steps=1).part("at the end")
+    assert table.rows[-1] == "the model"
+    assert len(table.rows) == 6
+    cosines = model.inspect("I'm scared of bats").cosines("bats", model.inspect("I swing bats"))
+    assert table.values[-1][0] == pytest.approx(cosines[-1, 0, 0].item(), abs=1e-5)
+
+
 def test_what_is_missing_is_told(model):
+    with pytest.raises(UserError, match="no model"):
+        clearhead.lab("senses", word="dog", **SENTENCES)
     with pytest.raises(UserError, match="bats or bank"):
         clearhead.lab("senses", model, word="dog")
     with pytest.raises(UserError, match="is not a word of this text"):
@@ -49,7 +78,7 @@ def test_what_is_missing_is_told(model):
     ("word", "cosines", "apart"), [("bats", (1.0, 0.90, 0.87), 0.02), ("bank", (1.0, 0.74, 0.62), 0.08)]
 )
 def test_bats_and_banks(smollm2, word, cosines, apart):
-    found = clearhead.lab("senses", smollm2, word=word).found
+    found = clearhead.lab("senses", smollm2, word=word, seeds=0).found
     stages = ("embedding", "block.27.input", "final")
     assert tuple(round(found[f"cosine of the first two, {stage}"], 2) for stage in stages) == cosines
     assert found["same sense, block.27.input"] > found["other sense, block.27.input"] + apart

@@ -7,7 +7,6 @@ the network says 1 if there was any. A guess is right half of the time. B sequen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from clearhead.inspect.trace import Trace
 from clearhead.labs.lab import Lines, Part, Result, Table, Value, Watch
+from clearhead.labs.threads import one_thread
 from clearhead.model.config import Config
 from clearhead.model.kinds import make_network
 from clearhead.model.recurrent_config import RecurrentConfig
@@ -33,7 +33,7 @@ Says = Callable[[Tensor], Tensor]  # B T digits to B answers
 
 def run(trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch) -> Result:
     """Each kind learns from the same sequences, as many steps, by the same optimiser at the same rate."""
-    with _one_thread():
+    with one_thread():
         found, parts = _compare(trained, seeds, steps, batch, width, watch)
     settings = {"trained": trained, "seeds": seeds, "steps": steps, "batch": batch, "width": width}
     return Result("any-one", settings, found, parts)
@@ -76,17 +76,6 @@ def _compare(
         )
     )
     return found, parts
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Of matrices so small, several threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def sequences(way: str, seed: int, steps: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:

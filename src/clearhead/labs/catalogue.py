@@ -130,9 +130,12 @@ LABS = {
             title="One word, two senses",
             says="I'm scared of bats; I swing bats. A static vector is the same in both. In a transformer a "
             "word begins with its static vector, and block by block takes in the words before it: its "
-            "vectors are contextual. How far two lie apart depends on more than the sense, so two of the "
-            "same sense are the measure. Stage 0 is the embedding, then comes the input of each block, then "
-            "the end.",
+            "vectors are contextual. So are the states of a recurrent network. How far two lie apart depends "
+            "on more than the sense, so two of the same sense are the measure. Two small networks, an LSTM "
+            "and a transformer, learn a few hundred words here, from sentences in which what comes after the "
+            "word depends on its sense; those that are shown they have not read. Such a network knows no "
+            "more of bats than which of its words go with which. In the model, stage 0 is the embedding, "
+            "then comes the input of each block, then the end.",
             question="At which block do the two senses part? Take sentences of your own in which the word "
             "that tells the sense comes after: what happens in a model that only looks back?",
             settings=(
@@ -141,9 +144,13 @@ LABS = {
                 ),
                 Setting("one", "", "sentences of one sense, a / between them", longest=2000),
                 Setting("other", "", "sentences of the other sense, a / between them", longest=2000),
+                Setting("seeds", 3, "how often small networks learn here; 0 leaves that out", 0, 10),
+                Setting("steps", 200, "of training", 1, 2000),
             ),
             home="clearhead.labs.senses",
             model="smollm2",
+            alone=True,
+            long=True,
         ),
         Lab(
             name="pronoun",
@@ -152,8 +159,15 @@ LABS = {
             "picture shows the word it looking at what it stands for. In a model that only looks back, it "
             "cannot have seen the adjective: its attention is the same in both sentences. The adjective is "
             "the first that can know, and it does: all heads together, tired looks more at the chicken and "
-            "wide more at the road.",
-            question="What would a model have to see for the lecture's picture to come out at the pronoun?",
+            "wide more at the road. Then two small transformers learn from sentences of our stories, which "
+            "know the truth. They fill in blanks, and a pronoun is a blank too: at it, and again at the end, "
+            "they are to say the noun that is meant. In the one that sees both ways the picture comes out: "
+            "the pronoun looks at its noun, and put in its place, that of the other sentence turns the "
+            "answer round. In the one that looks back it is the same in both sentences and guesses; only the "
+            "end can know. The two nouns of a sentence that tests them were never read together.",
+            question="Why is the model that looks back never right more than half of the time at it? Switch "
+            "asked off, so that blanks are all that is filled in: does it look at its noun then? And what "
+            "does a probe still read there?",
             settings=(
                 Setting("before", "The chicken didn't cross the road because it was too", "what is the same"),
                 Setting("first", "tired", "the word that means the one", longest=40),
@@ -161,9 +175,14 @@ LABS = {
                 Setting("one", "chicken", "what the first word means", longest=40),
                 Setting("other", "road", "what the second word means", longest=40),
                 Setting("pronoun", "it", "the word that stands for one of them", longest=40),
+                Setting("seeds", 3, "how often two models learn from stories; 0 leaves that out", 0, 10),
+                Setting("steps", 300, "of training", 1, 2000),
+                Setting("asked", True, "whether the pronoun's noun is asked for, and not blanks alone"),
             ),
             home="clearhead.labs.pronoun",
             model="smollm2",
+            alone=True,
+            long=True,
         ),
         Lab(
             name="scale",
@@ -235,19 +254,29 @@ def lab(
 ) -> Result:
     """Run a lab: `lab("attention", sequence="0010", boost=10.0)`. `figure` draws what it gives.
 
-    A lab that looks into a model takes one by name, or as it is; without, its usual one. One that trains
-    calls `watch` between its steps.
+    A lab that looks into a model takes one by name, or as it is; without, its usual one, or none where that
+    was not pulled and the lab has more to show. One that trains calls `watch` between its steps.
     """
     found = find_lab(name)
     given = found.check(settings)
     if found.long:
         given["watch"] = watch or (lambda: None)
+    missing = model is None and found.alone and not _is_here(found.model)
     if found.model is not None:
-        given["model"] = _load(model or found.model)
+        given["model"] = None if missing else _load(model or found.model)
     elif model is not None:
         raise UserError(f"{name} looks into no model: leave model out")
     run: Callable[..., Result] = import_module(found.home).run
-    return run(**given)
+    result = run(**given)
+    if missing:
+        result.found[f"{found.model}, which was not looked into"] = f"clearhead pull {found.model}"
+    return result
+
+
+def _is_here(name: str | None) -> bool:
+    from clearhead.formats.pulled import find
+
+    return name is not None and find(name) is not None
 
 
 def _load(model: LanguageModel | str) -> LanguageModel:

@@ -161,6 +161,7 @@ class Lab:
     settings: tuple[Setting, ...]
     home: str  # the module whose `run` computes it
     model: str | None = None  # what it looks into unless another model is named; none where it needs none
+    alone: bool = False  # without that model it still has something to show
     long: bool = False  # it trains: seconds to minutes
 
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,69 +1,119 @@
-"""Which word a pronoun stands for: who looks where, in a model that sees only what came before."""
+"""Which word a pronoun stands for: who looks where in a model, and in two that learn where it is known."""
 
 from __future__ import annotations
+
+from dataclasses import asdict
 
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.state_trace import need_heads
-from clearhead.labs.lab import Lines, Result, Table, Value
+from clearhead.inspect.trace import Trace
+from clearhead.labs.antecedents import Batch, lecture
+from clearhead.labs.lab import Lines, Part, Result, Table, Value, Watch
+from clearhead.labs.pronoun_readers import Measures, look_from, make_network, measure, train
+from clearhead.labs.threads import one_thread
 from clearhead.language_model import LanguageModel
+from clearhead.model.transformer import Transformer
+
+Found = dict[str, Value | bool]
+KINDS = {"sees both ways": False, "looks back": True}  # and whether that is causal
+COLUMNS = {
+    "right_at_it": "right at it",
+    "right_at_end": "right at end",
+    "looks": "looks",
+    "looks_right": "right way",
+    "apart": "apart",
+    "turned": "turned",
+    "probe": "probe",
+}
+FOUND = {
+    "right_at_it": "right at it",
+    "right_at_end": "right at the end",
+    "looks": "it looks at its noun, less at the other",
+    "turned": "turned round by the other's it",
+    "probe": "a probe at it is right",
+}
 
 
 def run(
-    before: str, first: str, second: str, one: str, other: str, pronoun: str, model: LanguageModel
+    before: str,
+    first: str,
+    second: str,
+    one: str,
+    other: str,
+    pronoun: str,
+    seeds: int,
+    steps: int,
+    asked: bool,
+    model: LanguageModel | None,
+    watch: Watch,
 ) -> Result:
+    """Without seeds nothing is trained; without a model there is the other half alone."""
+    found: Found = {}
+    parts: list[Part] = []
+    if model is not None:
+        words, sides = (first.strip(), second.strip()), (one.strip(), other.strip())
+        found, parts = _look_into(model, before.rstrip(), words, sides, pronoun.strip())
+    elif not seeds:
+        raise UserError("seeds = 0, and no model: expected one of them at least")
+    if seeds:
+        with one_thread():
+            learned, drawn = _learn(seeds, steps, asked, watch)
+        found, parts = found | learned, parts + drawn
+    settings = {
+        "before": before,
+        "first": first,
+        "second": second,
+        "one": one,
+        "other": other,
+        "pronoun": pronoun,
+        "seeds": seeds,
+        "steps": steps,
+        "asked": asked,
+    }
+    return Result("pronoun", settings, found, parts)
+
+
+def _look_into(
+    model: LanguageModel, before: str, words: tuple[str, str], sides: tuple[str, str], pronoun: str
+) -> tuple[Found, list[Part]]:
     """The weights of all heads, summed: from the last word and from the pronoun, to the one and the other."""
     config = model.transformer("a pronoun that looks").config
-    if not config.causal:
-        raise UserError("this model sees both ways: the lab is about one that sees only what came before")
-    words, sides = (first.strip(), second.strip()), (one.strip(), other.strip())
     if words[0] == words[1]:
         raise UserError(f"first and second are both {words[0]!r}: expected two different words")
-    texts = [f"{before.rstrip()} {word}." for word in words]
+    texts = [f"{before} {word}." for word in words]
     from_word = [_looks(model, text, word, sides) for text, word in zip(texts, words, strict=True)]
-    from_pronoun = [_looks(model, text, pronoun.strip(), sides) for text in texts]
+    from_pronoun = [_looks(model, text, pronoun, sides) for text in texts]
     leans = [(looks[:, 0] - looks[:, 1]) for looks in from_word]  # by block
     apart = (from_pronoun[0] - from_pronoun[1]).abs().max().item()
+    one, other = sides
+    found: Found = {
+        f"{word}: to {one} less to {other}": lean.sum().item()
+        for word, lean in zip(words, leans, strict=True)
+    }
+    found[f"largest difference of {pronoun} between the two"] = apart
     rows = [f"{pronoun}, then {word}" for word in words]
     columns = [f"to {side}" for side in sides] + ["difference"]
-    return Result(
-        lab="pronoun",
-        settings={
-            "before": before,
-            "first": first,
-            "second": second,
-            "one": one,
-            "other": other,
-            "pronoun": pronoun,
-        },
-        found={
-            **{
-                f"{word}: to {one} less to {other}": lean.sum().item()
-                for word, lean in zip(words, leans, strict=True)
-            },
-            f"largest difference of {pronoun} between the two": apart,
-        },
-        parts=[
-            Table("from the last word", list(words), columns, _summed(from_word)),
-            Table("from the pronoun", rows, columns, _summed(from_pronoun)),
-            Lines(
-                f"to {one} less to {other}",
-                "block",
-                "weight, summed over heads",
-                [float(i) for i in range(config.n_block)],
-                {word: lean.tolist() for word, lean in zip(words, leans, strict=True)},
-            ),
-        ],
-    )
+    return found, [
+        Table("from the last word", list(words), columns, _summed(from_word)),
+        Table("from the pronoun", rows, columns, _summed(from_pronoun)),
+        Lines(
+            f"to {one} less to {other}",
+            "block",
+            "weight, summed over heads",
+            [float(i) for i in range(config.n_block)],
+            {word: lean.tolist() for word, lean in zip(words, leans, strict=True)},
+        ),
+    ]
 
 
 def _looks(model: LanguageModel, text: str, word: str, sides: tuple[str, str]) -> Tensor:
     """From a word's last place to the one and to the other, all heads of a block summed: blocks × 2."""
     trace = need_heads(model.inspect(text), "the lab pronoun")
     looking, places = trace.positions_of(word)[-1], [trace.positions_of(side)[0] for side in sides]
-    if looking < max(places):
+    if trace.config.causal and looking < max(places):
         raise UserError(f"{sides[places[1] == max(places)]!r} stands after what looks: it cannot be seen")
     found = [trace.weights(i)[:, looking, places].sum(0) for i in range(trace.config.n_block)]
     return torch.stack(found).cpu()
@@ -71,3 +121,69 @@ def _looks(model: LanguageModel, text: str, word: str, sides: tuple[str, str]) -
 
 def _summed(looks: list[Tensor]) -> list[list[Value]]:
     return [[*each.sum(0).tolist(), (each[:, 0] - each[:, 1]).sum().item()] for each in looks]
+
+
+def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Found, list[Part]]:
+    """Each kind from the same first weights and the same sentences; they differ in what they may see."""
+    courses: dict[str, list[dict[int, Measures]]] = {kind: [] for kind in KINDS}  # by seed, at each stop
+    pictures: dict[str, Transformer] = {}
+    for seed in range(seeds):
+        for kind, causal in KINDS.items():
+            network = make_network(causal, seed)
+            pictures.setdefault(kind, network)
+            stops = train(network, steps, seed, asked, watch)
+            courses[kind].append({step: measure(network, probe=step == steps) for step in stops})
+    last = {kind: [course[steps] for course in of_seeds] for kind, of_seeds in courses.items()}
+    found: Found = {}
+    for kind, measures in last.items():
+        for name, says in FOUND.items():
+            found[f"{kind}: {says}"] = _mean([getattr(each, name) for each in measures])
+        found[f"{kind}: largest difference of it between two"] = max(each.apart for each in measures)
+    rows = [(f"{kind}, seed {i}", each) for kind, of_seeds in last.items() for i, each in enumerate(of_seeds)]
+    return found, [
+        _draw_courses(courses),
+        Table(
+            "what stands at it, in stories",
+            [name for name, _ in rows],
+            list(COLUMNS.values()),
+            [[asdict(each)[name] for name in COLUMNS] for _, each in rows],
+        ),
+        _draw_looks(pictures),
+    ]
+
+
+def _draw_courses(courses: dict[str, list[dict[int, Measures]]]) -> Lines:
+    """How often each is right as it learns: the mean over seeds, the lowest and the highest."""
+    steps = list(next(iter(courses.values()))[0])
+    lines: dict[str, list[float | None]] = {}
+    spread: dict[str, list[tuple[float, float]]] = {}
+    for kind, of_seeds in courses.items():
+        for name in ("right_at_it", "right_at_end"):
+            values = [[getattr(course[step], name) for course in of_seeds] for step in steps]
+            line = f"{kind}, {FOUND[name].removeprefix('right ')}"
+            lines[line] = [_mean(each) for each in values]
+            spread[line] = [(min(each), max(each)) for each in values]
+    x = [float(step) for step in steps]
+    return Lines("says the noun that it stands for", "steps", "share that is right", x, lines, spread)
+
+
+@torch.no_grad()
+def _draw_looks(networks: dict[str, Transformer]) -> Table:
+    """The lecture's picture: from the pronoun of its two sentences, all heads together, of the first seed."""
+    told, rows, values = lecture(), [], []
+    batch = Batch.of(told)
+    for kind, network in networks.items():
+        looks = look_from(Trace(network, batch.ids, [[]] * len(batch), single=False), batch)
+        rows += [f"{kind}: {each.words[-2]}" for each in told]
+        values += [[round(weight, 2) for weight in row[: len(told[0].words)].tolist()] for row in looks]
+    return Table(
+        "where it looks, all heads together",
+        rows,
+        [*told[0].words[:-2], "adjective", "."],
+        values,
+        shaded=True,
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

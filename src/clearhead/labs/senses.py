@@ -2,92 +2,177 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.senses import map_senses, stages
-from clearhead.labs.lab import Lines, Points, Result, Table
+from clearhead.labs.lab import Lines, Part, Points, Result, Table, Value, Watch
+from clearhead.labs.sense_readers import KINDS, learn
+from clearhead.labs.sense_sentences import SENSES
+from clearhead.labs.threads import one_thread
 from clearhead.language_model import LanguageModel
 
-# By word, sentences of one sense and of the other; the lecture's come first.
-KNOWN = {
-    "bats": (
-        "I'm scared of bats / At night the cave is full of bats / The vet takes care of owls and bats"
-        " / In the dark fly moths and bats",
-        "I swing bats / The players broke their bats / The team bought gloves and bats"
-        " / Baseball is played with balls and bats",
-    ),
-    "bank": (
-        "He sat by the river bank / The boat lay on the muddy bank / We fished from the grassy bank"
-        " / Trees grow along the stream and its bank",
-        "She put money in the bank / He took a loan from the bank / I opened an account at the bank"
-        " / The thieves robbed the bank",
-    ),
-}
+Found = dict[str, Value | bool]
+Rows = dict[str, list[Value]]
 LATE = 3  # blocks before the end: by then the words before have been taken in
+COLUMNS = ["the first two", "same sense", "other sense", "nearest is of the same sense"]
 
 
-def run(word: str, one: str, other: str, model: LanguageModel) -> Result:
-    """At every stage the cosines between all occurrences, and near the end a map of them."""
+def run(
+    word: str, one: str, other: str, seeds: int, steps: int, model: LanguageModel | None, watch: Watch
+) -> Result:
+    """In small networks that learn the word's sentences here, and in a model that was trained elsewhere."""
     groups = [_read(given, number, word) for number, given in enumerate((one, other))]
+    learns = seeds > 0 and not one.strip() and not other.strip()  # these have read no other sentences
+    if model is None and not learns:
+        raise UserError("no model, and nothing to learn from: name a model, or take bats or bank")
+    rows: Rows = {}
+    found: Found = {}
+    parts: list[Part] = []
+    if learns:
+        with one_thread():
+            rows, found, parts = _learn(word, groups, seeds, steps, watch)
+    if model is not None:
+        looked = _look(model, word, groups)
+        rows["the model"] = looked.row(-1)
+        found, parts = _found(looked) | found, _draw(looked) + parts
+    if learns:
+        parts.insert(0, Table("at the end", list(rows), COLUMNS, list(rows.values())))
+    settings = {
+        "word": word,
+        "one": " / ".join(groups[0]),
+        "other": " / ".join(groups[1]),
+        "seeds": seeds,
+        "steps": steps,
+    }
+    return Result("senses", settings, found, parts)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a model makes of the word: stages S, occurrences N."""
+
+    names: list[str]  # S
+    labels: list[str]  # N: the sentences
+    kinds: list[str]  # N
+    sense: Tensor  # N
+    cosines: Tensor  # S N N
+    points: Tensor  # S N 2
+
+    @property
+    def late(self) -> int:
+        """Of a recurrent network the last stage is also the one before the end."""
+        last = len(self.names) - 1
+        return max(1, last - LATE) if self.names[-1] == "final" else last
+
+    @property
+    def pair(self) -> Tensor:
+        """The cosine of the first two of different senses: S."""
+        return self.cosines[:, int((self.sense == 0).int().argmax()), int((self.sense == 1).int().argmax())]
+
+    def means(self) -> tuple[list[float | None], list[float | None]]:
+        """The mean cosine at each stage of two occurrences in one sense, and of two in different ones."""
+        same = self.sense[:, None] == self.sense
+        apart = ~torch.eye(len(self.sense), dtype=torch.bool)
+        means = []
+        for chosen in (same & apart, ~same):
+            means.append([stage[chosen].mean().item() if chosen.any() else None for stage in self.cosines])
+        return means[0], means[1]
+
+    @property
+    def gap(self) -> float:
+        """How much more alike two of one sense are at the end than two of different ones."""
+        within, between = self.means()
+        return (within[-1] or 0.0) - (between[-1] or 0.0)
+
+    def row(self, stage: int) -> list[Value]:
+        within, between = self.means()
+        others = self.cosines[stage] - 2 * torch.eye(len(self.sense))  # nothing is its own neighbour
+        nearest = (self.sense[others.argmax(1)] == self.sense).float().mean().item()
+        return [self.pair[stage].item(), within[stage], between[stage], nearest]
+
+    def draw_map(self, name: str, stage: int) -> Points:
+        return Points(name, self.labels, self.kinds, [(x, y) for x, y in self.points[stage].tolist()])
+
+
+def _look(model: LanguageModel, word: str, groups: list[list[str]]) -> Looked:
     texts = groups[0] + groups[1]
     traces = [model.inspect(text) for text in texts]
     for trace in traces:
         trace.positions_of(word)  # or it says that there is none
     found = map_senses(traces, word)
     sense = torch.tensor([int(number >= len(groups[0])) for number, _ in found.places])
-    first, second = int((sense == 0).int().argmax()), int((sense == 1).int().argmax())
-    names, pair = stages(traces[0].config), found.cosines[:, first, second]
-    # Of a recurrent network the last stage is also the one before the end.
-    late = max(1, len(names) - 1 - LATE) if names[-1] == "final" else len(names) - 1
-    labels = [texts[number] for number, _ in found.places]
-    within, between = _means(found.cosines, sense)
-    points = [(x, y) for x, y in found.points[late].tolist()]
-    kinds = [f"as in: {group[0]}" for group in groups]
-    return Result(
-        lab="senses",
-        settings={"word": word, "one": " / ".join(groups[0]), "other": " / ".join(groups[1])},
-        found={
-            **{f"cosine of the first two, {names[i]}": pair[i].item() for i in (0, late, -1)},
-            f"same sense, {names[late]}": within[late],
-            f"other sense, {names[late]}": between[late],
-        },
-        parts=[
-            Lines(
-                "block by block",
-                "stage",
-                "cosine",
-                [float(i) for i in range(len(names))],
-                {"the first two": pair.tolist(), "same sense": within, "other sense": between},
-            ),
-            Points(f"map, {names[late]}", labels, [kinds[i] for i in sense.tolist()], points),
-            Table(
-                f"cosines, {names[late]}",
-                labels,
-                [str(i) for i in range(len(labels))],
-                found.cosines[late].tolist(),
-                shaded=True,
-            ),
-        ],
+    return Looked(
+        stages(traces[0].config),
+        [texts[number] for number, _ in found.places],
+        [f"as in: {groups[i][0]}" for i in sense.tolist()],
+        sense,
+        found.cosines.cpu(),
+        found.points.cpu(),
     )
 
 
+def _learn(
+    word: str, groups: list[list[str]], seeds: int, steps: int, watch: Watch
+) -> tuple[Rows, Found, list[Part]]:
+    """A row for each kind and seed, how far the senses part, and a map of each kind's first seed.
+
+    Before them stand static vectors, those that the first network begins with: none is nearest to another.
+    """
+    rows: Rows = {}
+    found: Found = {}
+    maps: list[Part] = []
+    for kind in KINDS:
+        looked = [_look(learn(kind, steps, seed, watch), word, groups) for seed in range(seeds)]
+        rows = rows or {"static vectors": [*looked[0].row(0)[:-1], None]}
+        rows |= {f"{kind}, seed {seed}": each.row(-1) for seed, each in enumerate(looked)}
+        gaps = [each.gap for each in looked]
+        found[f"{kind}: same sense less other, lowest seed"] = min(gaps)
+        found[f"{kind}: same sense less other, highest seed"] = max(gaps)
+        maps.append(looked[0].draw_map(f"map, {kind} trained here", -1))
+    return rows, found, maps
+
+
+def _found(looked: Looked) -> Found:
+    names, late = looked.names, looked.late
+    within, between = looked.means()
+    return {
+        **{f"cosine of the first two, {names[i]}": looked.pair[i].item() for i in (0, late, -1)},
+        f"same sense, {names[late]}": within[late],
+        f"other sense, {names[late]}": between[late],
+    }
+
+
+def _draw(looked: Looked) -> list[Part]:
+    names, late = looked.names, looked.late
+    within, between = looked.means()
+    return [
+        Lines(
+            "block by block",
+            "stage",
+            "cosine",
+            [float(i) for i in range(len(names))],
+            {"the first two": looked.pair.tolist(), "same sense": within, "other sense": between},
+        ),
+        looked.draw_map(f"map, {names[late]}", late),
+        Table(
+            f"cosines, {names[late]}",
+            looked.labels,
+            [str(i) for i in range(len(looked.labels))],
+            looked.cosines[late].tolist(),
+            shaded=True,
+        ),
+    ]
+
+
 def _read(given: str, number: int, word: str) -> list[str]:
-    if not given.strip():
-        if word not in KNOWN:
-            raise UserError(
-                f"{word!r} comes without sentences: give one and other, or take {' or '.join(KNOWN)}"
-            )
-        given = KNOWN[word][number]
-    return [text.strip() for text in given.split("/") if text.strip()]
-
-
-def _means(cosines: Tensor, sense: Tensor) -> tuple[list[float | None], list[float | None]]:
-    """The mean cosine at each stage of two occurrences in one sense, and of two in different ones."""
-    same = sense[:, None] == sense
-    apart = ~torch.eye(len(sense), dtype=torch.bool)
-    means = []
-    for chosen in (same & apart, ~same):
-        means.append([stage[chosen].mean().item() if chosen.any() else None for stage in cosines.cpu()])
-    return means[0], means[1]
+    if given.strip():
+        return [text.strip() for text in given.split("/") if text.strip()]
+    if word not in SENSES:
+        raise UserError(
+            f"{word!r} comes without sentences: give one and other, or take {' or '.join(SENSES)}"
+        )
+    return list(SENSES[word][number].examples)

@@ -86,19 +86,22 @@ export const LABS: Messages["labs"]["told"] = {
   },
   senses: {
     title: "Ein Wort, zwei Bedeutungen",
-    says: "I'm scared of bats; I swing bats. Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block die Wörter vor ihm auf: seine Vektoren hängen vom Zusammenhang ab. Wie weit zwei auseinanderliegen, hängt nicht nur von der Bedeutung ab; zwei mit derselben Bedeutung sind das Maß. Stufe 0 ist die Einbettung, dann kommt der Eingang jedes Blocks, dann das Ende.",
+    says: "I'm scared of bats; I swing bats. Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block die Wörter vor ihm auf: seine Vektoren hängen vom Zusammenhang ab. Das tun auch die Zustände eines rekurrenten Netzes. Wie weit zwei auseinanderliegen, hängt nicht nur von der Bedeutung ab; zwei mit derselben Bedeutung sind das Maß. Zwei kleine Netze, ein LSTM und ein Transformer, lernen hier einige hundert Wörter, aus Sätzen, in denen von der Bedeutung abhängt, was auf das Wort folgt; die gezeigten haben sie nicht gelesen. Von bats weiß ein solches Netz nur, welche seiner Wörter zueinander gehören. Im Modell ist Stufe 0 die Einbettung, dann kommt der Eingang jedes Blocks, dann das Ende.",
     question:
       "In welchem Block trennen sich die beiden Bedeutungen? Nimm eigene Sätze, in denen das Wort, das die Bedeutung verrät, erst danach kommt: was geschieht in einem Modell, das nur zurückblickt?",
     settings: {
       word: "bats oder bank, oder ein anderes mit eigenen Sätzen",
       one: "Sätze der einen Bedeutung, ein / dazwischen",
       other: "Sätze der anderen Bedeutung, ein / dazwischen",
+      seeds: "wie oft kleine Netze hier lernen; 0 lässt das weg",
+      steps: "des Trainings",
     },
   },
   pronoun: {
     title: "Welches Wort ist it?",
-    says: "Das Huhn ging nicht über die Straße, weil es zu müde oder sie zu breit war: im Englischen steht beide Male it. Das Bild der Vorlesung zeigt, wie it auf das blickt, wofür es steht. In einem Modell, das nur zurückblickt, kann it das Adjektiv nicht gesehen haben: seine Aufmerksamkeit ist in beiden Sätzen dieselbe. Erst das Adjektiv kann es wissen, und es weiß es: über alle Köpfe zusammen blickt tired mehr auf chicken und wide mehr auf road.",
-    question: "Was müsste ein Modell sehen, damit das Bild der Vorlesung am Pronomen herauskommt?",
+    says: "Das Huhn ging nicht über die Straße, weil es zu müde oder sie zu breit war: im Englischen steht beide Male it. Das Bild der Vorlesung zeigt, wie it auf das blickt, wofür es steht. In einem Modell, das nur zurückblickt, kann it das Adjektiv nicht gesehen haben: seine Aufmerksamkeit ist in beiden Sätzen dieselbe. Erst das Adjektiv kann es wissen, und es weiß es: über alle Köpfe zusammen blickt tired mehr auf chicken und wide mehr auf road. Dann lernen zwei kleine Transformer aus Sätzen unserer Geschichten, die die Wahrheit kennen. Sie füllen Lücken, und auch ein Pronomen ist eine Lücke: bei it, und am Ende noch einmal, sollen sie das gemeinte Nomen sagen. In dem, der beide Seiten sieht, kommt das Bild heraus: das Pronomen blickt auf sein Nomen, und das des anderen Satzes, an seine Stelle gesetzt, kehrt die Antwort um. In dem, der zurückblickt, ist es in beiden Sätzen dasselbe und rät; erst das Ende kann es wissen. Die beiden Nomen eines Satzes, der sie prüft, wurden nie zusammen gelesen.",
+    question:
+      "Warum hat das Modell, das zurückblickt, bei it nie mehr als die Hälfte richtig? Schalte asked aus, sodass nur Lücken gefüllt werden: blickt it dann auf sein Nomen? Und was liest eine Sonde dort noch?",
     settings: {
       before: "was gleich ist",
       first: "das Wort, das das eine meint",
@@ -106,6 +109,9 @@ export const LABS: Messages["labs"]["told"] = {
       one: "was das erste Wort meint",
       other: "was das zweite Wort meint",
       pronoun: "das Wort, das für eines von beiden steht",
+      seeds: "wie oft zwei Modelle aus Geschichten lernen; 0 lässt das weg",
+      steps: "des Trainings",
+      asked: "ob nach dem Nomen des Pronomens gefragt wird und nicht nur nach Lücken",
     },
   },
   neighbours: {

@@ -1,0 +1,121 @@
+"""Sentences of our stories in which `it` may be either of two nouns: the story knows which.
+
+Those to test with come in twos that differ in their adjective alone, and so in the noun that is meant. B
+sentences, T words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from clearhead.text.stories import story
+
+STORIES = 4000
+LONGEST = 13  # words
+KEPT = 5  # one in so many pairs of nouns is kept for testing; the lecture's is
+LECTURE = ("chicken", "road")
+NOTHING, BLANK = "", "___"  # after the end of a sentence, and in place of a word
+
+
+@dataclass(frozen=True)
+class Sentence:
+    words: tuple[str, ...]
+    meant: str
+
+    @property
+    def places(self) -> tuple[int, int]:
+        """Where the two nouns stand: after the first article, and before the reason."""
+        return 1, self.words.index("because") - 1
+
+    @property
+    def nouns(self) -> tuple[str, str]:
+        first, second = self.places
+        return self.words[first], self.words[second]
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """All but the adjective and the full stop."""
+        return self.words[:-2]
+
+
+@cache
+def sentences() -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
+    """To learn from, and to test with: no two nouns that are tested are read together."""
+    told = tuple(_find(STORIES))
+    pairs = sorted({each.nouns for each in told})
+    kept = set(pairs[pairs.index(LECTURE) % KEPT :: KEPT])
+    twins: dict[tuple[str, ...], dict[str, Sentence]] = {}
+    for each in told:
+        if each.nouns in kept:
+            twins.setdefault(each.before, {}).setdefault(each.meant, each)
+    both = [by_noun for by_noun in twins.values() if len(by_noun) == 2]
+    tested = [by_noun[noun] for by_noun in both for noun in next(iter(by_noun.values())).nouns]
+    return tuple(each for each in told if each.nouns not in kept), tuple(tested)
+
+
+def _find(count: int) -> Iterator[Sentence]:
+    for number in range(count):
+        told = story(0, number)
+        for pronoun in told.pronouns:
+            if told.text.startswith(" was too ", pronoun.span.stop):
+                start = told.text.rindex("The ", 0, pronoun.span.start)
+                stop = told.text.index(".", pronoun.span.stop) + 1
+                meant = told.text[pronoun.antecedent.start : pronoun.antecedent.stop]
+                yield Sentence(tuple(re.findall(r"[\w']+|\.", told.text[start:stop])), meant)
+
+
+def lecture() -> tuple[Sentence, ...]:
+    """The lecture's two sentences."""
+    before = "The chicken didn't cross the road because it was too"
+    adjectives = dict(zip(LECTURE, ("tired", "wide"), strict=True))
+    return tuple(Sentence((*before.split(), word, "."), noun) for noun, word in adjectives.items())
+
+
+@cache
+def vocabulary() -> tuple[str, ...]:
+    learned, tested = sentences()
+    return (*sorted({word for each in learned + tested for word in each.words}), NOTHING, BLANK)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences as numbers, with the places that matter."""
+
+    ids: Tensor  # B T
+    pronouns: Tensor  # B
+    ends: Tensor  # B
+    nouns: Tensor  # B 2: where they stand
+    meant: Tensor  # B: the one, 0, or the other, 1
+
+    @classmethod
+    def of(cls, told: tuple[Sentence, ...]) -> Batch:
+        number = {word: i for i, word in enumerate(vocabulary())}
+        rows = [each.words + (NOTHING,) * (LONGEST - len(each.words)) for each in told]
+        return cls(
+            torch.tensor([[number[word] for word in row] for row in rows]),
+            torch.tensor([each.words.index("it") for each in told]),
+            torch.tensor([len(each.words) - 1 for each in told]),
+            torch.tensor([each.places for each in told]),
+            torch.tensor([each.nouns.index(each.meant) for each in told]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def rows(self) -> Tensor:
+        return torch.arange(len(self))
+
+    @property
+    def answers(self) -> Tensor:
+        """The noun that is meant: B."""
+        return self.ids[self.rows, self.nouns[self.rows, self.meant]]
+
+    def pick(self, rows: Tensor) -> Batch:
+        return Batch(self.ids[rows], self.pronouns[rows], self.ends[rows], self.nouns[rows], self.meant[rows])

@@ -1,0 +1,142 @@
+"""Two small transformers that learn to say what `it` stands for: one looks back, the other sees both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+from torch import Tensor
+
+from clearhead.inspect.trace import Trace
+from clearhead.labs.antecedents import BLANK, LONGEST, Batch, sentences, vocabulary
+from clearhead.labs.lab import Watch
+from clearhead.model.config import Config
+from clearhead.model.transformer import Transformer
+from clearhead.text.batches import Blanks
+from clearhead.text.tokens import IGNORED
+
+BLOCKS, HEADS, WIDTH = 2, 4, 64
+LARGER = 4.0  # than usual are the first weights: attention that is nearly even learns slowly
+SENTENCES = 32  # a step; every other one has blanks
+RATE, WARM, COOL = 0.003, 50, 0.3  # the rate rises over so many steps, and falls over the last share of them
+STOPS = 6  # to be measured, after the first
+ROUNDING = 1e-4  # of weights
+MOST_ITERATIONS = 5000  # of the probe
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Of the tested sentences, and of what stands at the pronoun."""
+
+    right_at_it: float  # share in which the very noun is said, of all words there are
+    right_at_end: float
+    looks: float  # weight of all heads on the noun that is meant, less that on the other
+    looks_right: float  # share of the twos in which it looks more at a noun where that is meant
+    apart: float  # the largest difference between two, in any feature
+    turned: float  # share that says the other noun, once its twin's vector enters the last block there
+    probe: float | None = None  # what a classifier reads off, fitted to the sentences that were learned
+
+
+def make_network(causal: bool, seed: int) -> Transformer:
+    """The same first weights, whatever it may see."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = Transformer(Config(len(vocabulary()), LONGEST, BLOCKS, HEADS, WIDTH, causal=causal))
+    for weights in network.parameters():
+        if weights.dim() == 2:
+            weights.data.mul_(LARGER)
+    return network
+
+
+def train(network: Transformer, steps: int, seed: int, asked: bool, watch: Watch) -> Iterator[int]:
+    """Stops to be measured, from before the first step to after the last.
+
+    Words are hidden in half of the sentences, to be filled in; if asked, the noun that is meant is to be said
+    where the pronoun stands, and once more at the end.
+    """
+    random, learned = np.random.default_rng(seed), Batch.of(sentences()[0])
+    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
+    every = max(1, steps // STOPS)
+    for step in range(steps):
+        if step % every == 0 and step + every <= steps:
+            yield step
+        watch()
+        rate = min(1.0, (step + 1) / WARM, (steps - step) / (COOL * steps))
+        optimiser.param_groups[0]["lr"] = RATE * rate
+        chosen = torch.from_numpy(random.integers(len(learned), size=SENTENCES))
+        inputs, targets = _hide(learned.pick(chosen), random, asked)
+        loss = F.cross_entropy(network(inputs).transpose(1, 2), targets, ignore_index=IGNORED)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimiser.step()
+    yield steps
+
+
+def _hide(batch: Batch, random: np.random.Generator, asked: bool) -> tuple[Tensor, Tensor]:
+    inputs, targets = batch.ids.clone(), torch.full_like(batch.ids, IGNORED)
+    blanks = Blanks(vocabulary().index(BLANK)).cut(batch.ids[::2].numpy(), random)
+    inputs[::2], targets[::2] = torch.from_numpy(blanks[0]), torch.from_numpy(blanks[1])
+    if asked:
+        for places in (batch.pronouns, batch.ends):
+            inputs[batch.rows, places] = batch.ids[batch.rows, places]
+            targets[batch.rows, places] = batch.answers
+    return inputs, targets
+
+
+@torch.no_grad()
+def measure(network: Transformer, probe: bool = False) -> Measures:
+    tested = Batch.of(sentences()[1])
+    rows, at, twins = tested.rows, tested.pronouns, tested.rows ^ 1
+    trace = _trace(network, tested)
+    said, weights = trace.logits.argmax(-1), look_from(trace, tested)
+    lean = weights[rows, tested.nouns[:, 0]] - weights[rows, tested.nouns[:, 1]]
+    site = f"block.{BLOCKS - 1}.input"
+    entering = trace.read(site).clone()
+    entering[rows, at] = entering[twins, at[twins]]
+    now = trace.edit({site: entering}).logits[rows, at].argmax(-1)
+    # Each half alone: two batches of one shape are rounded alike, so that what is the same is so to the bit.
+    first, second = (_vectors(network, tested.pick(rows[half::2])) for half in range(2))
+    return Measures(
+        right_at_it=_share(said[rows, at] == tested.answers),
+        right_at_end=_share(said[rows, tested.ends] == tested.answers),
+        looks=torch.where(tested.meant == 0, lean, -lean).mean().item(),
+        looks_right=_share(lean[::2] - lean[1::2] > ROUNDING),
+        apart=(first - second).abs().max().item(),
+        turned=_share((now == tested.answers[twins]) & (now != said[rows, at])),
+        probe=_probe(network, first, second) if probe else None,
+    )
+
+
+def look_from(trace: Trace, batch: Batch) -> Tensor:
+    """The weights of all heads, summed, from the pronoun to every word: B T."""
+    summed = sum((trace.weights(i).sum(1) for i in range(BLOCKS)), torch.zeros(()))
+    return summed[batch.rows, batch.pronouns]
+
+
+def _trace(network: Transformer, batch: Batch) -> Trace:
+    return Trace(network, batch.ids, [[]] * len(batch), single=False)
+
+
+def _vectors(network: Transformer, batch: Batch) -> Tensor:
+    """What stands at the pronoun at the end of the network: B C."""
+    return _trace(network, batch).read("final")[batch.rows, batch.pronouns]
+
+
+def _probe(network: Transformer, first: Tensor, second: Tensor) -> float:
+    """Whether the first noun is meant or the second, by logistic regression."""
+    learned = Batch.of(sentences()[0])
+    with threadpool_limits(1):
+        classifier = LogisticRegression(max_iter=MOST_ITERATIONS)
+        classifier.fit(_vectors(network, learned).numpy(), learned.meant.numpy())
+        right = (classifier.predict(first.numpy()) == 0, classifier.predict(second.numpy()) == 1)
+    return float(np.concatenate(right).mean())
+
+
+def _share(right: Tensor) -> float:
+    return right.float().mean().item()

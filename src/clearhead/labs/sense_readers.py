@@ -1,0 +1,61 @@
+"""Small networks that learn, word by word, sentences in which a word has two senses."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import islice
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from clearhead.labs.lab import Watch
+from clearhead.labs.sense_sentences import write_sentences
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import Config
+from clearhead.model.kinds import make_network
+from clearhead.model.recurrent_config import RecurrentConfig
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import IGNORED
+
+KINDS = ("LSTM", "transformer")
+SENTENCES = 4000  # that words are taken from
+CONTEXT, WIDTH, HEADS = 24, 48, 4
+BATCH, RATE = 32, 0.01
+
+
+def learn(kind: str, steps: int, seed: int, watch: Watch) -> LanguageModel:
+    """Each kind reads the same sentences, as many steps, by the same optimiser at the same rate."""
+    tokenizer = _tokenizer()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = make_network(
+            RecurrentConfig("lstm", tokenizer.n_vocab, CONTEXT, n_block=1, d_model=WIDTH)
+            if kind == "LSTM"
+            else Config(tokenizer.n_vocab, CONTEXT, n_block=2, n_head=HEADS, d_model=WIDTH)
+        )
+    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
+    written = write_sentences(seed)
+    for _ in range(steps):
+        watch()
+        ids, targets = _batch(tokenizer, list(islice(written, BATCH)))
+        loss = F.cross_entropy(network(ids).transpose(1, 2), targets, ignore_index=IGNORED)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimiser.step()
+    return LanguageModel(network, tokenizer)
+
+
+@cache
+def _tokenizer() -> Tokenizer:
+    """The grammar's words, each a token."""
+    return Tokenizer.train("word", islice(write_sentences(0), SENTENCES))
+
+
+def _batch(tokenizer: Tokenizer, texts: list[str]) -> tuple[Tensor, Tensor]:
+    """B T ids, and the next one of each; after the last of a sentence comes its end, and then nothing."""
+    rows = [torch.tensor([*ids, tokenizer.end_id]) for ids in tokenizer.encode_batch(texts)]
+    ids = pad_sequence([row[:-1] for row in rows], batch_first=True, padding_value=tokenizer.end_id)
+    return ids, pad_sequence([row[1:] for row in rows], batch_first=True, padding_value=IGNORED)

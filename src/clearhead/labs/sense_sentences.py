@@ -1,0 +1,125 @@
+"""Sentences in which a word means one thing or another: a small grammar, seeded, that knows which it is.
+
+Words that lead to a sense stand before the word, and what such a thing does after it: to foretell the second,
+a network must keep the first in mind. `{a|b}` is one of these, `{}` the word itself or one that is like it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+KIN = 0.3  # of the sentences have a word that is like it in its place
+
+
+@dataclass(frozen=True)
+class Sense:
+    """How sentences begin and end around a word in this sense; `examples` are never written by the grammar.
+
+    They end in the word, and the lecture's come first.
+    """
+
+    examples: tuple[str, ...]
+    beginnings: tuple[str, ...]
+    ending: str
+    kin: tuple[str, ...]
+
+
+SENSES = {
+    "bats": (
+        Sense(
+            examples=(
+                "I'm scared of bats",
+                "At night the cave is full of bats",
+                "The vet takes care of owls and bats",
+                "In the dark fly moths and bats",
+            ),
+            beginnings=(
+                "{I'm|You're|They're|We're} {scared|afraid|fond} of {}",
+                "At {night|dusk|dawn} the {cave|barn|attic|tower} is full of {}",
+                "The {vet|farmer|girl|boy} takes care of {owls|foxes|frogs} and {}",
+                "In the {dark|evening|forest|moonlight} fly {moths|owls|beetles} and {}",
+            ),
+            ending="that {sleep all day|hunt at night|fly without a sound|have wings|hang from the roof}",
+            kin=("owls", "moths", "mice"),
+        ),
+        Sense(
+            examples=(
+                "I swing bats",
+                "The players broke their bats",
+                "The team bought gloves and bats",
+                "Baseball is played with balls and bats",
+            ),
+            beginnings=(
+                "{I|You|They|We} {swing|carry|need} {}",
+                "The {players|boys|girls|winners} {broke|lost|cleaned} their {}",
+                "The {team|school|club|coach} bought {gloves|balls|caps} and {}",
+                "{Baseball|Cricket|Softball} is played with {balls|gloves|helmets} and {}",
+            ),
+            ending="that {hit the ball|are made of wood|lie in the locker|cost ten dollars|weigh two pounds}",
+            kin=("sticks", "gloves", "helmets"),
+        ),
+    ),
+    "bank": (
+        Sense(
+            examples=(
+                "He sat by the river bank",
+                "The boat lay on the muddy bank",
+                "We fished from the grassy bank",
+                "Trees grow along the stream and its bank",
+            ),
+            beginnings=(
+                "{He|She|Anna|Tom} {sat|stood|slept} by the {river|lake|stream} {}",
+                "The {boat|duck|net|fish} lay on the {muddy|sandy|wet} {}",
+                "{I|We|They} {fished|drank|swam} from the {grassy|muddy|green} {}",
+                "{Trees|Flowers|Reeds} grow along the {stream|river|brook} and its {}",
+            ),
+            ending="where {frogs sing|reeds grow|the water is deep|the grass is wet|ducks have a nest}",
+            kin=("shore", "edge", "side"),
+        ),
+        Sense(
+            examples=(
+                "She put money in the bank",
+                "He took a loan from the bank",
+                "I opened an account at the bank",
+                "The thieves robbed the bank",
+            ),
+            beginnings=(
+                "{He|She|Anna|Tom} {put|left|keeps} {money|gold|coins} in the {}",
+                "{He|She|Anna|Tom} took a {loan|card|letter} from the {}",
+                "{I|We|They} opened {an account|a safe|a box} at the {}",
+                "The {thieves|clerks|guards} {robbed|entered|closed} the {}",
+            ),
+            ending="where {a clerk counts|the doors are locked|a manager works|bills are paid|gold is kept}",
+            kin=("vault", "office", "shop"),
+        ),
+    ),
+}
+
+
+def write_sentences(seed: int) -> Iterator[str]:
+    """Without end, each of a word and a sense drawn anew."""
+    random = Random(f"senses {seed}")  # noqa: S311
+    known = {example for senses in SENSES.values() for sense in senses for example in sense.examples}
+    for _ in count():
+        word, senses = _choose(tuple(SENSES.items()), random)
+        sense = _choose(senses, random)
+        place = _choose(sense.kin, random) if random.random() < KIN else word
+        beginning = _fill(_choose(sense.beginnings, random), random).replace("{}", place)
+        if beginning not in known:
+            yield f"{beginning} {_fill(sense.ending, random)}."
+
+
+def _fill(template: str, random: Random) -> str:
+    return re.sub(r"\{([^}]+)\}", lambda slot: _choose(tuple(slot[1].split("|")), random), template)
+
+
+def _choose(items: tuple[Item, ...], random: Random) -> Item:
+    # Only random() itself is promised to stay the same from one Python to the next.
+    return items[int(random.random() * len(items))]
