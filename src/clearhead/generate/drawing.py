@@ -68,6 +68,17 @@ class Drawer:
         grammar = grammar or make_grammar(sampling, tokenizer, n_vocab)
         self._constraint = None if grammar is None else grammar.begin()
 
+    def numbers(self, count: int) -> Tensor:
+        """What chance has for so many words, from 0 to 1: for whoever draws them elsewhere."""
+        return torch.rand(count, generator=self._generator, dtype=torch.double)
+
+    def take(self, i: int) -> Drawn:
+        """A word that was drawn elsewhere. Once it is over, the end again and again."""
+        if self.over:
+            return Drawn(self.end_ids[0], last=True)
+        self.over = i in self.end_ids
+        return Drawn(i, last=self.over)
+
     def draw(self, logits: Tensor) -> Drawn:
         """The next word, from one row of logits. Once it is over, the end again and again."""
         if self.over:

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.model.kinds import Learner
+from clearhead.model.recorded import Recording, compiled
 from clearhead.model.transformer import Transformer
 from clearhead.training.objective import count_targets, half_precision, word_loss
 from clearhead.training.parted_loss import is_large, word_loss_in_parts
 from clearhead.training.recipe import Recipe
-from clearhead.training.recorded import Recording, compiled
 from clearhead.training.workers import Workers, averaging, whole
 
 Work = Callable[[], None]

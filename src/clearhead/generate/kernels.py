@@ -1,0 +1,280 @@
+"""The kernels of a quick step: one word for each of a few texts, written for it in Triton.
+
+A step reads every weight once and does little with it: what counts is that memory is read without a pause, so
+there are few kernels, and each norm, activation and sum is part of one that reads weights.
+
+Shapes: B texts, C features of the stream, K in and N out features of a matrix, D features a head, V words.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+NORMS = {"none": 0, "layer": 1, "rms": 2}
+ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "geglu": 5}
+GATED = 4  # activations from here on have a gate
+
+
+@triton.jit
+def embed(
+    ids, positions, table, places, stream, scale, C: tl.constexpr, P: tl.constexpr, BLOCK: tl.constexpr
+):
+    """x = E[id] (+ P[position]), one program a text."""
+    b = tl.program_id(0)
+    c = tl.arange(0, BLOCK)
+    x = tl.load(table + tl.load(ids + b) * C + c, mask=c < C).to(tl.float32) * scale
+    if P:
+        x += tl.load(places + tl.load(positions + b) * C + c, mask=c < C).to(tl.float32)
+    tl.store(stream + b * C + c, x, mask=c < C)
+
+
+@triton.jit
+def activate(x, gate, KIND: tl.constexpr):
+    if KIND == 1:
+        x = tl.maximum(x, 0.0)
+    if KIND == 2:
+        x = 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+    if KIND == 3:
+        x = _gelu_tanh(x)
+    if KIND == 4:
+        x = gate * tl.sigmoid(gate) * x
+    if KIND == 5:
+        x = _gelu_tanh(gate) * x
+    return x
+
+
+@triton.jit
+def _gelu_tanh(x):
+    # tanh(u) = 2 σ(2u) - 1
+    return x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+
+
+@triton.jit
+def linear(
+    x,
+    weight,
+    bias,
+    gain,
+    shift,
+    out,
+    B,
+    N,
+    K: tl.constexpr,
+    epsilon: tl.constexpr,
+    NORM: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    BIAS: tl.constexpr,
+    ADD: tl.constexpr,
+    ROWS: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+):
+    """out = f(norm(x) Wᵀ + b), or out += it. A gated f has its gate's N rows of W behind the first N.
+
+    `ROWS` texts a program: 1, each product a sum in float32; or at least 16, products of tiles.
+    """
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    b = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    row, word = b < B, n < N
+    mean, scale = tl.zeros((ROWS,), tl.float32), tl.full((ROWS,), 1.0, tl.float32)
+    if NORM:
+        total, squares = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
+        for start in range(0, K, BK):
+            k = start + tl.arange(0, BK)
+            seen = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & (k < K)[None, :], other=0.0)
+            seen = seen.to(tl.float32)
+            total += tl.sum(seen, 1)
+            squares += tl.sum(seen * seen, 1)
+        if NORM == 1:
+            mean = total / K
+        scale = tl.rsqrt(squares / K - mean * mean + epsilon)
+    acc, gate = tl.zeros((ROWS, BN), tl.float32), tl.zeros((ROWS, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        inside = k < K
+        seen = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & inside[None, :], other=0.0)
+        seen = seen.to(tl.float32)
+        if NORM:
+            seen = (seen - mean[:, None]) * scale[:, None]
+            seen *= tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)[None, :]
+            if NORM == 1:
+                seen += tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)[None, :]
+        both = word[:, None] & inside[None, :]
+        at = weight + n[:, None].to(tl.int64) * K + k[None, :]
+        acc += _times(seen, tl.load(at, mask=both, other=0.0), ROWS)
+        if ACTIVATION >= 4:
+            gate += _times(seen, tl.load(at + N * K, mask=both, other=0.0), ROWS)
+    if BIAS:
+        acc += tl.load(bias + n, mask=word, other=0.0).to(tl.float32)[None, :]
+        if ACTIVATION >= 4:
+            gate += tl.load(bias + N + n, mask=word, other=0.0).to(tl.float32)[None, :]
+    acc = activate(acc, gate, ACTIVATION)
+    where, kept = out + b[:, None] * N + n[None, :], row[:, None] & word[None, :]
+    if ADD:
+        acc += tl.load(where, mask=kept, other=0.0)
+    tl.store(where, acc, mask=kept)
+
+
+@triton.jit
+def _times(x, weight, ROWS: tl.constexpr):
+    """ROWS K by BN K → ROWS BN."""
+    if ROWS == 1:
+        return tl.sum(x[:, None, :] * weight.to(tl.float32)[None, :, :], 2)
+    return tl.dot(x.to(weight.dtype), tl.trans(weight), input_precision="ieee")
+
+
+@triton.jit
+def turn(x, other, cos, sin, feature, HALF: tl.constexpr):
+    """Feature i turned with i + HALF, whose values are in `other`; features behind both stay."""
+    turned = tl.where(feature < HALF, x * cos - other * sin, x * cos + other * sin)
+    return tl.where(feature < 2 * HALF, turned, x)
+
+
+@triton.jit
+def attend(
+    projected,
+    keys,
+    values,
+    positions,
+    query_gain,
+    key_gain,
+    cosines,
+    sines,
+    mixed,
+    scale,
+    size,
+    epsilon: tl.constexpr,
+    H: tl.constexpr,
+    G: tl.constexpr,
+    D: tl.constexpr,
+    HALF: tl.constexpr,
+    QK_NORM: tl.constexpr,
+    BD: tl.constexpr,
+    BS: tl.constexpr,
+):
+    """One query over its text's past, a program for each text and head; the new key and value are kept.
+
+    `projected` is B (H + 2G)·D: queries, keys, values, before norms and turning. The cache is B G S D.
+    """
+    b, h = tl.program_id(0), tl.program_id(1)
+    shared = h // (H // G)
+    d = tl.arange(0, BD)
+    inside = d < D
+    position = tl.load(positions + b)
+    row = projected + b * (H + 2 * G) * D
+    query, key = row + h * D, row + (H + shared) * D
+    q, k = tl.load(query + d, mask=inside, other=0.0), tl.load(key + d, mask=inside, other=0.0)
+    v = tl.load(row + (H + G + shared) * D + d, mask=inside, other=0.0)
+    q_scale, k_scale = 1.0, 1.0
+    if QK_NORM:
+        q_scale = tl.rsqrt(tl.sum(q * q, 0) / D + epsilon)
+        k_scale = tl.rsqrt(tl.sum(k * k, 0) / D + epsilon)
+        q *= q_scale * tl.load(query_gain + d, mask=inside, other=0.0).to(tl.float32)
+        k *= k_scale * tl.load(key_gain + d, mask=inside, other=0.0).to(tl.float32)
+    if HALF:
+        partner = tl.where(d < HALF, d + HALF, d - HALF)
+        paired = d < 2 * HALF
+        q_other = tl.load(query + partner, mask=paired, other=0.0)
+        k_other = tl.load(key + partner, mask=paired, other=0.0)
+        if QK_NORM:
+            q_other *= q_scale * tl.load(query_gain + partner, mask=paired, other=0.0).to(tl.float32)
+            k_other *= k_scale * tl.load(key_gain + partner, mask=paired, other=0.0).to(tl.float32)
+        angle = position * HALF + tl.where(d < HALF, d, partner)
+        cos = tl.load(cosines + angle, mask=paired, other=1.0)
+        sin = tl.load(sines + angle, mask=paired, other=0.0)
+        q, k = turn(q, q_other, cos, sin, d, HALF), turn(k, k_other, cos, sin, d, HALF)
+    # What is kept is rounded as it is kept, and compared so with itself too.
+    k, v = k.to(keys.dtype.element_ty), v.to(values.dtype.element_ty)
+    past = (b * G + shared).to(tl.int64) * size * D
+    if h % (H // G) == 0:
+        tl.store(keys + past + position * D + d, k, mask=inside)
+        tl.store(values + past + position * D + d, v, mask=inside)
+    q = q.to(keys.dtype.element_ty).to(tl.float32) * scale
+    best = tl.sum(tl.where(inside, q * k.to(tl.float32), 0.0), 0)
+    total = 1.0
+    acc = v.to(tl.float32)
+    for start in range(0, position, BS):
+        s = start + tl.arange(0, BS)
+        seen = (s < position)[:, None] & inside[None, :]
+        at = past + s[:, None] * D + d[None, :]
+        scores = tl.sum(tl.load(keys + at, mask=seen, other=0.0).to(tl.float32) * q[None, :], 1)
+        scores = tl.where(s < position, scores, float("-inf"))
+        higher = tl.maximum(best, tl.max(scores, 0))
+        shrink, weights = tl.exp(best - higher), tl.exp(scores - higher)
+        total = total * shrink + tl.sum(weights, 0)
+        found = tl.load(values + at, mask=seen, other=0.0).to(tl.float32)
+        acc = acc * shrink + tl.sum(found * weights[:, None], 0)
+        best = higher
+    tl.store(mixed + (b * H + h) * D + d, acc / total, mask=inside)
+
+
+@triton.jit
+def draw(
+    logits,
+    numbers,
+    ids,
+    positions,
+    written,
+    first,
+    steps,
+    V,
+    top_k,
+    temperature,
+    log_min_p,
+    GREEDY: tl.constexpr,
+    TOP_K: tl.constexpr,
+    MIN_P: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CHUNK: tl.constexpr,
+):
+    """The next word of each text, by the number that was drawn for it from 0 to 1; a program a text.
+
+    It is where the number falls among the probabilities laid end to end, in the order of the vocabulary.
+    `positions` are those of the last words read; `first` is that of the first word to be drawn.
+    """
+    b = tl.program_id(0)
+    row = logits + b.to(tl.int64) * V
+    v = tl.arange(0, BLOCK)
+    x = tl.load(row + v, mask=v < V, other=float("-inf"))
+    highest = tl.max(x, 0)
+    position = tl.load(positions + b) + 1
+    at = b * steps + position - first
+    if GREEDY:
+        picked = tl.min(tl.where((x == highest) & (v < V), v, V), 0)
+    else:
+        least = float("-inf")
+        scaled = (x - highest) / temperature
+        if TOP_K:
+            least = _kth(scaled, top_k)
+        if MIN_P:
+            least = tl.maximum(least, log_min_p)
+        total = tl.sum(tl.where(scaled >= least, tl.exp(scaled), 0.0).to(tl.float64), 0)
+        number = tl.load(numbers + at) * total
+        before, picked, last = total * 0.0, 0, 0
+        for start in range(0, BLOCK, CHUNK):
+            w = start + tl.arange(0, CHUNK)
+            y = (tl.load(row + w, mask=w < V, other=float("-inf")) - highest) / temperature
+            p = tl.where(y >= least, tl.exp(y), 0.0)
+            sums = before + tl.cumsum(p.to(tl.float64), 0)
+            picked += tl.sum((sums <= number).to(tl.int32), 0)
+            last = tl.maximum(last, tl.max(tl.where(p > 0.0, w, 0), 0))
+            before = tl.max(sums, 0)
+        picked = tl.minimum(picked, last)  # should rounding lead further than the last word there is
+    tl.store(ids + b, picked)
+    tl.store(written + at, picked)
+    tl.store(positions + b, position)
+
+
+@triton.jit
+def _kth(x, k):
+    """The k-th largest of these numbers: its bits, the highest first."""
+    bits = x.to(tl.int32, bitcast=True)
+    ordered = (tl.where(bits < 0, ~bits, bits ^ -2147483648)).to(tl.uint32, bitcast=True)
+    found = tl.full((), 0, tl.uint32)
+    for i in tl.static_range(32):
+        tried = found | (1 << (31 - i))
+        enough = tl.sum((ordered >= tried).to(tl.int32), 0) >= k
+        found = tl.where(enough, tried, found)
+    found = found.to(tl.int32, bitcast=True)
+    return tl.where(found < 0, found ^ -2147483648, ~found).to(tl.float32, bitcast=True)
