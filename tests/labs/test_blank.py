@@ -57,8 +57,8 @@ def test_too_little_is_refused(model):
 def test_in_damians_will_the_girl_decides(smollm2):
     result = clearhead.lab("blank", smollm2)
     assert result.found["token"] == " her"
-    assert result.found["brings most"] == "8  girl"
-    assert result.found["missed most"] == "8  girl"
+    assert result.found["brings most, before the last"] == "8  girl"
+    assert result.found["missed most, before the last"] == "8  girl"
     brought, missed = result.part("which tokens decide").values[8]
     assert brought == pytest.approx(1.28, abs=0.05)
     assert missed == pytest.approx(-3.23, abs=0.05)

@@ -184,7 +184,7 @@ def test_a_text_with_and_without_a_change(read, model, tmp_path):
         reader.button(which).click()
         filled(reader, f"{which}: {site}")
         assert shows(cells(reader, f"{which}: {site}")[4, 2], expected[site][4, 2].item())
-    assert reader.page.locator(".texts b").all_inner_texts() == ["model", "model (2)"]
+    assert reader.page.locator(".texts b").all_inner_texts() == ["model", "model (1 change)"]
     tabs(reader).first.click()
     reader.see("block.1.head.1.query_raw")
 

@@ -101,8 +101,12 @@ def test_why(visitor, model, take):
     looked_at = trace["block.1.head.1.weights"][-1].argmax().item()
     pairs = trace.block[1].head[1].why(-1, looked_at).top(8)
     rows = read(take(visitor, "CSV", "modern-block.1.head.1-why.csv", 1))
+    *rows, others = rows
     assert [(row["query"], row["key"]) for row in rows] == [(query, key) for query, key, _ in pairs]
     assert [float(row["value"]) for row in rows] == pytest.approx([each for _, _, each in pairs], **CLOSE)
+    listed = sum(each for _, _, each in pairs)
+    score = trace.read("block.1.head.1.scores", rows=-1, columns=looked_at).item()
+    assert float(others["value"]) == pytest.approx(score - listed, abs=1e-4)
 
 
 def test_lens(visitor, model, take):

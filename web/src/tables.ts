@@ -22,10 +22,19 @@ export function attributionTable({ parts, heads }: Attribution, tokens: string[]
   };
 }
 
-export function pairsTable({ pairs }: WhyAnswer): Table {
+/** What all pairs together have that are not listed. */
+export function otherPairs({ score, pairs }: WhyAnswer): number {
+  return pairs.reduce((left, { value }) => left - (value ?? NaN), score ?? NaN);
+}
+
+/** The strongest pairs and, in one row, the others: together they are the score. */
+export function pairsTable(why: WhyAnswer): Table {
   return {
     columns: ["query", "key", "value"],
-    rows: pairs.map(({ query, key, value }) => [query, key, value]),
+    rows: [
+      ...why.pairs.map(({ query, key, value }) => [query, key, value]),
+      ["others", "others", otherPairs(why)],
+    ],
   };
 }
 

@@ -54,7 +54,8 @@ def _make_command(lab: Lab) -> Callable[..., None]:
     ]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}
-    command.__doc__ = f"{lab.title}.\n\n{lab.says}"
+    title = lab.title if lab.title.endswith("?") else f"{lab.title}."
+    command.__doc__ = f"{title}\n\n{lab.says}"
     return command
 
 
@@ -63,6 +64,8 @@ def _option(setting: Setting) -> Parameter:
     says = (
         f"{setting.says[0].upper()}{setting.says[1:]}; {setting.allowed}" if setting.allowed else setting.says
     )
+    if isinstance(setting.default, bool):
+        flag = f"{flag}/--no-{flag.removeprefix('--')}"
     return _parameter(
         setting.name, typer.Option(setting.default, flag, help=f"{says}."), type(setting.default)
     )

@@ -39,8 +39,8 @@ def run(sentence: str, word: str, model: LanguageModel) -> Result:
             "its logit": trace.read("logits", rows=-1, columns=token).item(),
             "brought from all tokens": brought.sum().item(),
             "written at the end itself": own,
-            "brings most": rows[int(brought[:-1].argmax())],
-            "missed most": rows[int(silenced[:-1].argmin())],
+            "brings most, before the last": rows[int(brought[:-1].argmax())],
+            "missed most, before the last": rows[int(silenced[:-1].argmin())],
         },
         parts=[
             Table(

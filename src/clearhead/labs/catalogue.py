@@ -43,7 +43,9 @@ LABS = {
             "short sequences, where the news has not far to go, a recurrent network may carry it on through "
             "200. Trained on 101 digits alone, it learns nothing, and attention learns it all: what "
             "attention buys is that the long case can be learned. This attention knows no positions, so "
-            "that lengths it has not seen are nothing new to it. Around each line lie its seeds.",
+            "that lengths it has not seen are nothing new to it. The one sequence without a 1 counts for "
+            "half of what is right, all others for the other half: a network that learned nothing lies "
+            "somewhere around a half. Around each line lie its seeds.",
             question="Why does the network that can carry the news through 200 digits not learn to do so "
             "from 101?",
             settings=(
@@ -85,7 +87,7 @@ LABS = {
             "vector wherever it stands, and the sentence is a bag of words. With position information the "
             "vectors change. The weights are random; no training could change the first half.",
             question="Why does a causal model know something about order even without position information? "
-            "Try it: which words keep their vectors then?",
+            "Which word would keep its vector if it stayed in its place?",
             settings=(
                 Setting("sentence", "The dog bit the man and the man cried", "its words"),
                 Setting("position", "learned", "what is added", choices=("learned", "sinusoidal", "rotary")),

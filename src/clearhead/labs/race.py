@@ -93,6 +93,8 @@ def run(
     track = Track.lay(text, prompt, n_written)
     saved = [track.enter(name, request.device) for name in models]  # before any time goes into training
     context = request.context or min(CONTEXT, fitting_context(text.tokens))
+    if len(text.tokens) < 2 * context:
+        raise UserError(f"the text has {len(text.tokens)} tokens to learn from: a race needs {2 * context}")
     request = replace(request, context=context)
     racers = []
     for kind in kinds:

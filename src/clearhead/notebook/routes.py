@@ -94,10 +94,19 @@ def models_of(what: Trace | Comparison) -> Models:
     if isinstance(what, Trace):
         return {what.model_name: (_model_of(what), (what,))}
     one, other = what.one, what.other
-    if one.network is other.network and one.ids.tolist() != other.ids.tolist():
+    edited = one.edits.made or other.edits.made
+    if one.network is other.network and one.ids.tolist() != other.ids.tolist() and not edited:
         return {one.model_name: (_model_of(one), (one, other))}
-    beside = other.model_name if other.model_name != one.model_name else f"{other.model_name} (2)"
-    return {one.model_name: (_model_of(one), (one,)), beside: (_model_of(other), (other,))}
+    name, beside = _called(one), _called(other)
+    beside = beside if beside != name else f"{beside} (2)"
+    return {name: (_model_of(one), (one,)), beside: (_model_of(other), (other,))}
+
+
+def _called(trace: Trace) -> str:
+    """The model's name, with how much was changed in it for this trace."""
+    count = len(trace.edits.made)
+    changes = f" ({count} change{'s' * (count > 1)})" if count else ""
+    return f"{trace.model_name}{changes}"
 
 
 def _model_of(trace: Trace) -> LanguageModel:

@@ -46,6 +46,8 @@ def save_html(what: AnyTrace | Comparison, path: str | Path, views: Sequence[str
     if trace.tokenizer is None:
         raise UserError("this trace has no tokenizer: inspect a text with a language model")
     path, chosen = Path(path), choose_views(views, what)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: say how the file in it is to be called")
     page = fill_page(trace, pack(*record(what, chosen)))
     with disk_errors(path.parent, f"saving {path}"):
         write_text(path, page)

@@ -414,6 +414,10 @@ def _panics() -> Iterator[None]:
         raise
     except BaseException as error:
         reason = " ".join(str(error).split())[:200]
+        if "Missing [UNK]" in reason:
+            raise UserError(
+                "the text has a word that the vocabulary does not, and it has none for unknown words"
+            ) from None
         raise UserError(f"the tokenizer failed on this text ({reason}); copy its files again") from None
 
 

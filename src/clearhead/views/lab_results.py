@@ -14,7 +14,7 @@ from clearhead.picture import ATTENTION, SIGNED, Figure, literal, make_canvas, n
 
 COLOURS = ("#6a51a3", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f")
 WIDE = 6.4  # inches
-MOST_ROWS, MOST_COLUMNS = 24, 24  # of a table; the rest is in the data
+MOST_ROWS, MOST_COLUMNS = 48, 24  # of a table; the rest is in the data
 MOST_LETTERS = 80  # of a cell
 
 
@@ -39,9 +39,19 @@ def _height(part: Table | Lines | Points) -> float:
     return 0.7 + 0.24 * min(MOST_ROWS, len(part.rows)) if isinstance(part, Table) else 3.2
 
 
+def _shown_rows(table: Table) -> list[int]:
+    """Those there is room for: of numbers that are shaded the largest, in their order; else the first."""
+    if not table.shaded:
+        return [*range(len(table.rows))][:MOST_ROWS]
+    sizes = [max((abs(_number(value)) for value in line), default=0.0) for line in table.values]
+    largest = sorted(range(len(sizes)), key=lambda i: -np.nan_to_num(sizes[i]))[:MOST_ROWS]
+    return sorted(largest)
+
+
 def _draw_table(axes: Axes, table: Table) -> None:
-    rows, columns = table.rows[:MOST_ROWS], table.columns[:MOST_COLUMNS]
-    values = [line[: len(columns)] for line in table.values[: len(rows)]]
+    columns, shown = table.columns[:MOST_COLUMNS], _shown_rows(table)
+    rows = [table.rows[i] for i in shown]
+    values = [table.values[i][: len(columns)] for i in shown]
     numbers = np.array([[_number(value) for value in line] for line in values])
     peak = float(np.nanmax(np.abs(numbers))) if np.isfinite(numbers).any() else 1.0
     if table.shaded:

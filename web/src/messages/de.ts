@@ -112,6 +112,7 @@ export const de: Messages = {
     begin: "Oben einen anderen Text eingeben oder ein anderes Modell wählen.",
     next: (which) => (which === 0 ? "Nächste Wörter dieses Textes" : "Nächste Wörter des anderen Textes"),
     where: "Wo sie sich am meisten unterscheiden",
+    nowhere: "Hier unterscheidet sich nichts.",
     group: "Welche Stellen",
     groups: {
       all: "überall",
@@ -278,7 +279,7 @@ export const de: Messages = {
     stopName: (run) => `${run} anhalten`,
     resume: "fortsetzen",
     resumeName: (run) => `${run} fortsetzen`,
-    loss: "Verlust in Nats je Token: die dünne Linie ist der Trainingstext, geglättet; Punkte sind der zurückgelegte Text",
+    loss: "Verlust in Nats je Token: die blasse Linie ist der Trainingstext, die kräftige derselbe, geglättet; Punkte sind der zurückgelegte Text",
     lossLabel: (spoken) => `Verlust über die Schritte: ${spoken}`,
     spoken: (run, step, loss, validation) =>
       `${run}, Schritt ${step}: Training ${loss}, Validierung ${validation}`,

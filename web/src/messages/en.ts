@@ -106,6 +106,7 @@ export const en = {
     next: (which: number): string =>
       which === 0 ? "Next words of this text" : "Next words of the other text",
     where: "Where they differ most",
+    nowhere: "Nothing differs here.",
     group: "Which sites",
     groups: {
       all: "everywhere",
@@ -277,7 +278,7 @@ export const en = {
     stopName: (run: string) => `Stop ${run}`,
     resume: "go on",
     resumeName: (run: string) => `Go on with ${run}`,
-    loss: "Loss, in nats a token: the thin line is the training text, smoothed; dots are the text kept aside",
+    loss: "Loss, in nats a token: the pale line is the training text, the strong one the same, smoothed; dots are the text kept aside",
     lossLabel: (spoken: string) => `Loss over the steps: ${spoken}`,
     spoken: (run: string, step: number, loss: string, validation: string) =>
       `${run}, step ${step}: training ${loss}, validation ${validation}`,

@@ -29,7 +29,7 @@ export const LABS: Messages["labs"]["told"] = {
 
   "any-one": {
     title: "War eine der Ziffern eine 1?",
-    says: "Eine 1 und dann hundert Nullen: gab es eine 1? Ein rekurrentes Netz muss die Nachricht von Zustand zu Zustand tragen; Aufmerksamkeit blickt geradewegs auf sie zurück; ein n-Gramm hat sie vergessen. Mit kurzen Folgen trainiert, in denen die Nachricht nicht weit zu gehen hat, trägt ein rekurrentes Netz sie womöglich durch 200 Ziffern. Nur mit 101 Ziffern trainiert lernt es nichts, und die Aufmerksamkeit lernt alles: was sie bringt, ist, dass der lange Fall gelernt werden kann. Diese Aufmerksamkeit kennt keine Positionen, damit ungesehene Längen ihr nichts Neues sind. Um jede Linie liegen ihre Durchgänge.",
+    says: "Eine 1 und dann hundert Nullen: gab es eine 1? Ein rekurrentes Netz muss die Nachricht von Zustand zu Zustand tragen; Aufmerksamkeit blickt geradewegs auf sie zurück; ein n-Gramm hat sie vergessen. Mit kurzen Folgen trainiert, in denen die Nachricht nicht weit zu gehen hat, trägt ein rekurrentes Netz sie womöglich durch 200 Ziffern. Nur mit 101 Ziffern trainiert lernt es nichts, und die Aufmerksamkeit lernt alles: was sie bringt, ist, dass der lange Fall gelernt werden kann. Diese Aufmerksamkeit kennt keine Positionen, damit ungesehene Längen ihr nichts Neues sind. Die eine Folge ohne 1 zählt die Hälfte dessen, was richtig ist, alle anderen die andere: ein Netz, das nichts gelernt hat, liegt irgendwo um ein Halb. Um jede Linie liegen ihre Durchgänge.",
     question:
       "Warum lernt das Netz, das die Nachricht durch 200 Ziffern tragen kann, dies nicht aus 101 Ziffern?",
     settings: {
@@ -56,7 +56,7 @@ export const LABS: Messages["labs"]["told"] = {
     title: "Wozu der Platz eines Wortes gut ist",
     says: "Ein Satz geht durch einen kleinen Transformer und dann noch einmal mit vertauschten Wörtern. Aufmerksamkeit allein kennt keine Reihenfolge: ohne Positionen bekommt jedes Wort überall denselben Vektor, und der Satz ist ein Sack voller Wörter. Mit Positionen ändern sich die Vektoren. Die Gewichte sind zufällig; kein Training könnte die erste Hälfte ändern.",
     question:
-      "Warum weiß ein kausales Modell auch ohne Positionen etwas über die Reihenfolge? Versuch es: welche Wörter behalten dann ihre Vektoren?",
+      "Warum weiß ein kausales Modell auch ohne Positionen etwas über die Reihenfolge? Welches Wort behielte seinen Vektor, wenn es an seinem Platz bliebe?",
     settings: {
       sentence: "seine Wörter",
       position: "was hinzukommt",
