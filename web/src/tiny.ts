@@ -73,6 +73,17 @@ export function readExample(found: unknown): TinyExample | null {
 }
 
 /** The lecture's examples. */
+/** The lecture's example with these digits: all look for the one, and keys are so long. */
+export function looking(sequence: string, query: "0" | "1", boost: number): TinyExample {
+  const sought = query === "1" ? [0, 1] : [1, 0];
+  return {
+    ...EXAMPLES.plain,
+    sequence,
+    W_Q: [sought, sought],
+    W_K: IDENTITY.map((row) => row.map((x) => x * boost)),
+  };
+}
+
 export const EXAMPLES: Record<"boosted" | "plain" | "own", TinyExample> = {
   boosted: {
     sequence: "0010",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { embed, EXAMPLES, run, softmax } from "../src/tiny";
+import { embed, EXAMPLES, looking, run, softmax } from "../src/tiny";
 
 const near = (rows: number[][], expected: number[][]) =>
   rows.forEach((row, i) => row.forEach((value, j) => expect(value).toBeCloseTo(expected[i]![j]!, 5)));
@@ -56,4 +56,11 @@ test("divided and masked", () => {
   expect(masked[0]).toEqual([0, -Infinity]);
   expect(weights[0]).toEqual([1, 0]);
   expect(softmax([1000, 1000])).toEqual([0.5, 0.5]);
+});
+
+test("as the lab is set, so the matrices are", () => {
+  expect(looking("0010", "1", 10)).toEqual(EXAMPLES.boosted);
+  const found = looking("110", "0", 1);
+  const { weights } = run({ ...found, x: embed(found.sequence) });
+  expect(weights[0]![2]).toBeCloseTo(Math.E / (Math.E + 2), 5);
 });
