@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from bench.peers import transformers_gpt2
 from clearhead.generate.continuation import Reader, continuations
 from clearhead.generate.drawing import make_drawers
 from clearhead.generate.quick import is_quick, quick_continuations
@@ -92,20 +93,9 @@ def _transformers(
     batch: int,
     tokens: int,
 ) -> Callable[[], object] | None:
-    try:
-        from transformers import GPT2Config, GPT2LMHeadModel
-    except ImportError:
+    model = transformers_gpt2(sizes)
+    if model is None:
         return None
-    config = GPT2Config(
-        vocab_size=sizes["n_vocab"],
-        n_positions=sizes["n_context"],
-        n_embd=sizes["d_model"],
-        n_layer=sizes["n_block"],
-        n_head=sizes["n_head"],
-        bos_token_id=0,
-        eos_token_id=None,
-    )
-    model: Any = GPT2LMHeadModel(config)  # type: ignore[no-untyped-call]
     model = model.to(device, dtype).eval()
     ids = torch.tensor([prompt] * batch, device=device)
     chosen = {"do_sample": True, "top_k": 50, "temperature": 1.0, "use_cache": True, "pad_token_id": 0}

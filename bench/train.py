@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bench.peers import transformers_gpt2
 from clearhead.model.config import preset
 from clearhead.model.machine import can_compile, has_fast_bfloat16, pick_device
 from clearhead.model.transformer import Transformer
@@ -153,23 +154,9 @@ def measure_gpt2(batch: int, short: bool) -> dict[str, Any]:
 def _transformers_step(
     batches: Batches, sizes: dict[str, int], device: torch.device, half: bool, compiled: bool
 ) -> Callable[[], object] | None:
-    try:
-        from transformers import GPT2Config, GPT2LMHeadModel
-    except ImportError:
+    model = transformers_gpt2(sizes)
+    if model is None:
         return None
-    config = GPT2Config(
-        vocab_size=sizes["n_vocab"],
-        n_positions=sizes["n_context"],
-        n_embd=sizes["d_model"],
-        n_layer=sizes["n_block"],
-        n_head=sizes["n_head"],
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    model: Any = GPT2LMHeadModel(config)  # type: ignore[no-untyped-call]
     model = model.to(device).train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), fused=True)
     run = torch.compile(model) if compiled else model
