@@ -93,5 +93,5 @@ def test_models_go_by_their_names(models, tmp_path):
         compared := trace.edit({"final": 0}).compare(models["modern"].inspect(TEXT)),
         choose_views(None, compared),
     )
-    assert [each["details"]["name"] for each in contents["sides"]] == ["my-model", "model"]
+    assert [each["details"]["name"] for each in contents["sides"]] == ["my-model (1 change)", "model"]
     assert contents["edits"] == 1

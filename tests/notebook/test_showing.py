@@ -73,16 +73,17 @@ def test_two_that_were_compared_stand_side_by_side(model):
     place = opened(clearhead.show(one.compare(other)))
     assert (place["view"], place["text"], place["other"]) == ("compare", "a duck", "a hen")
     assert "otherModel" not in place
-    for beside in (make_model(n_block=2).inspect("a hen"), one.edit({"final": 0})):
+    another, changed = make_model(n_block=2).inspect("a hen"), one.edit({"final": 0})
+    for beside, name in ((another, "model (2)"), (changed, "model (1 change)")):
         place = opened(clearhead.show(one.compare(beside)))
-        assert (place["model"], place["otherModel"]) == ("model", "model (2)")
+        assert (place["model"], place["otherModel"]) == ("model", name)
 
 
 def test_of_one_text_twice_each_keeps_its_own_numbers(model, monkeypatch):
     one = model.inspect("a duck")
     widget = clearhead.show(one.edit({"block.0.head.0.weights": 0.25}).compare(one))
     sent = listen(widget, monkeypatch)
-    for name in ("model", "model (2)"):
+    for name in ("model (1 change)", "model"):
         reads = [{"site": "block.0.head.0.weights"}]
         body = json.dumps({"model": name, "text": one.ids[0].tolist(), "reads": reads})
         question = {"id": name, "method": "POST", "path": "/api/sites", "body": body}
