@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from clearhead.generate.drawing import Drawer
-from clearhead.generate.quick import is_quick
+from clearhead.generate.quick import is_plain, is_quick
 from clearhead.generate.sampling import Sampling
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -65,7 +65,13 @@ def test_it_writes_what_the_plain_way_writes(name, samples, settings, shape, mon
     assert quick == plain
 
 
-def test_it_is_for_plain_draws_on_cuda_alone():
+def test_it_is_for_plain_draws_alone():
+    assert is_plain(Sampling(temperature=0.3, top_k=7, min_p=0.1))
+    for more in ({"top_p": 0.9}, {"repetition_penalty": 1.1}, {"regex": "a+"}, {"log_probabilities": 1}):
+        assert not is_plain(Sampling(**more))
+
+
+def test_it_is_not_for_the_cpu():
     config = preset("modern", n_vocab=50, n_context=128, n_block=1, n_head=1, d_model=8)
     assert not is_quick(Transformer(config), Sampling(), 4, 100, 1)  # it is on the CPU
     assert not is_quick(None, Sampling(), 4, 100, 1)

@@ -12,8 +12,7 @@ import triton
 import triton.language as tl
 
 NORMS = {"none": 0, "layer": 1, "rms": 2}
-ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "geglu": 5}
-GATED = 4  # activations from here on have a gate
+ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "geglu": 5}  # from 4 on gated
 
 
 @triton.jit

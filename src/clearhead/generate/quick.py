@@ -38,10 +38,14 @@ def is_quick(network: object, sampling: Sampling, length: int, tokens: int, samp
     if not isinstance(network, Transformer) or importlib.util.find_spec("triton") is None:
         return False
     config, device = network.config, network.embedding.weight.device
-    plain = Sampling(sampling.temperature, sampling.top_k, None, sampling.min_p)
     usual = not (config.parallel or config.after_norm or config.local_blocks) and config.causal
     fits = length + tokens <= config.n_context and samples <= MOST_SAMPLES and config.n_vocab <= MOST_WORDS
-    return device.type == "cuda" and tokens >= LEAST_TOKENS and plain == sampling and usual and fits
+    return device.type == "cuda" and tokens >= LEAST_TOKENS and is_plain(sampling) and usual and fits
+
+
+def is_plain(sampling: Sampling) -> bool:
+    """Whether a word's logits, the temperature, `top_k` and `min_p` are all that counts."""
+    return sampling == Sampling(sampling.temperature, sampling.top_k, None, sampling.min_p)
 
 
 def quick_continuations(
