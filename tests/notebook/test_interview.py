@@ -57,8 +57,8 @@ def test_a_long_text_is_asked_about_at_its_end(interview):
 def test_only_what_can_be_drawn_is_kept():
     values = [(-1) ** i * float(i) for i in range(SOURCES + 6)]
     left = keep_largest(values)
-    assert left == [0.0] * 6 + values[6:]
-    assert keep_largest([None, 2.0, -3.0]) == [0.0, 2.0, -3.0]
+    assert left == [None] * 6 + values[6:]  # and not 0, which they are not
+    assert keep_largest([None, 2.0, -3.0]) == [None, 2.0, -3.0]
 
 
 def test_numbers_have_no_more_digits_than_are_seen():

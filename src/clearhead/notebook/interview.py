@@ -104,11 +104,11 @@ class Interview:
         return distances
 
 
-def keep_largest(values: list[float | None]) -> list[float]:
-    """Those that can be drawn; the others, which are smaller, are 0."""
-    numbers = np.array([value or 0.0 for value in values])
-    numbers[np.argsort(-np.abs(numbers))[SOURCES:]] = 0
-    return numbers.tolist()
+def keep_largest(values: list[float | None]) -> list[float | None]:
+    """Those that can be drawn; of the others, which are smaller, nothing is said."""
+    sizes = [abs(value or 0.0) for value in values]
+    largest = set(np.argsort(-np.array(sizes), kind="stable")[:SOURCES].tolist())
+    return [value if i in largest else None for i, value in enumerate(values)]
 
 
 def shorten(answer: Any) -> Any:
