@@ -254,15 +254,15 @@ def test_runs_overlaid_and_in_the_address(visit, school, place, past):
             assert visitor.page.get_by_role("checkbox", name=name).is_checked() == (name == "one")
         visitor.page.get_by_role("checkbox", name="two").check()
         visitor.expect(lambda: row(visitor, "two").get("step"), "120")
-        colours = visitor.page.locator("path.smoothed").evaluate_all(
-            "paths => paths.map((each) => each.getAttribute('stroke'))"
-        )
-        assert len(set(colours)) == 2
+        colours = visitor.page.locator("path.smoothed")
+        stroke = "paths => paths.map((each) => each.getAttribute('stroke'))"
+        visitor.expect(lambda: len(set(colours.evaluate_all(stroke))), 2)
         visitor.button("log scale").click()
         visitor.expect(lambda: "runs=one%2Ctwo&axis=log" in address(visitor), True)
         visitor.page.reload()
         visitor.settle()
-        visitor.expect(lambda: row(visitor, "two").get("step"), "120")
+        for name, last in (("one", "300"), ("two", "120")):
+            visitor.expect(lambda name=name: row(visitor, name).get("step"), last)
         check_row(visitor, "one", read_metrics(place / "one"), 300)
         assert visitor.button("log scale").get_attribute("aria-pressed") == "true"
         chart = visitor.page.get_by_role("img", name="Loss over the steps: one, step 300")
