@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import torch
 
 
 def transformers_gpt2(sizes: dict[str, int]) -> Any:
@@ -24,3 +27,25 @@ def transformers_gpt2(sizes: dict[str, int]) -> Any:
         eos_token_id=None,
     )
     return GPT2LMHeadModel(config)  # type: ignore[no-untyped-call]
+
+
+def llama_cpp(path: str, prompt: list[int], tokens: int) -> Callable[[], object] | None:
+    """So many words after a prompt by llama.cpp, with torch's number of threads; None without it."""
+    try:
+        import xllamacpp
+    except ImportError:
+        return None
+    settings = xllamacpp.CommonParams()
+    settings.model.path = path
+    settings.n_ctx, settings.n_parallel = len(prompt) + tokens + 1, 1
+    settings.cpuparams.n_threads = torch.get_num_threads()
+    server = xllamacpp.Server(settings)
+    request = {"prompt": prompt, "n_predict": tokens, "temperature": 1.0, "top_k": 50, "ignore_eos": True}
+    request |= {"top_p": 1.0, "min_p": 0.0, "cache_prompt": False}
+
+    def write() -> None:
+        answers: list[Any] = []
+        server.handle_completions(request, answers.append)
+        assert answers[0]["usage"]["completion_tokens"] == tokens, answers[0]
+
+    return write

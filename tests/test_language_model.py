@@ -380,3 +380,26 @@ def test_a_line_that_is_no_conversation_is_named(talker, talks):
         file.write('{"text": "Hello."}\n')
     with pytest.raises(UserError, match=r"talks.jsonl, line 4: there are no messages"):
         talker.evaluate(talks)
+
+
+def test_matrices_in_eight_bits_say_nearly_the_same(trained, tmp_path):
+    pytest.importorskip("numba", reason="numba, which compiles it, is not installed")
+    trained.model.save(tmp_path / "exact")
+    exact, rounded = load(tmp_path / "exact", "cpu"), load(tmp_path / "exact", quantize="int8")
+    text = "Anna had a kite. Anna had a kite."
+    assert abs(rounded.evaluate(text).loss - exact.evaluate(text).loss) < 0.02
+    greedy = {"tokens": 30, "temperature": 0}
+    written = rounded.generate("Anna", **greedy)
+    with rounded.engine(slots=2) as engine:
+        assert engine.submit(rounded.request("Anna", **greedy)).texts() == [written]
+    for refused in (
+        lambda: rounded.inspect("Anna"),
+        lambda: rounded.save(tmp_path / "other"),
+        lambda: rounded.export(tmp_path / "other"),
+        lambda: rounded.generate("Anna", tokens=2, inspect=True),
+    ):
+        with pytest.raises(UserError, match="load the model without quantize"):
+            refused()
+    assert not (tmp_path / "other").exists()
+    with pytest.raises(UserError, match="quantize = 'int4': expected int8"):
+        load(tmp_path / "exact", quantize="int4")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.console import err, print_text
-from clearhead.cli.options import DEVICE
+from clearhead.cli.options import DEVICE, QUANTIZE
 
 if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel
@@ -29,6 +29,7 @@ def chat(
     repetition_penalty: float = typer.Option(1.0, help="Above 1 makes words that were used less likely."),
     seed: int = typer.Option(0, help="The same seed and messages give the same replies."),
     device: str = DEVICE,
+    quantize: str = QUANTIZE,
 ) -> None:
     """Talk with a model: type a message, read the reply. /reset, /save FILE, /quit.
 
@@ -47,7 +48,7 @@ def chat(
     }
     Sampling(**drawing)  # says at once what cannot be
     check_seed(seed)
-    loaded = load(model, device)
+    loaded = load(model, device, quantize=quantize)
     loaded.chat_text([{"role": "user", "content": "Hello"}])  # says at once if it cannot
     settings = {**drawing, "tokens": tokens, "seed": seed}
     conversation = Conversation(loaded, system, settings)

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from clearhead.cli.console import clock, out, print_json
-from clearhead.cli.options import DEVICE, TEXT
+from clearhead.cli.options import DEVICE, QUANTIZE, TEXT
 from clearhead.cli.progress import live_line
 
 TOKENS_AT_ONCE = 4096
@@ -19,6 +19,7 @@ def evaluate(
     model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
     text: list[str] = TEXT,
     device: str = DEVICE,
+    quantize: str = QUANTIZE,
     json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
 ) -> None:
     """Loss, perplexity and bits per byte, every token counted once.
@@ -29,7 +30,7 @@ def evaluate(
     from clearhead.text.corpus import documents
 
     texts = list(documents(text, sys.stdin.buffer))
-    loaded = load(model, device)
+    loaded = load(model, device, quantize=quantize)
     # So that a large model has word to give every few seconds, not every minute.
     rows = max(1, TOKENS_AT_ONCE // loaded.config.n_context)
     began = time.monotonic()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.console import err, print_json, print_text
-from clearhead.cli.options import DEVICE
+from clearhead.cli.options import DEVICE, QUANTIZE
 
 if TYPE_CHECKING:
     from clearhead.generate.writing import Generated
@@ -55,6 +55,7 @@ def generate(
     stop: list[str] = typer.Option(None, help="End before this text (may be repeated)."),
     samples: int = typer.Option(1, help="How many texts."),
     device: str = DEVICE,
+    quantize: str = QUANTIZE,
     json: bool = typer.Option(False, "--json", help="Print the texts, and why each ended, as JSON."),
     log_probabilities: int | None = typer.Option(
         None, metavar="N", help="With --json: of each token drawn, and of the N likeliest (0 to 20)."
@@ -93,7 +94,7 @@ def generate(
         settings = {name: value for name, value in settings.items() if name in {*given, "tokens"}}
         settings |= {"beams": beams, "length_penalty": length_penalty}
         settings |= {"samples": samples} if "samples" in given else {}
-    loaded = load(model, device)
+    loaded = load(model, device, quantize=quantize)
     streamed = samples == 1 and not searched and not json
     if streamed:
         pieces = loaded.stream(prompt, **settings)

@@ -20,6 +20,7 @@ from clearhead.errors import UserError
 from clearhead.generate.rows import Reads, Rows
 from clearhead.model.cache import Cache, Slots
 from clearhead.model.config import Config
+from clearhead.model.quantized import is_quantized
 from clearhead.model.sight import Sight, spans
 from clearhead.model.transformer import Transformer
 
@@ -54,7 +55,7 @@ class Decoder(Rows):
             raise UserError("this model sees both ways: it fills in blanks and cannot write on")
         if slots < 1:
             raise UserError(f"slots = {slots}: expected at least 1")
-        self.network = turned(network) if _packs_anew(weight) else network
+        self.network = turned(network) if _packs_anew(network) else network
         self.slots = Slots(config, slots, weight.device, weight.dtype)
         # Of every position. Sines of many numbers at once may differ from those of few in their last bit.
         everywhere = torch.arange(config.n_context, device=weight.device)[:, None]
@@ -114,7 +115,8 @@ def turned(network: Transformer) -> Transformer:
     return other
 
 
-def _packs_anew(weight: Tensor) -> bool:
+def _packs_anew(network: Transformer) -> bool:
     """Whether products with a narrow batch mostly rearrange the matrix, which goes faster by columns."""
     arm = platform.system() == "Linux" and platform.machine() == "aarch64"
-    return arm and weight.device.type == "cpu" and weight.dtype == torch.float32
+    weight = network.embedding.weight
+    return arm and weight.device.type == "cpu" and weight.dtype == torch.float32 and not is_quantized(network)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clearhead.errors import UserError
 from clearhead.generate.continuation import Reader, Reorders, StateReader, WindowReader
+from clearhead.generate.quantized_reader import QuantizedReader, reads_by_word
 from clearhead.generate.shifting import ShiftingReader
 from clearhead.model.kinds import Network
 from clearhead.model.ngram import NGram
@@ -25,4 +26,8 @@ def make_reader(
             if isinstance(network, Recurrent)
             else WindowReader(network, samples)
         )
-    return ShiftingReader(network, samples, longest) if shift else Reader(network, samples, longest)
+    if shift:
+        return ShiftingReader(network, samples, longest)
+    if samples == 1 and reads_by_word(network):
+        return QuantizedReader(network, longest)
+    return Reader(network, samples, longest)

@@ -17,6 +17,7 @@ from clearhead.inspect.read_text import UNNAMED
 from clearhead.inspect.trace import Stream, Trace
 from clearhead.model.block import Block
 from clearhead.model.cache import Cache
+from clearhead.model.quantized import need_exact
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
@@ -53,6 +54,7 @@ class TracedReader:
 
     def __init__(self, network: Transformer, room: int | None = None) -> None:
         """With room for so many tokens; for the whole context, unless said."""
+        need_exact(network, "looking inside")
         parameter = network.embedding.weight
         self.network = network
         self.ids = torch.empty(1, 0, dtype=torch.long, device=parameter.device)

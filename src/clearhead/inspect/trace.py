@@ -31,6 +31,7 @@ from clearhead.inspect.views import BlockView, Parts, dotted
 from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.model.position import sinusoids
+from clearhead.model.quantized import need_exact
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
@@ -73,6 +74,7 @@ class Trace(ReadText):
 
         `watch` is called before each block: what it raises ends the run.
         """
+        need_exact(network, "looking inside")
         self.network, self.config, self.ids, self.real = network, network.config, ids, real
         self.pieces, self.single = tokens, single
         self.edits = replace(edits or Edits(), spans=None if real is None else _spans(real))

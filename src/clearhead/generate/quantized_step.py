@@ -1,0 +1,158 @@
+"""One more word through a network in eight bits, compiled by numba: a block is one call.
+
+Shapes: C features of the stream, H heads, G shared heads, D features a head, S positions with room for them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from clearhead.model.quantized_kernel import compiled, multiply
+
+RELU, GELU, GELU_TANH, SWIGLU, GEGLU = range(5)
+ACTIVATIONS = {"relu": RELU, "gelu": GELU, "gelu_tanh": GELU_TANH, "swiglu": SWIGLU, "geglu": GEGLU}
+
+
+@compiled()
+def read_block(
+    stream: Any,
+    norms: Any,
+    projections: Any,
+    gains: Any,
+    rotation: Any,
+    cache: Any,
+    position: int,
+    output: Any,
+    feedforward: Any,
+    activation: int,
+    epsilon: float,
+    scale: float,
+) -> None:
+    """What `Block` does, for one word: what it adds is added to the stream, 1 C."""
+    keys, values = cache
+    G, _, D = keys.shape
+    normed = np.empty_like(stream)
+    normalise(stream, norms[0], epsilon, normed)
+    query = np.empty((1, projections[0][0].shape[0]), np.float32)
+    key, value = np.empty((1, G * D), np.float32), np.empty((1, G * D), np.float32)
+    multiply(projections[0], normed, query)
+    multiply(projections[1], normed, key)
+    multiply(projections[2], normed, value)
+    queries, new = query.reshape((-1, D)), key.reshape((G, D))
+    turn(queries, gains[0], rotation, position, epsilon)
+    turn(new, gains[1], rotation, position, epsilon)
+    keys[:, position] = new
+    values[:, position] = value.reshape((G, D))
+    mixed = np.empty_like(query)
+    attend(queries, keys, values, position + 1, scale, mixed.reshape((-1, D)))
+    added = np.empty_like(stream)
+    multiply(output, mixed, added)
+    stream += added
+    normalise(stream, norms[1], epsilon, normed)
+    first, gate, second = feedforward
+    hidden = np.empty((1, first[0].shape[0]), np.float32)
+    multiply(first, normed, hidden)
+    gated = np.empty((1, gate[0].shape[0]), np.float32)
+    if activation >= SWIGLU:
+        multiply(gate, normed, gated)
+    activate(hidden[0], gated[0], activation)
+    multiply(second, hidden, added)
+    stream += added
+
+
+@compiled()
+def unembed(stream: Any, norm: Any, epsilon: float, unembedding: Any, logits: Any) -> None:
+    """The last norm, and the logits of the next word: 1 V."""
+    normed = np.empty_like(stream)
+    normalise(stream, norm, epsilon, normed)
+    multiply(unembedding, normed, logits)
+
+
+@compiled()
+def normalise(x: Any, norm: Any, epsilon: float, out: Any) -> None:
+    """What `Norm` does; without a shift, by the squares alone. Sums are those of float64."""
+    gain, shift = norm
+    C = x.shape[1]
+    mean = 0.0
+    if len(shift):
+        for c in range(C):
+            mean += x[0, c]
+        mean /= C
+    squares = 0.0
+    for c in range(C):
+        squares += (x[0, c] - mean) ** 2
+    inverse = 1 / math.sqrt(squares / C + epsilon)
+    for c in range(C):
+        out[0, c] = (x[0, c] - mean) * inverse * gain[c]
+        if len(shift):
+            out[0, c] += shift[c]
+
+
+@compiled()
+def turn(heads: Any, gain: Any, rotation: Any, position: int, epsilon: float) -> None:
+    """Norm each head's vector, where there is a gain, and rotate it, where there is a rotation."""
+    cosines, sines = rotation
+    half = cosines.shape[1]
+    H, D = heads.shape
+    for h in range(H):
+        if len(gain):
+            squares = 0.0
+            for d in range(D):
+                squares += heads[h, d] ** 2
+            inverse = 1 / math.sqrt(squares / D + epsilon)
+            for d in range(D):
+                heads[h, d] *= inverse * gain[d]
+        for d in range(half):
+            cos, sin = cosines[position, d], sines[position, d]
+            first, second = heads[h, d], heads[h, d + half]
+            heads[h, d] = first * cos - second * sin
+            heads[h, d + half] = second * cos + first * sin
+
+
+@compiled(parallel=True)
+def attend(queries: Any, keys: Any, values: Any, length: int, scale: float, mixed: Any) -> None:
+    """One query a head over the past: H D, G S D → H D."""
+    H, D = queries.shape
+    shared = H // keys.shape[0]
+    for h in prange(H):
+        key, value = keys[h // shared], values[h // shared]
+        weights = np.empty(length, np.float32)
+        highest = np.float32(-np.inf)
+        for s in range(length):
+            score = np.float32(0)
+            for d in range(D):
+                score += queries[h, d] * key[s, d]
+            weights[s] = score * np.float32(scale)
+            highest = max(highest, weights[s])
+        total = np.float32(0)
+        for s in range(length):
+            weights[s] = np.exp(weights[s] - highest)
+            total += weights[s]
+        mixed[h] = np.float32(0)
+        for s in range(length):
+            for d in range(D):
+                mixed[h, d] += weights[s] * value[s, d]
+        for d in range(D):
+            mixed[h, d] /= total
+
+
+@compiled(parallel=True)
+def activate(hidden: Any, gate: Any, activation: int) -> None:
+    """The nonlinearity, in place; where there is a gate, of the gate, and times what is there."""
+    one = np.float32(1)
+    for n in prange(len(hidden)):
+        x = gate[n] if activation >= SWIGLU else hidden[n]
+        if activation == RELU:
+            y = max(x, np.float32(0))
+        elif activation == GELU:
+            y = np.float32(0.5) * x * (one + np.float32(math.erf(x * np.float32(0.7071067811865476))))
+        elif activation == SWIGLU:
+            y = x / (one + np.exp(-x))
+        else:  # tanh(u) = 2 σ(2u) - 1
+            u = np.float32(1.5957691216057308) * (x + np.float32(0.044715) * x * x * x)
+            y = x / (one + np.exp(-u))
+        hidden[n] = y * hidden[n] if activation >= SWIGLU else y
