@@ -13,8 +13,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
-from clearhead.formats.arpa import is_arpa
-from clearhead.formats.arpa import write as write_arpa
+from clearhead.formats.exporting import export
 from clearhead.formats.opening import find_snapshot, name_of, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
@@ -28,6 +27,7 @@ from clearhead.generate.request import Request, Ticket
 from clearhead.generate.sampling import Sampling, refuse_unknown
 from clearhead.generate.service import Service
 from clearhead.generate.writing import Generated, Writer, check_limits, read_stops, with_text, write
+from clearhead.inspect.batch import Batch, several
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.read_text import UNNAMED
 from clearhead.inspect.reading import EditedReader, TracedReader
@@ -108,39 +108,7 @@ class LanguageModel:
         `to` is huggingface or gguf; unless said, what the path's ending means. `numbers` is how a GGUF file
         stores matrices: F32, F16 (unless said) or Q8_0. An n-gram model is written as an ARPA file.
         """
-        need_exact(self.network, "exporting")
-        if isinstance(self.network, NGram):
-            self._export_arpa(Path(path), to, numbers)
-            return
-        if not isinstance(self.config, Config):
-            what = f"no other program has an architecture for this {self.config.kind}"
-            raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
-        path = Path(path)
-        kind = to.lower() if to is not None else "gguf" if path.suffix == ".gguf" else "huggingface"
-        if kind == "gguf":
-            if path.exists():
-                raise UserError(f"{path} is there already; choose another name, or move it away")
-            from clearhead.formats.gguf import model as gguf_model  # only then is gguf needed
-
-            gguf_model.save(path, Saved(self.network, self.tokenizer, self.training), numbers or "F16")
-        elif kind == "huggingface":
-            if numbers is not None:
-                raise UserError(f"numbers = {numbers!r} is for gguf; a folder keeps the numbers as they are")
-            if path.is_dir() and any(path.iterdir()):
-                raise UserError(f"{path} is not empty; choose another folder, or move what is there away")
-            self.save(path)
-        else:
-            raise UserError(f"export to {to!r}: expected huggingface or gguf")
-
-    def _export_arpa(self, path: Path, to: str | None, numbers: str | None) -> None:
-        assert isinstance(self.network, NGram)
-        if numbers is not None or (to or "arpa").lower() != "arpa" or not is_arpa(path):
-            raise UserError(
-                f"{path}: an n-gram model is exported as an ARPA file, such as my.arpa or my.arpa.gz"
-            )
-        if path.exists():
-            raise UserError(f"{path} is there already; choose another name, or move it away")
-        write_arpa(path, self.network, self.tokenizer.tokens)
+        export(Saved(self.network, self.tokenizer, self.training), Path(path), to, numbers)
 
     def chat_text(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
         """Messages, each a role and a content, as the text that this model's chat template makes of them."""
@@ -427,30 +395,22 @@ class LanguageModel:
                 "an n-gram model has no streams to look at; it can show how likely each next word is: "
                 "model.logits(text), or generate with log_probabilities"
             )
-        if padding not in ("left", "right"):
-            raise UserError(f"padding = {padding!r}: expected left or right")
-        texts, single = _texts(text)
-        rows = [self._ids(each, "text") for each in texts]
-        longest = max(map(len, rows))
-        ids = torch.full((len(rows), longest), self.tokenizer.end_id)
-        real = torch.zeros(ids.shape, dtype=torch.bool)
-        for row, (padded, marks) in zip(rows, zip(ids, real, strict=True), strict=True):
-            place = slice(0, len(row)) if padding == "right" else slice(longest - len(row), longest)
-            padded[place], marks[place] = row, True
-        tokens = [self.tokenizer.pieces(row.tolist()) for row in ids]
-        known = None if real.all() else real.to(self.device)
+        given, single = several(text)
+        batch = Batch([self._ids(each, "text") for each in given], self.tokenizer, padding)
+        ids = batch.ids.to(self.device)
+        known = None if batch.real is None else batch.real.to(self.device)
         if isinstance(self.network, Recurrent):
             if edit or padding == "left":
                 self.transformer("an edit" if edit else "a state that padding before a text leaves alone")
             with nullcontext() if grad else torch.no_grad():
-                return StateTrace(self.network, ids.to(self.device), tokens, single, self.tokenizer)
+                return StateTrace(self.network, ids, batch.tokens, single, self.tokenizer)
         network = self.network
         edits = Edits.parse(edit or {}, network.config)
         with nullcontext() if grad else torch.no_grad():
             return Trace(
                 network,
-                ids.to(self.device),
-                tokens,
+                ids,
+                batch.tokens,
                 known,
                 single,
                 edits,
@@ -511,19 +471,3 @@ def load(
     if quantize is not None and isinstance(network, Transformer):
         round_matrices(network)
     return LanguageModel(network, saved.tokenizer, saved.training, called)
-
-
-def _texts(given: Any) -> tuple[list[Any], bool]:
-    """The texts, each a str or a list of ids, and whether there is but one."""
-    if isinstance(given, str):
-        return [given], True
-    listed = given.tolist() if isinstance(given, Tensor) else given
-    if not isinstance(listed, list | tuple) or not listed:
-        raise UserError(f"the text is {str(given)[:60]!r}: expected a str, ids, or a list of texts")
-    if all(type(i) is int for i in listed):
-        return [list(listed)], True
-    for each in listed:
-        is_ids = isinstance(each, list) and each and all(type(i) is int for i in each)
-        if not isinstance(each, str) and not is_ids:
-            raise UserError(f"one of the texts is {str(each)[:60]!r}: expected a str, or ids")
-    return list(listed), False

@@ -1,0 +1,54 @@
+"""A model for other programs: a folder that transformers opens, a GGUF file, an ARPA file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clearhead.errors import UserError
+from clearhead.formats import folder
+from clearhead.formats.arpa import is_arpa
+from clearhead.formats.arpa import write as write_arpa
+from clearhead.formats.saved import Saved
+from clearhead.model.config import Config
+from clearhead.model.ngram import NGram
+from clearhead.model.quantized import need_exact
+
+
+def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> None:
+    """As the path's ending says, unless `to` does; `numbers` is how a GGUF file stores matrices."""
+    need_exact(saved.network, "exporting")
+    if isinstance(saved.network, NGram):
+        _export_arpa(saved, path, to, numbers)
+        return
+    config = saved.network.config
+    if not isinstance(config, Config):
+        what = f"no other program has an architecture for this {config.kind}"
+        raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
+    kind = to.lower() if to is not None else "gguf" if path.suffix == ".gguf" else "huggingface"
+    if kind == "gguf":
+        _refuse_existing(path)
+        from clearhead.formats.gguf import model as gguf_model  # only then is gguf needed
+
+        gguf_model.save(path, saved, numbers or "F16")
+    elif kind == "huggingface":
+        if numbers is not None:
+            raise UserError(f"numbers = {numbers!r} is for gguf; a folder keeps the numbers as they are")
+        if path.is_dir() and any(path.iterdir()):
+            raise UserError(f"{path} is not empty; choose another folder, or move what is there away")
+        folder.check_free(path)
+        folder.save(path, saved)
+    else:
+        raise UserError(f"export to {to!r}: expected huggingface or gguf")
+
+
+def _export_arpa(saved: Saved, path: Path, to: str | None, numbers: str | None) -> None:
+    assert isinstance(saved.network, NGram)
+    if numbers is not None or (to or "arpa").lower() != "arpa" or not is_arpa(path):
+        raise UserError(f"{path}: an n-gram model is exported as an ARPA file, such as my.arpa or my.arpa.gz")
+    _refuse_existing(path)
+    write_arpa(path, saved.network, saved.tokenizer.tokens)
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise UserError(f"{path} is there already; choose another name, or move it away")
