@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 import warnings
+from functools import wraps
 
 import pytest
 
@@ -20,7 +21,8 @@ LAB = {"steps": 2, "seeds": 1, "stories": 500, "epochs": 1, "longest": 8, "wides
 RACE = 0.01  # minutes
 
 TALK = [{"role": "user", "content": "Who ran?"}, {"role": "assistant", "content": "The cat ran home."}]
-TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
+TEMPLATE = "{% for m in messages %}{% if m.role == 'assistant' %}A {% endif %}{{ m.content }} {% endfor %}"
+TEMPLATE += "{% if add_generation_prompt %}A {% endif %}"
 SCHEMA = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
 # Words that the pages ask for and the stories lack.
 MORE = "The king saw a man and a woman. The cat saw the dog. Once upon a time it was red.\n\n"
@@ -42,10 +44,9 @@ def prepared(story_text, tmp_path_factory):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the text is short
         model = clearhead.train(folder / "my.txt", out=folder / "runs" / "my", snapshots=2, **settings)
-    config = {**model.tokenizer.config, "chat_template": TEMPLATE}
-    model.tokenizer.config.clear()
-    model.tokenizer.config.update(config)
     model.save(folder / "smollm2")
+    settings = folder / "smollm2" / "tokenizer_config.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "chat_template": TEMPLATE}))
     load(folder / "runs" / "my", "cpu").export(folder / "model.gguf")
     return folder
 
@@ -55,7 +56,7 @@ def workplace(prepared, tmp_path, monkeypatch):
     """A copy of that folder, to be in."""
     shutil.copytree(prepared, tmp_path / "reader")
     monkeypatch.chdir(tmp_path / "reader")
-    monkeypatch.setattr(sys, "stdin", io.StringIO("Hello\n/quit\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Hello\n/quit\n")))
     return tmp_path / "reader"
 
 
@@ -65,9 +66,9 @@ def brief(monkeypatch):
     ask, settle = Request.__init__, Lab.check
 
     def small(self, **settings):
-        if settings.get("kind") != "ngram":
-            if settings.get("minutes") != RACE:
-                settings.update(minutes=None, steps=STEPS)
+        # A race is so short that its plan is small by itself.
+        if settings.get("kind") != "ngram" and settings.get("minutes") != RACE:
+            settings.update(minutes=None, steps=STEPS)
             shaped = settings.get("start") is not None
             recurrent = settings.get("kind", "transformer") != "transformer"
             for name, size in SIZES.items():
@@ -78,8 +79,9 @@ def brief(monkeypatch):
         ask(self, **settings)
 
     def short(write):
-        def write_little(self, *given, tokens=MOST_TOKENS, **settings):
-            return write(self, *given, tokens=min(tokens, MOST_TOKENS), **settings)
+        @wraps(write)
+        def write_little(self, prompt=None, tokens=MOST_TOKENS, **settings):
+            return write(self, prompt, min(tokens, MOST_TOKENS), **settings)
 
         return write_little
 
