@@ -23,9 +23,10 @@ from clearhead.text.stories import stories
 STORIES = 4000
 TEXT = " The chicken didn't cross the road because it was too tired."
 SHAPE = {"blocks": 2, "width": 64, "context": 64, "batch": 16, "tokenizer": "bpe", "vocab": 1024, "seed": 0}
-STEPS, FEW_STEPS = 2500, 400
-DOTS, COLOURS = 80, 48  # an inch; in a picture
-FORMING = 4  # pictures of one head
+STEPS, FEW_STEPS = 2000, 400
+DOTS, COLOURS = 92, 48  # an inch; in a picture
+WIDEST = 7.5  # inches: as wide as the page's text, so that labels are not shrunk
+FORMING = 5  # pictures of one head
 
 
 def pictured(config: ch.Config) -> dict[str, str]:
@@ -38,8 +39,9 @@ def pictured(config: ch.Config) -> dict[str, str]:
 def draw(trace: Any, site: str, path: Path) -> None:
     """A figure in few dots and few colours: small enough for a page with fifty of them."""
     out = io.BytesIO()
-    figure = ch.figure(trace, site)
-    figure.canvas.savefig(out, format="png", dpi=DOTS, bbox_inches="tight")
+    canvas = ch.figure(trace, site).canvas
+    canvas.set_size_inches(min(WIDEST, canvas.get_figwidth()), canvas.get_figheight())
+    canvas.savefig(out, format="png", dpi=DOTS, bbox_inches="tight")
     Image.open(out).convert("RGB").quantize(COLOURS).save(path, optimize=True)
 
 
@@ -72,13 +74,16 @@ def draw_sites(folder: Path, out: Path) -> None:
 
 
 def draw_forming(folder: Path, out: Path) -> None:
-    """The head that looks most from a pronoun to what it stands for, at snapshots of its training."""
-    block, head, _ = ch.heads(ch.load(folder / "modern")).best("antecedent")
+    """The head that ends up looking most at the token before, at snapshots of its training."""
+    scores = ch.heads(ch.load(folder / "modern"))
+    for kind in scores.kinds:
+        print(kind, scores.best(kind), f"chance {scores.chance[kind]:.3f}")
+    block, head, _ = scores.best("previous")
     steps = sorted(int(each.name.removeprefix("step-")) for each in (folder / "modern" / "snapshots").iterdir())
     for number, step in enumerate(steps[-FORMING:]):
         model = ch.load(folder / "modern", step=step)
-        found = ch.heads(model).antecedent[block, head]
-        print(f"step {step}: {found:.2f} of its weight from a pronoun to what it stands for")
+        found = ch.heads(model).previous[block, head]
+        print(f"step {step}: {found:.2f} of its weight goes to the token before")
         draw(model.inspect(TEXT), f"block.{block}.head.{head}.weights", out / f"forming-{number}.png")
 
 

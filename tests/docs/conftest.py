@@ -35,9 +35,9 @@ def prepared(story_text, tmp_path_factory):
     What is called smollm2 here is a small model with a chat template: tests/parity has the real one.
     """
     folder = tmp_path_factory.mktemp("reader")
-    text = story_text[:40_000] + MORE * 20
+    text = story_text[:30_000] + MORE * 20
     (folder / "my.txt").write_text(text, encoding="utf-8")
-    (folder / "other.txt").write_text(story_text[40_000:45_000], encoding="utf-8")
+    (folder / "other.txt").write_text(story_text[30_000:34_000], encoding="utf-8")
     (folder / "talks.jsonl").write_text(f"{json.dumps({'messages': TALK})}\n" * 20, encoding="utf-8")
     (folder / "person.json").write_text(json.dumps(SCHEMA))
     settings = {**SIZES, "steps": 4, "tokenizer": "bpe", "device": "cpu"}

@@ -24,6 +24,7 @@ LEFT_OUT = {
     "ssh": "another machine",
     "scp": "another machine",
     "curl": "asks a server that is not running here (tests/server)",
+    "clearhead demo": "trains on 12,000 stories (tests/cli/test_good_use.py): its options are parsed",
     "clearhead explore": "serves until Ctrl-C (tests/cli/test_explore.py): its options are parsed",
     "clearhead serve": "serves until Ctrl-C (tests/server/test_run.py): its options are parsed",
     "clearhead pull": "fetches 98 MB (tests/cli/test_pull.py): its options are parsed",
