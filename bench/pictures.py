@@ -1,8 +1,8 @@
 """The small pictures of docs/sites.md and docs/tutorial.md: every site, and a head as it forms.
 
-Usage: python -m bench.pictures docs/pictures. It trains on the embedded stories, with fixed seeds and steps: a
-transformer of the preset `modern` (with snapshots), one of `lecture`, an LSTM and a GRU. The sites that only
-Gemma 3 has are drawn from a network of its shape that has learned nothing. A few minutes on two cores.
+Usage: python -m bench.pictures docs/pictures. It trains on the embedded stories, with fixed seeds and steps:
+a transformer of the preset `modern` (with snapshots), one of `lecture`, an LSTM and a GRU. The sites that
+only Gemma 3 has are drawn from a network of its shape that has learned nothing. A few minutes on two cores.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STORIES = 4000
 TEXT = " The chicken didn't cross the road because it was too tired."
 SHAPE = {"blocks": 2, "width": 64, "context": 64, "batch": 16, "tokenizer": "bpe", "vocab": 1024, "seed": 0}
 STEPS, FEW_STEPS = 2000, 400
-DOTS, COLOURS = 92, 48  # an inch; in a picture
+DOTS, COLOURS = 92, 128  # an inch; in a picture
 WIDEST = 7.5  # inches: as wide as the page's text, so that labels are not shrunk
 FORMING = 5  # pictures of one head
 
@@ -42,7 +42,11 @@ def draw(trace: Any, site: str, path: Path) -> None:
     canvas = ch.figure(trace, site).canvas
     canvas.set_size_inches(min(WIDEST, canvas.get_figwidth()), canvas.get_figheight())
     canvas.savefig(out, format="png", dpi=DOTS, bbox_inches="tight")
-    Image.open(out).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    # By coverage: the commonest colours alone would leave the ends of the scale out.
+    few = (
+        Image.open(out).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    )
+    few.save(path, optimize=True)
 
 
 def train(folder: Path, name: str, **settings: Any) -> ch.LanguageModel:
@@ -57,12 +61,18 @@ def draw_sites(folder: Path, out: Path) -> None:
     modern = train(folder, "modern", steps=STEPS, heads=4, snapshots=8)
     lecture = train(folder, "lecture", steps=FEW_STEPS, heads=4, preset="lecture")
     gemma = ch.Config(
-        n_vocab=modern.config.n_vocab, n_context=64, n_block=2, n_head=4, d_model=64, norm="rms", after_norm=True
+        n_vocab=modern.config.n_vocab,
+        n_context=64,
+        n_block=2,
+        n_head=4,
+        d_model=64,
+        norm="rms",
+        after_norm=True,
     )
     unlearned = ch.LanguageModel(ch.Transformer(gemma), modern.tokenizer)
     for model in (modern, lecture, unlearned):
         trace = model.inspect(TEXT)
-        for name, site in pictured(model.config).items():
+        for name, site in pictured(model.transformer().config).items():
             if not (out / f"{name}.png").exists():
                 draw(trace, site, out / f"{name}.png")
     for kind in ("lstm", "gru"):
@@ -79,7 +89,9 @@ def draw_forming(folder: Path, out: Path) -> None:
     for kind in scores.kinds:
         print(kind, scores.best(kind), f"chance {scores.chance[kind]:.3f}")
     block, head, _ = scores.best("previous")
-    steps = sorted(int(each.name.removeprefix("step-")) for each in (folder / "modern" / "snapshots").iterdir())
+    steps = sorted(
+        int(each.name.removeprefix("step-")) for each in (folder / "modern" / "snapshots").iterdir()
+    )
     for number, step in enumerate(steps[-FORMING:]):
         model = ch.load(folder / "modern", step=step)
         found = ch.heads(model).previous[block, head]

@@ -44,8 +44,8 @@ def commands() -> str:
     lines = [
         "# Commands",
         "",
-        "What each command says of itself with `--help`. Progress goes to standard error, what was asked for to "
-        "standard output; the exit code is 0, 2 for a mistake of yours (in one line), 1 for one of ours.",
+        "What each command says of itself with `--help`. Progress goes to standard error, what was asked for "
+        "to standard output; the exit code is 0, 2 for a mistake of yours (in one line), 1 for one of ours.",
         "",
     ]
     for name, text in _helps(typer.main.get_command(app), "clearhead", None):
@@ -127,7 +127,7 @@ def _signature(thing: Any) -> str:
 
 
 def _parameter(each: inspect.Parameter) -> str:
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(each.kind, "")
+    stars = {each.VAR_POSITIONAL.name: "*", each.VAR_KEYWORD.name: "**"}.get(each.kind.name, "")
     kind = "" if each.annotation is each.empty else f": {_kind(each.annotation)}"
     default = "" if each.default is each.empty else f" = {_default(each.default)}"
     return f"{stars}{each.name}{kind}{default}"

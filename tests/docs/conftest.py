@@ -1,4 +1,4 @@
-"""Where the pages' code is run: a folder with a text, a run of it, and what else a reader would have there."""
+"""Where the pages' code is run: a folder with a text, a run of it, and what else a reader would have."""
 
 import io
 import json

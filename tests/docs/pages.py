@@ -21,14 +21,16 @@ class Block:
     line: int
 
     def commands(self):
-        """Of a shell's block, each command as a list of words; comments and broken lines are taken care of."""
+        """Of a shell's block, each command as a list of words, without comments, broken lines joined."""
         lines = self.code.replace("\\\n", " ").splitlines()
         return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
 def read_blocks(page):
     text = page.read_text(encoding="utf-8")
-    return [Block(found[1], found[2], text[: found.start()].count("\n") + 1) for found in FENCE.finditer(text)]
+    return [
+        Block(found[1], found[2], text[: found.start()].count("\n") + 1) for found in FENCE.finditer(text)
+    ]
 
 
 def name_of(page):

@@ -81,7 +81,9 @@ def test_nothing_comes_from_another_host(built, pages):
         foreign = [load for load in page.loads if re.match(r"(https?:)?//", load)]
         assert not foreign, f"{path.name} loads {foreign}"
     for path in site.rglob("*.css"):
-        found = re.findall(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')]*)", path.read_text(encoding="utf-8"))
+        found = re.findall(
+            r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')]*)", path.read_text(encoding="utf-8")
+        )
         assert not found, f"{path.name} loads {found}"
 
 
