@@ -10,7 +10,7 @@ NPM := $(shell command -v npm)
 
 export PYTHONDONTWRITEBYTECODE = # what is compiled is kept: tests start many processes
 
-.PHONY: demo test check bench types format clean
+.PHONY: demo test check bench types docs format clean
 .NOTPARALLEL: # installing builds the page too
 
 demo: $(READY) $(PAGE)
@@ -48,6 +48,11 @@ types: $(READY) $(WEB)
 	$(BIN)/python -m clearhead.server.document > $(VENV)/openapi.json
 	cd web && npm run --silent types
 
+# The docs site, into build/site; a warning, such as of a dead link, is an error.
+docs: $(READY)
+	$(BIN)/python -m bench.reference docs/reference
+	$(BIN)/zensical build --strict
+
 format: $(READY) $(WEB)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -69,4 +74,4 @@ $(WEB): web/package.json web/package-lock.json
 	touch $(WEB)
 
 clean:
-	rm -rf web/node_modules src/clearhead/views/page src/clearhead/views/carried $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf web/node_modules src/clearhead/views/page src/clearhead/views/carried docs/reference .cache $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

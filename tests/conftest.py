@@ -28,7 +28,7 @@ sys.modules["rfc3987_syntax"] = None
 HOMES = count()
 
 # They come first: the last of them would be what all others wait for.
-SLOW = ("notebook", "bench", "web", "runs", "parity", "labs")
+SLOW = ("notebook", "bench", "web", "runs", "docs", "parity", "labs")
 
 
 def pytest_collection_modifyitems(items):

@@ -2597,7 +2597,7 @@ export interface components {
             model: string;
             /**
              * Name
-             * @description Such as the README lists.
+             * @description As docs/sites.md names them.
              * @example block.0.head.0.W_Q
              */
             name: string;

@@ -33,7 +33,9 @@ MOST_JSON = 2**18  # as JSON, which takes far more time and room
 SiteName = Annotated[
     Name, Field(description="As /api/trace lists them.", examples=["block.0.head.0.weights"])
 ]
-WeightName = Annotated[Name, Field(description="Such as the README lists.", examples=["block.0.head.0.W_Q"])]
+WeightName = Annotated[
+    Name, Field(description="As docs/sites.md names them.", examples=["block.0.head.0.W_Q"])
+]
 
 
 class EditRequest(Asked):
