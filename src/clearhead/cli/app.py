@@ -10,6 +10,7 @@ from clearhead import __version__
 from clearhead.cli import (
     chat,
     demo,
+    doctor,
     evaluate,
     explore,
     export,
@@ -52,6 +53,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "pull": pull.pull,
     "models": models.models,
     "runs": runs.runs,
+    "doctor": doctor.doctor,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name, cls=Command)(_command)
