@@ -64,7 +64,7 @@ class Command(TyperCommand):
                 err.print(f"{found}: {_name(option)} = {_shown(ctx.params[option.name])}")
         return super().invoke(ctx)
 
-    def _give_way(self, ctx: typer.Context) -> None:
+    def _give_way(self, ctx: Any) -> None:
         """What was typed wins, also over what cannot stand beside it."""
         for names in EXCLUSIVE.get(self.name or "", ()):
             if any(_source(ctx, name) == "COMMANDLINE" for name in names):
@@ -82,7 +82,7 @@ def find() -> Path | None:
     return path if os.path.lexists(path) else None
 
 
-def read(path: Path, app: TyperGroup) -> Defaults:
+def read(path: Path, app: Any) -> Defaults:
     """The defaults in the file, as click takes them; whatever cannot be one is refused."""
     import tomllib
 
