@@ -72,13 +72,13 @@ class Way:
             "CI": "1",  # nobody looks: demo opens no browser
         }
 
-    def step(self, command: str, cwd: Path | None = None, **environment: str) -> bool:
+    def step(self, command: str, cwd: Path | None = None, other: dict[str, str] | None = None) -> bool:
         """Do it as it would be typed, and write down how it went."""
         before, began = _disk(self.folder), time.perf_counter()
         words = shlex.split(command)
         serving = words[0] == "clearhead" and words[1] in SERVES
         said = (self._serve if serving else self._run)(
-            words, cwd or self.work, {**self.environment, **environment}
+            words, cwd or self.work, {**self.environment, **(other or {})}
         )
         taken = time.perf_counter() - began
         self.steps.append(
@@ -186,7 +186,7 @@ def go_a_short_way(path: Way) -> dict[str, Any]:
     without_npm = {"PATH": str(path.folder / "nowhere")}
     if not page:
         without_npm["CLEARHEAD_WITHOUT_PAGE"] = "1"
-    path.step(f"{python} -m build --no-isolation --outdir {path.folder / 'dist'} {source}", **without_npm)
+    path.step(f"{python} -m build --no-isolation --outdir {path.folder / 'dist'} {source}", other=without_npm)
     (wheel,) = (path.folder / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
         carried = sum(name.startswith("clearhead/views/page/") for name in packed.namelist())
