@@ -42,7 +42,7 @@ def home(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
     folder.mkdir(parents=True)
     monkeypatch.setenv("CLEARHEAD_HOME", str(folder))
-    for name in ("NO_COLOR", "FORCE_COLOR", "CLEARHEAD_DEBUG"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLEARHEAD_DEBUG", "CLEARHEAD_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     return folder
 

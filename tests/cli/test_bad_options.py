@@ -51,7 +51,7 @@ TRAIN = [
     (["--wandb", " "], ["project", "--wandb stories"]),
     (["--device", "nowhere"], ["'nowhere'", "cpu"]),
     (["--device", "cuda:99"], ["'cuda:99'", "cpu"]),
-    (["--nonsense"], ["--nonsense", "clearhead --help"]),
+    (["--nonsense"], ["--nonsense", " --help"]),
 ]
 
 
@@ -114,8 +114,8 @@ GENERATE = [
     (["--tokens", "-5", "--samples", "2"], ["tokens = -5"]),
     (["--seed", "-1"], ["seed = -1"]),
     (["--device", "nowhere"], ["'nowhere'", "cpu"]),
-    (["--nonsense"], ["--nonsense", "clearhead --help"]),
-    (["and", "more"], ["more", "clearhead --help"]),
+    (["--nonsense"], ["--nonsense", " --help"]),
+    (["and", "more"], ["more", " --help"]),
 ]
 
 
@@ -159,11 +159,11 @@ def test_a_temperature_near_nothing_takes_the_likeliest(temperature, clearhead, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["trian"], ["trian", "clearhead --help"]),
-        (["--nonsense"], ["--nonsense", "clearhead --help"]),
-        (["train"], ["TEXT", "clearhead --help"]),
-        (["eval", "model"], ["TEXT", "clearhead --help"]),
-        (["generate"], ["model", "clearhead --help"]),
+        (["trian"], ["trian", " --help"]),
+        (["--nonsense"], ["--nonsense", " --help"]),
+        (["train"], ["TEXT", " --help"]),
+        (["eval", "model"], ["TEXT", " --help"]),
+        (["generate"], ["MODEL", " --help"]),
         (["eval", "model", "text", "--device"], ["--device"]),
         (["demo", "--minutes", "-1"], ["minutes = -1"]),
         (["demo", "--minutes", "nan"], ["minutes = nan"]),

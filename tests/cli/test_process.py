@@ -36,7 +36,7 @@ def test_a_folder_that_holds_a_model(refused, process, copied_model, story_file)
 
 
 def test_an_unknown_option(refused, process):
-    refused("train", "--nonsense", words=["--nonsense", "clearhead --help"], through=process)
+    refused("train", "--nonsense", words=["--nonsense; see clearhead train --help"], through=process)
 
 
 def test_help_does_not_wait_for_torch():

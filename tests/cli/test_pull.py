@@ -79,7 +79,7 @@ def test_mistakes_get_one_line(refused):
     refused("pull", "smolm", words=["'smolm'", "did you mean smollm2?"])
     refused("pull", "../../etc", words=["'../../etc'", "there is smollm2"])
     refused("pull", "", words=["can be pulled"])
-    refused("pull", words=["'name'", "clearhead --help"])
+    refused("pull", words=["'NAME'; see clearhead pull --help"])
 
 
 def test_a_wheel_of_the_same_name_is_refused(clearhead, smollm2, monkeypatch, tree):

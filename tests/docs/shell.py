@@ -16,6 +16,7 @@ LEFT_OUT = {
     "make": "sets up an environment of its own: that the target is there is checked",
     "git": "changes the clone it is run in",
     "pre-commit": "changes the clone it is run in",
+    ".venv/bin/pytest": "runs this very suite",
     "python": "a measurement takes minutes: that the module is there is checked",
     "torchrun": "starts processes and machines (tests/runs/test_workers.py): its command is parsed",
     "ollama": "another's program, which need not be here",

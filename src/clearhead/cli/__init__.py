@@ -11,8 +11,9 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from clearhead.errors import OwnError, UserError
+from clearhead.errors import OwnError, UserError, guess
 
 INTERRUPTED = 130  # the exit code after Ctrl-C; typer returns it too
 
@@ -33,9 +34,17 @@ def run(arguments: list[str]) -> int:
     import typer
 
     from clearhead.cli.app import app
+    from clearhead.cli.completion import check_shell
 
     try:
-        result = typer.main.get_command(app).main(arguments, prog_name="clearhead", standalone_mode=False)
+        command = typer.main.get_command(app)
+        check_shell(arguments)
+        result = command.main(
+            arguments,
+            prog_name="clearhead",
+            standalone_mode=False,
+            default_map=_read_defaults(command, arguments),
+        )
         sys.stdout.flush()
         if result == INTERRUPTED:
             return _complain("stopped", INTERRUPTED)
@@ -51,12 +60,14 @@ def run(arguments: list[str]) -> int:
         if message.startswith("Usage:"):
             print(message)
             return 0
-        return _complain(f"{message.rstrip('.')}; see clearhead --help", 2)
+        return _complain(_reword(error, message), 2)
     except (KeyboardInterrupt, typer.Abort):
         return _complain("stopped", INTERRUPTED)
-    except (BrokenPipeError, SystemExit):
-        # Whoever read our output has left, which typer and rich make an exit of.
-        _forget_output()
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and not error.code:  # the shell was told how to complete
+            sys.stdout.flush()
+        else:  # whoever read our output has left, which typer and rich make an exit of
+            _forget_output()
         return 0
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
@@ -66,6 +77,33 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         return _complain(f"a mistake of ours, not yours: {what} (CLEARHEAD_DEBUG=1 shows where)", 1)
+
+
+def _read_defaults(command: Any, arguments: list[str]) -> dict[str, Any]:
+    """Those in clearhead.toml. Who asks for help, or what is wrong, gets it whatever is in there."""
+    from clearhead.cli import config
+
+    path = None if os.environ.get("_CLEARHEAD_COMPLETE") else config.find()
+    if path is None:
+        return {}
+    try:
+        return config.read(path, command)
+    except UserError:
+        if not arguments or arguments[0] == "doctor" or {"-h", "--help", "--version"} & {*arguments}:
+            return {}
+        raise
+
+
+def _reword(error: Any, message: str) -> str:
+    """What is wrong with what was typed, what may have been meant, and whose help tells more."""
+    context = getattr(error, "ctx", None)
+    see = f"{context.command_path if context else 'clearhead'} --help"
+    if possible := getattr(error, "possibilities", None):
+        # Without the dashes, which would make all options alike.
+        meant = guess(error.option_name.lstrip("-"), [each.removeprefix("--") for each in possible])
+        message = error.message + meant.replace("mean '", "mean '--")
+    message = message.replace(". Did you mean", "; did you mean").rstrip(".")
+    return f"{message} See {see}" if message.endswith("?") else f"{message}; see {see}"
 
 
 def _end(_: int, __: FrameType | None) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from clearhead import __version__
 from clearhead.cli import (
     chat,
     demo,
+    doctor,
     evaluate,
     explore,
     export,
@@ -23,30 +26,37 @@ from clearhead.cli import (
     train,
     words,
 )
+from clearhead.cli.config import Command
 
 app = typer.Typer(
     name="clearhead",
     help="Train a transformer language model on your own text, run it, see every step of what it computes.",
-    add_completion=False,
+    epilog="New here? clearhead demo. What this machine has, and what is missing: clearhead doctor. "
+    "clearhead.toml in the working folder gives options other defaults.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-app.command("demo")(demo.demo)
-app.command("train")(train.train)
-app.command("race")(race.race)
-app.command("generate")(generate.generate)
-app.command("chat")(chat.chat)
-app.command("explore")(explore.explore)
-app.command("serve")(serve.serve)
-app.command("fill")(fill.fill)
-app.command("inspect")(inspect.inspect)
-app.command("eval")(evaluate.evaluate)
-app.command("pull")(pull.pull)
-app.command("export")(export.export)
-app.command("models")(models.models)
-app.command("runs")(runs.runs)
-app.command("words")(words.words)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
+    "train": train.train,
+    "generate": generate.generate,
+    "chat": chat.chat,
+    "fill": fill.fill,
+    "explore": explore.explore,
+    "inspect": inspect.inspect,
+    "eval": evaluate.evaluate,
+    "race": race.race,
+    "words": words.words,
+    "serve": serve.serve,
+    "export": export.export,
+    "pull": pull.pull,
+    "models": models.models,
+    "runs": runs.runs,
+    "doctor": doctor.doctor,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name, cls=Command)(_command)
 app.add_typer(lab.app, name="lab")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from clearhead.cli.completion import complete_models
 from clearhead.cli.console import err, print_text
 from clearhead.cli.options import DEVICE, QUANTIZE
 
@@ -20,7 +21,10 @@ HELP = "/reset forgets what was said, /save FILE keeps it (as a line of a .jsonl
 
 def chat(
     model: str = typer.Argument(
-        ..., help="A model with a chat template: its folder, a GGUF file, or a name."
+        ...,
+        metavar="MODEL",
+        help="A model with a chat template: its folder, a GGUF file, or a name.",
+        autocompletion=complete_models,
     ),
     system: str = typer.Option(None, help="What the model is told before the first message."),
     tokens: int = typer.Option(512, min=1, help="How many tokens a reply has at most."),
@@ -34,7 +38,9 @@ def chat(
     """Talk with a model: type a message, read the reply. /reset, /save FILE, /quit.
 
     \b
-    clearhead chat smollm2
+    For example:
+      clearhead chat smollm2
+      clearhead chat smollm2 --system "Answer in one sentence."
     """
     from clearhead.errors import UserError
     from clearhead.generate.drawing import check_seed

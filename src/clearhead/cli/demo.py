@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from clearhead.cli.attention import attention_table
+from clearhead.cli.config import typed_again
 from clearhead.cli.console import err, out, print_text
 from clearhead.cli.explore import can_open, explore
 from clearhead.cli.options import DEVICE
@@ -26,13 +27,22 @@ STORIES_LOOKED_AT = 30  # that the model never saw, to choose the head by
 
 
 def demo(
+    typed: typer.Context,
     minutes: float = typer.Option(1.0, help="How long to train."),
     folder: Path = typer.Option(None, "--out", "-o", help="Folder for the model. [default: runs/demo]"),
     seed: int = typer.Option(0, help="Of the training and of the story."),
     device: str = DEVICE,
     no_browser: bool = typer.Option(False, "--no-browser", help="End without opening the page."),
 ) -> None:
-    """Train on the embedded stories for about a minute, write one, show a head's attention, open the page."""
+    """Train on built-in stories for a minute, and look inside.
+
+    It writes a story, shows where a head looks, and opens the page in the browser.
+
+    \b
+    For example:
+      clearhead demo
+      clearhead demo --minutes 3 --no-browser
+    """
     from clearhead.formats.folder import check_free, check_room
     from clearhead.runs.demo import demo_request, demo_texts
     from clearhead.runs.kept_run import KeptRun
@@ -42,7 +52,7 @@ def demo(
     request = demo_request(minutes=minutes, seed=seed, device=device)
     texts = demo_texts()
     err.print(f"Training on {len(texts):,} small stories that a grammar writes. Ctrl-C ends early.\n")
-    kept = KeptRun.open(folder, texts, request, command=sys.argv)
+    kept = KeptRun.open(folder, texts, request, command=[*sys.argv, *typed_again(typed)])
     assert kept is not None
     with kept:
         check_room(folder, kept.run.plan.config)

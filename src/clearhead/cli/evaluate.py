@@ -9,14 +9,14 @@ from pathlib import Path
 import typer
 
 from clearhead.cli.console import clock, out, print_json
-from clearhead.cli.options import DEVICE, QUANTIZE, TEXT
+from clearhead.cli.options import DEVICE, MODEL, QUANTIZE, TEXT
 from clearhead.cli.progress import live_line
 
 TOKENS_AT_ONCE = 4096
 
 
 def evaluate(
-    model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
+    model: Path = MODEL,
     text: list[str] = TEXT,
     device: str = DEVICE,
     quantize: str = QUANTIZE,
@@ -25,6 +25,11 @@ def evaluate(
     """Loss, perplexity and bits per byte, every token counted once.
 
     Of conversations (.jsonl), by a model with a chat template, the loss of the assistant's replies.
+
+    \b
+    For example:
+      clearhead eval runs/my other.txt
+      clearhead eval smollm2 other.txt --json
     """
     from clearhead.language_model import load
     from clearhead.text.corpus import documents

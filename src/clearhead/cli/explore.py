@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from clearhead.cli import serve
+from clearhead.cli.completion import complete_models
 from clearhead.cli.console import err
 from clearhead.cli.options import DEVICE
 from clearhead.errors import UserError
@@ -22,6 +23,7 @@ def explore(
         metavar="[MODEL…]",
         help="Folders, GGUF files, or pulled names. [default: the newest in runs/ and at home]; the page "
         "opens all others there, too, and pulls more.",
+        autocompletion=complete_models,
     ),
     no_browser: bool = typer.Option(False, "--no-browser", help="Print the address, and open nothing."),
     port: int = typer.Option(0, min=0, max=65535, help="0 takes one that is free."),
@@ -34,13 +36,15 @@ def explore(
     ),
     device: str = DEVICE,
 ) -> None:
-    """Open the page on which every step of what a model computes can be seen. Ctrl-C ends it.
+    """See every step of a model in the browser. Ctrl-C ends it.
 
     \b
-    clearhead explore
-    clearhead explore runs/my smollm2
+    For example:
+      clearhead explore
+      clearhead explore runs/my smollm2
+      clearhead explore runs/my --no-browser --port 8001
     """
-    from clearhead.formats.listing import usual_places
+    from clearhead.formats.places import usual_places
     from clearhead.server.page import is_built
 
     if not is_built():
@@ -98,7 +102,8 @@ def _check_kinds(models: list[str]) -> None:
 
 def _newest() -> list[Path]:
     """The models that the page can show, those made last first."""
-    from clearhead.formats.listing import list_models, usual_places
+    from clearhead.formats.listing import list_models
+    from clearhead.formats.places import usual_places
 
     listed = list_models(usual_places(), err.print)
     found = [each for each in listed if each.config.kind == "transformer"]

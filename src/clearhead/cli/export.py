@@ -6,24 +6,36 @@ from pathlib import Path
 
 import typer
 
+from clearhead.cli.completion import choose
 from clearhead.cli.console import out, print_json
+from clearhead.cli.options import MODEL
 
 
 def export(
-    model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
+    model: Path = MODEL,
     to: Path = typer.Argument(..., metavar="OUT", help="Where to: a folder, or a file for gguf."),
     kind: str = typer.Option(
         None,
         "--to",
         help="huggingface (a folder, for transformers, vLLM, …) or gguf (llama.cpp, Ollama). "
         "[default: gguf if OUT ends in .gguf]",
+        autocompletion=choose("huggingface", "gguf"),
     ),
     numbers: str = typer.Option(
-        None, help="For gguf, how matrices are stored: F32, F16 or Q8_0. [default: F16]"
+        None,
+        help="For gguf, how matrices are stored: F32, F16 or Q8_0. [default: F16]",
+        autocompletion=choose("F32", "F16", "Q8_0"),
     ),
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
-    """Write a model for other programs. What they would compute otherwise is refused, with the reason."""
+    """Write a model for other programs. What they would compute otherwise is refused, with the reason.
+
+    \b
+    For example:
+      clearhead export runs/my my.gguf
+      clearhead export runs/my my.gguf --numbers Q8_0
+      clearhead export smollm2 smollm2-folder --to huggingface
+    """
     from clearhead.language_model import load
 
     load(model, "cpu").export(to, kind, numbers)

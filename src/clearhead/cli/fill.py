@@ -7,20 +7,31 @@ from pathlib import Path
 import typer
 
 from clearhead.cli.attention import show_token
+from clearhead.cli.completion import complete_models
 from clearhead.cli.console import out, print_json, read_argument
 from clearhead.cli.options import DEVICE
 
 
 def fill(
-    model: Path = typer.Argument(..., help="A model that was trained with --both-ways: its folder."),
-    text: str = typer.Argument(..., help="A text with a ___ for each missing word, or - for standard input."),
+    model: Path = typer.Argument(
+        ...,
+        metavar="MODEL",
+        help="A model that was trained with --both-ways: its folder.",
+        autocompletion=complete_models,
+    ),
+    text: str = typer.Argument(
+        ..., metavar="TEXT", help="A text with a ___ for each missing word, or - for standard input."
+    ),
     count: int = typer.Option(5, help="How many words for each blank."),
     device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the words and their probabilities as JSON."),
 ) -> None:
     """Fill in the blanks of a text: the likeliest words for each.
 
-    For example: clearhead fill runs/my "The duck was too ___ to walk."
+    \b
+    For example:
+      clearhead train my.txt --both-ways --out runs/both
+      clearhead fill runs/both "The duck was too ___ to walk."
     """
     from clearhead.language_model import load
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.console import err, print_json, print_text
-from clearhead.cli.options import DEVICE, QUANTIZE
+from clearhead.cli.options import DEVICE, MODEL, QUANTIZE
 
 if TYPE_CHECKING:
     from clearhead.generate.writing import Generated
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 def generate(
     context: typer.Context,
-    model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
-    prompt: str = typer.Argument(None, help="The text to go on from. [default: the start of a document]"),
+    model: Path = MODEL,
+    prompt: str = typer.Argument(
+        None, metavar="[PROMPT]", help="The text to go on from. [default: the start of a document]"
+    ),
     tokens: int = typer.Option(200, help="How many tokens at most."),
     seconds: float | None = typer.Option(None, help="How long at most; what is there by then is the text."),
     temperature: float = typer.Option(0.8, help="0 always takes the likeliest; above 1 is wild."),
@@ -61,7 +63,14 @@ def generate(
         None, metavar="N", help="With --json: of each token drawn, and of the N likeliest (0 to 20)."
     ),
 ) -> None:
-    """Write on from a prompt, as it comes."""
+    """Write on from a prompt, as it comes.
+
+    \b
+    For example:
+      clearhead generate runs/my "Once upon a time"
+      clearhead generate runs/my "Once" --tokens 50 --temperature 0.7 --seed 1
+      clearhead generate smollm2 "Is it red?" --regex " (yes|no)"
+    """
     from clearhead.errors import UserError
     from clearhead.files import read_own_json
     from clearhead.language_model import load

@@ -17,8 +17,9 @@ from clearhead.cli.attention import (
     number_table,
     show_token,
 )
+from clearhead.cli.completion import complete_sites
 from clearhead.cli.console import out, print_json, read_argument
-from clearhead.cli.options import DEVICE
+from clearhead.cli.options import DEVICE, MODEL
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ MOST_WORDS = 5  # that a block would say
 
 
 def inspect(
-    model: Path = typer.Argument(..., help="A model: its folder, a GGUF file, or a name."),
-    text: str = typer.Argument(..., help="The text to look at, or - for standard input."),
+    model: Path = MODEL,
+    text: str = typer.Argument(..., metavar="TEXT", help="The text to look at, or - for standard input."),
     block: int | None = typer.Option(None, help="Show a head of this block."),
     head: int | None = typer.Option(None, help="Which of its heads."),
-    site: str | None = typer.Option(None, help="Show a site by name, such as block.0.head.0.scores."),
+    site: str | None = typer.Option(
+        None, help="Show a site by name, such as block.0.head.0.scores.", autocompletion=complete_sites
+    ),
     rows: str | None = typer.Option(
         None, metavar="A:B", help="Show the positions from A up to B, which may be left out or negative."
     ),
@@ -43,7 +46,16 @@ def inspect(
     device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the numbers as JSON; -inf is null."),
 ) -> None:
-    """Show what each block would say next, where a head looks, or the numbers at any site."""
+    """Show the steps of a model in the terminal.
+
+    What each block would say next, where a head looks, or the numbers at any site.
+
+    \b
+    For example:
+      clearhead inspect runs/my "Once upon a time"
+      clearhead inspect runs/my "Once upon a time" --block 0 --head 1
+      clearhead inspect runs/my "Once" --site block.0.head.0.scores --json
+    """
     from clearhead.inspect.state_trace import StateTrace, need_heads
     from clearhead.language_model import load
 

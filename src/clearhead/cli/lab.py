@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from clearhead.cli.config import Command
 from clearhead.cli.console import err, out, print_json, print_text
 from clearhead.cli.options import CSV, FIGURE, JSON
 from clearhead.labs.catalogue import LABS
@@ -17,7 +18,8 @@ MOST_ROWS = 40  # of a table on the screen
 MOST_COLUMNS = 12
 
 app = typer.Typer(
-    help="The lectures' experiments: each gives its numbers, a picture, and a question to answer.",
+    help="The lectures' experiments. Each gives its numbers, a picture, and a question to answer.\n\n"
+    "\b\nFor example:\n  clearhead lab attention\n  clearhead lab any-one --figure any-one.svg",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -55,7 +57,8 @@ def _make_command(lab: Lab) -> Callable[..., None]:
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     title = lab.title if lab.title.endswith("?") else f"{lab.title}."
-    command.__doc__ = f"{title}\n\n{lab.says}"
+    examples = f"clearhead lab {lab.name}\n  clearhead lab {lab.name} --json"
+    command.__doc__ = f"{title}\n\n{lab.says}\n\n\b\nFor example:\n  {examples}"
     return command
 
 
@@ -126,4 +129,4 @@ def _told(value: Value | bool) -> str:
 
 
 for _lab in LABS.values():
-    app.command(_lab.name)(_make_command(_lab))
+    app.command(_lab.name, cls=Command)(_make_command(_lab))

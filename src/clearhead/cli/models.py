@@ -36,8 +36,15 @@ def models(
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
-    """List the models in runs/ and at home, their size and how well they learned, and what can be pulled."""
-    from clearhead.formats.listing import list_models, usual_places
+    """List the models in runs/ and at home. Their size, how well they learned, and what can be pulled.
+
+    \b
+    For example:
+      clearhead models
+      clearhead models some/folder --json
+    """
+    from clearhead.formats.listing import list_models
+    from clearhead.formats.places import usual_places
     from clearhead.formats.pulled import CATALOGUE, find
 
     for place in folders or []:

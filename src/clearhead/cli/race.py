@@ -42,9 +42,15 @@ def race(
     json: bool = JSON,
     csv: bool = CSV,
 ) -> None:
-    """Race networks of several kinds: the same text, tokenizer and minutes, judged by the text's end.
+    """Race n-gram, LSTM and transformer on the same text.
 
-    Nothing is saved: clearhead train --kind keeps a model.
+    For the same minutes, with the same tokenizer, judged by the text's end. Nothing is saved:
+    clearhead train --kind keeps a model.
+
+    \b
+    For example:
+      clearhead race my.txt --minutes 2
+      clearhead race my.txt --kind gru --kind transformer --figure race.svg
     """
     from clearhead.labs.race import RACERS, run
     from clearhead.picture import check_place

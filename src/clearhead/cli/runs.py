@@ -30,7 +30,13 @@ def runs(
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
-    """List the runs in runs/: how far each came, its loss, and how to go on with unfinished ones."""
+    """List the runs in runs/, and how to go on with them. How far each came, and its loss.
+
+    \b
+    For example:
+      clearhead runs
+      clearhead runs some/folder --json
+    """
     for place in folders or []:
         if not place.is_dir():
             raise UserError(f"no such folder: {place}; name a run's folder, or one that holds runs")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from clearhead.cli.completion import complete_models
 from clearhead.cli.console import err
 from clearhead.cli.options import DEVICE
 from clearhead.errors import UserError
@@ -14,7 +15,12 @@ from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE
 
 
 def serve(
-    models: list[str] = typer.Argument(..., metavar="MODEL…", help="Folders, GGUF files, or pulled names."),
+    models: list[str] = typer.Argument(
+        ...,
+        metavar="MODEL…",
+        help="Folders, GGUF files, or pulled names.",
+        autocompletion=complete_models,
+    ),
     host: str = typer.Option(
         "127.0.0.1", help="Where to listen. Other machines reach only what is not loopback."
     ),
@@ -35,11 +41,14 @@ def serve(
     ),
     device: str = DEVICE,
 ) -> None:
-    """Serve models on this machine, safely: with a token, for the OpenAI client and for the page.
+    """Serve models to the OpenAI client, and to the page.
+
+    On this machine alone unless told otherwise, and only to who has the token.
 
     \b
-    clearhead serve runs/my
-    clearhead serve runs/my smollm2 --port 9000
+    For example:
+      clearhead serve runs/my
+      clearhead serve runs/my smollm2 --port 9000
     """
     if no_token and token is not None:
         raise UserError("both --token and --no-token were given; give one of them")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from clearhead.cli.completion import choose, complete_models
+from clearhead.cli.config import typed_again
 from clearhead.cli.console import err, print_json
 from clearhead.cli.options import DEVICE, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
 from clearhead.cli.progress import follow, hold, interrupts, show_plan, tell
@@ -27,6 +29,7 @@ DRAWING = 0.5  # seconds that the curve of the losses takes at the end
 
 
 def train(
+    typed: typer.Context,
     text: list[str] = TEXT,
     out: Path = typer.Option(
         None, "--out", "-o", help="Folder for the model. [default: runs/ and the text's name]"
@@ -36,14 +39,26 @@ def train(
     ),
     steps: int = typer.Option(None, help="Or for so many steps."),
     start: str = typer.Option(
-        None, "--from", metavar="MODEL", help="Go on from a model: a folder, a GGUF file, a pulled name."
+        None,
+        "--from",
+        metavar="MODEL",
+        help="Go on from a model: a folder, a GGUF file, a pulled name.",
+        autocompletion=complete_models,
     ),
     lora: int = typer.Option(
         None, metavar="RANK", help="Of that model, train only low-rank adapters, merged in the end."
     ),
-    kind: str = typer.Option("transformer", help="Of network: transformer, elman, gru, lstm, or ngram."),
+    kind: str = typer.Option(
+        "transformer",
+        help="Of network: transformer, elman, gru, lstm, or ngram.",
+        autocompletion=choose("transformer", "elman", "gru", "lstm", "ngram"),
+    ),
     order: int = typer.Option(None, help="Of an n-gram: tokens that are counted together. [default: 5]"),
-    preset: str = typer.Option("modern", help="Of a transformer: lecture, gpt2 or modern."),
+    preset: str = typer.Option(
+        "modern",
+        help="Of a transformer: lecture, gpt2 or modern.",
+        autocompletion=choose("lecture", "gpt2", "modern"),
+    ),
     blocks: int = typer.Option(None, help="Number of blocks."),
     heads: int = typer.Option(None, help="Heads a block."),
     kv_heads: int = typer.Option(None, help="Key-value heads that the heads share."),
@@ -57,9 +72,15 @@ def train(
     both_ways: bool = typer.Option(
         False, "--both-ways", help="See what comes after too, and learn to fill in blanks."
     ),
-    recipe: str = typer.Option("fast", help="fast, or classic: nanoGPT's, to compare with."),
+    recipe: str = typer.Option(
+        "fast",
+        help="fast, or classic: nanoGPT's, to compare with.",
+        autocompletion=choose("fast", "classic"),
+    ),
     optimiser: str = typer.Option(
-        None, help="muon or adamw. [default: the recipe's; of fast, muon, and with --from adamw]"
+        None,
+        help="muon or adamw. [default: the recipe's; of fast, muon, and with --from adamw]",
+        autocompletion=choose("muon", "adamw"),
     ),
     learning_rate: float = typer.Option(None, help="Of the optimiser, for matrices."),
     validation: list[str] = VALIDATION,
@@ -85,7 +106,14 @@ def train(
     wandb: str = typer.Option(None, metavar="PROJECT", help="Report to this project of Weights & Biases."),
     json: bool = typer.Option(False, "--json", help="Print what came of it as JSON."),
 ) -> None:
-    """Train a model on your text. Ctrl-C ends early, with the model saved; --resume goes on."""
+    """Train a model on your text. Ctrl-C ends early, with the model saved; --resume goes on.
+
+    \b
+    For example:
+      clearhead train my.txt --minutes 3
+      clearhead train books/ --preset lecture --blocks 4 --width 128
+      clearhead train my.txt --from smollm2 --lora 8
+    """
     began = time.perf_counter()  # before torch, which takes a while to import
     from clearhead.model.machine import pick_device
     from clearhead.runs.reports import Reports
@@ -137,6 +165,7 @@ def train(
         "snapshots": snapshots,
         "began": began,
         "after": DRAWING,
+        "command": [*sys.argv, *typed_again(typed)],
     }
     with workers.together():
         _train(text, out, request, resume or workers.restarted, workers, reports, json, keeping)
@@ -194,7 +223,7 @@ def _train(
     if not is_run(folder) and workers.first:
         check_free(folder)
     texts = list(documents(text, sys.stdin.buffer if workers.count == 1 else None))
-    kept = KeptRun.open(folder, texts, with_time(request), resume, sys.argv, workers=workers, **keeping)
+    kept = KeptRun.open(folder, texts, with_time(request), resume, workers=workers, **keeping)
     if kept is None:
         err.print(f"the run in {folder} is finished; try: clearhead generate {folder}")
         if json and workers.first:

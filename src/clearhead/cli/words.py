@@ -45,9 +45,15 @@ def words(
     workers: int = typer.Option(None, help="Threads. [default: one a core]"),
     json: bool = typer.Option(False, "--json", help="Print what was asked, or what was learned, as JSON."),
 ) -> None:
-    """Learn word vectors from a text (skip-gram with negative sampling), or ask those in a file.
+    """Learn word vectors from a text, or ask those in a file.
 
-    For example: clearhead words austen.txt --out austen.bin, then clearhead words austen.bin --near sister
+    By skip-gram with negative sampling.
+
+    \b
+    For example:
+      clearhead words my.txt --near cat
+      clearhead words austen.txt --out austen.bin
+      clearhead words austen.bin --analogy king man woman
     """
     given = {
         "width": width,

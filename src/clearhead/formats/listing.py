@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from clearhead import files
 from clearhead.errors import UserError
 from clearhead.formats import arpa
 from clearhead.formats.folder import CONFIG, read_label
@@ -38,10 +37,6 @@ class Listed:
             return self.path.stat().st_mtime
         except OSError:
             return 0.0
-
-
-def usual_places() -> list[Path]:
-    return [Path("runs"), files.home() / "models"]
 
 
 def list_models(places: Sequence[Path], tell: Callable[[str], object] = lambda _: None) -> list[Listed]:

@@ -12,6 +12,7 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.formats import arpa, folder, hub, pulled
+from clearhead.formats.places import RUNS, name_models
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import Shards
 
@@ -61,11 +62,11 @@ def find_model(name: str | Path) -> Path:
         if found is None:
             raise UserError(f"{text} is not on this disk yet: clearhead pull {text}")
         return found
-    # A name such as runs/my is a folder that is missing, not a model of the hub, where there is a runs/.
-    if hub.is_name(text) and not path.parent.exists():
+    # A folder that is missing, such as runs/my, is no model of the hub: that is not asked for it.
+    if hub.is_name(text) and not path.parent.exists() and path.parts[0] != RUNS:
         return hub.fetch(text)
     known = ", ".join(pulled.CATALOGUE)
-    close = difflib.get_close_matches(text.lower(), pulled.CATALOGUE, n=1)
+    close = difflib.get_close_matches(text.lower(), [*pulled.CATALOGUE, *name_models()], n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise UserError(
         f"no such folder or file: {path}; {hint}name a folder that `clearhead train` or transformers saved, "

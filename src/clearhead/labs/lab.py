@@ -35,8 +35,8 @@ class Setting:
             return f"one of {', '.join(self.choices)}"
         low, high = self.least, self.most
         if low is None:
-            return "" if high is None else f"at most {high:g}"
-        return f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
+            return "" if high is None else f"at most {high:.15g}"
+        return f"at least {low:.15g}" if high is None else f"{low:.15g} to {high:.15g}"
 
     def check(self, given: Any) -> Any:
         kind = type(self.default)

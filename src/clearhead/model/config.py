@@ -229,7 +229,7 @@ def check_number(name: str, value: object, above: float, below: float) -> None:
 
 def check_kind(name: str, value: object, kinds: tuple[str, ...]) -> None:
     if value not in kinds:
-        raise UserError(f"{name} = {value!r}: expected one of {', '.join(kinds)}")
+        raise UserError(f"{name} = {value!r}: expected one of {', '.join(kinds)}{guess(str(value), kinds)}")
 
 
 def _round_up(value: float, multiple: int) -> int:

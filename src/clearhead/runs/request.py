@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clearhead.errors import UserError
 from clearhead.formats.opening import hash_weights
-from clearhead.model.config import PRESETS
+from clearhead.model.config import PRESETS, check_kind
 from clearhead.model.kinds import KINDS as NETWORKS
 from clearhead.model.machine import can_compile, pick_device
 from clearhead.model.ngram_config import check_order
@@ -76,23 +76,21 @@ class Request:
             raise UserError(
                 f"minutes = {self.minutes}: expected a number above 0, such as 3, and at most a year"
             )
-        if self.recipe not in RECIPES:
-            raise UserError(f"recipe = {self.recipe!r}: expected one of {', '.join(RECIPES)}")
+        check_kind("recipe", self.recipe, RECIPES)
         if self.optimiser is None and self.start is not None:
             object.__setattr__(self, "optimiser", "adamw")
-        if self.optimiser is not None and self.optimiser not in OPTIMISERS:
-            raise UserError(f"optimiser = {self.optimiser!r}: expected one of {', '.join(OPTIMISERS)}")
+        if self.optimiser is not None:
+            check_kind("optimiser", self.optimiser, OPTIMISERS)
         if self.recipe == "classic" and self.optimiser == "muon":
             raise UserError("the classic recipe trains with adamw: leave out the optimiser, or the recipe")
         for name in COUNTS:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} = {value}: expected at least 1")
-        if self.preset not in PRESETS:
-            raise UserError(f"preset = {self.preset!r}: expected one of {', '.join(PRESETS)}")
+        check_kind("preset", self.preset, tuple(PRESETS))
         self._check_network()
-        if self.tokenizer is not None and self.tokenizer not in KINDS:
-            raise UserError(f"tokenizer = {self.tokenizer!r}: expected one of {', '.join(KINDS)}")
+        if self.tokenizer is not None:
+            check_kind("tokenizer", self.tokenizer, KINDS)
         if isinstance(self.validation, float) and not 0 < self.validation < 1:
             raise UserError(f"validation = {self.validation}: expected a fraction between 0 and 1")
         if self.learning_rate is not None and not 0 < self.learning_rate < math.inf:
@@ -112,8 +110,7 @@ class Request:
             raise UserError("adapters are small and are not sharded: leave out --sharded, or --lora")
 
     def _check_network(self) -> None:
-        if self.kind not in NETWORKS:
-            raise UserError(f"kind = {self.kind!r}: expected one of {', '.join(NETWORKS)}")
+        check_kind("kind", self.kind, NETWORKS)
         given = [name for name in OF_TRANSFORMERS if getattr(self, name)]
         if self.kind != "transformer" and (given or self.preset != "modern"):
             name = given[0] if given else "preset"

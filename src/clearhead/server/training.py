@@ -196,7 +196,8 @@ async def _spawn(command: Sequence[str], log: IO[bytes], refusal: Path) -> async
         stdin=asyncio.subprocess.DEVNULL,
         stdout=log,
         stderr=log,
-        env={**os.environ, "CLEARHEAD_REFUSAL": str(refusal)},
+        # What the page says is all that counts.
+        env={**os.environ, "CLEARHEAD_REFUSAL": str(refusal), "CLEARHEAD_CONFIG": ""},
         start_new_session=True,
     )
 

@@ -1,0 +1,205 @@
+"""`clearhead.toml`: defaults of one's own for the options of commands.
+
+It is looked for in the working folder alone, beside runs/. CLEARHEAD_CONFIG names another file or, empty,
+none. A table a command (`[train]`, `[lab.stream]`), a key an option: its long name, without the dashes.
+
+The folder may have come from elsewhere, and the file with it. So a file says how things are done, and never
+what is read, what is written or sent where, or who is let in: those are typed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from clearhead.cli.console import err
+from clearhead.errors import UserError, guess
+from clearhead.files import open_regular, read_all
+
+NAME, VARIABLE = "clearhead.toml", "CLEARHEAD_CONFIG"
+LARGEST = 2**16  # bytes
+
+# Beside numbers, these may be set. A switch or a text that is not here is typed.
+HARMLESS = frozenset(
+    (
+        "both_ways",
+        "compiled",
+        "deterministic",
+        "device",
+        "kind",
+        "no_browser",
+        "optimiser",
+        "preset",
+        "quantize",
+        "recipe",
+        "sharded",
+        "shift",
+        "stop",
+        "system",
+        "tensorboard",
+        "tokenizer",
+    )
+)
+# Of a lab, all may be set but these.
+OF_EVERY_LAB = frozenset(("model", "figure", "json", "csv"))
+# Of these one alone can be given. Where one is typed, what the file says of the others is left out.
+EXCLUSIVE = {"train": [{"minutes", "steps"}], "inspect": [{"block", "head", "site", "sites"}]}
+
+Defaults = dict[str, Any]
+
+
+class Command(TyperCommand):
+    """A command that says what it took from the file."""
+
+    def invoke(self, ctx: Any) -> Any:
+        self._give_way(ctx)
+        if (found := find()) is not None and os.environ.get("RANK", "0") == "0":
+            for option in _from_file(ctx):
+                err.print(f"{found}: {_name(option)} = {_shown(ctx.params[option.name])}")
+        return super().invoke(ctx)
+
+    def _give_way(self, ctx: Any) -> None:
+        """What was typed wins, also over what cannot stand beside it."""
+        for names in EXCLUSIVE.get(self.name or "", ()):
+            if any(_source(ctx, name) == "COMMANDLINE" for name in names):
+                for option in [each for each in _from_file(ctx) if each.name in names]:
+                    ctx.params[option.name] = option.default
+                    ctx.set_parameter_source(option.name, None)
+
+
+def find() -> Path | None:
+    """The file that is used, where there is one."""
+    given = os.environ.get(VARIABLE)
+    if given is not None:
+        return Path(given) if given else None
+    path = Path(NAME)
+    return path if os.path.lexists(path) else None
+
+
+def read(path: Path, app: Any) -> Defaults:
+    """The defaults in the file, as click takes them; whatever cannot be one is refused."""
+    import tomllib
+
+    try:
+        with open_regular(path, "a file of settings") as file:
+            text = read_all(file, LARGEST + 1)
+        if len(text) > LARGEST:
+            raise UserError(f"{path} has more than {LARGEST} bytes; is it the right file?")
+        document = tomllib.loads(text.decode())
+    except FileNotFoundError:
+        raise UserError(
+            f"no such file: {path}, which {VARIABLE} names; make it, or unset {VARIABLE}"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{path} is no TOML: {error or 'it is nested too deep'}") from None
+    return _read_tables(document, app, str(path), "")
+
+
+def typed_again(context: typer.Context) -> list[str]:
+    """What came from the file, as it would be typed: a run is gone on with whatever the file says then."""
+    words: list[str] = []
+    for option in _from_file(context):
+        value = context.params[option.name]
+        if option.is_flag:
+            words += [option.opts[0]] if value else option.secondary_opts[:1]
+        else:
+            for each in value if option.multiple else [value]:
+                words += [option.opts[0], str(each)]
+    return words
+
+
+def _read_tables(document: dict[str, Any], group: TyperGroup, where: str, inside: str) -> Defaults:
+    defaults: Defaults = {}
+    for name, table in document.items():
+        command = group.commands.get(name)
+        if not isinstance(table, dict):
+            raise UserError(f"{where}: {name} is in no command's table: put it under one, such as [train]")
+        if command is None:
+            raise UserError(f"{where}: [{inside}{name}] is no command{guess(name, group.commands)}")
+        if isinstance(command, TyperGroup):
+            defaults[name] = _read_tables(table, command, where, f"{name}.")
+        else:
+            defaults[name] = _read_options(table, command, f"{where}: [{inside}{name}]", bool(inside))
+    return defaults
+
+
+def _read_options(table: Defaults, command: Any, where: str, of_lab: bool) -> Defaults:
+    options = {_name(each): each for each in _options(command)}
+    defaults: Defaults = {}
+    for key, value in table.items():
+        option = options.get(key)
+        if option is None:
+            raise UserError(f"{where} has no option {key!r}{guess(key, options)}")
+        if not may_be_set(option, of_lab):
+            raise UserError(f"{where} {key} cannot be set in a file; type --{key} where it is wanted")
+        defaults[option.name] = _check(option, value, f"{where} {key} = {_shown(value)}")
+    return defaults
+
+
+def may_be_set(option: Any, of_lab: bool = False) -> bool:
+    if of_lab:
+        return option.name not in OF_EVERY_LAB
+    return _kind(option) in (int, float) or option.name in HARMLESS
+
+
+def _check(option: Any, value: Any, said: str) -> Any:
+    kind = _kind(option)
+    if option.multiple:
+        if not isinstance(value, list) or not all(_fits(each, kind) for each in value):
+            raise UserError(f'{said}: expected a list, such as ["a", "b"]')
+        return value
+    if not _fits(value, kind):
+        expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(
+            kind, "a text in quotes"
+        )
+        raise UserError(f"{said}: expected {expected}")
+    if (option.min is not None and value < option.min) or (option.max is not None and value > option.max):
+        least, most = option.min, option.max
+        raise UserError(f"{said}: expected {f'at least {least}' if most is None else f'{least} to {most}'}")
+    return value
+
+
+def _fits(value: Any, kind: type) -> bool:
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def _kind(option: Any) -> type:
+    """bool, int, float, str or Path; of a list, its members'."""
+    kind = option.type_descriptor.annotation
+    while get_origin(kind) in (list, tuple, Union, types.UnionType):
+        kind = next(each for each in get_args(kind) if each is not type(None))
+    return bool if option.is_flag else kind
+
+
+def _options(command: Any) -> Iterator[Any]:
+    return (each for each in command.params if each.param_type_name == "option" and each.name != "help")
+
+
+def _from_file(context: typer.Context) -> list[Any]:
+    return [each for each in _options(context.command) if _source(context, each.name) == "DEFAULT_MAP"]
+
+
+def _source(context: typer.Context, name: str) -> str:
+    source = context.get_parameter_source(name)
+    return "" if source is None else source.name
+
+
+def _name(option: Any) -> str:
+    """learning-rate, of --learning-rate."""
+    return next(each for each in option.opts if each.startswith("--")).removeprefix("--")
+
+
+def _shown(value: Any) -> str:
+    """As TOML has it, but for dates."""
+    return json.dumps(value, ensure_ascii=False, default=str)

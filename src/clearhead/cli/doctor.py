@@ -1,0 +1,74 @@
+"""`clearhead doctor`: what this machine has, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from clearhead import __version__
+from clearhead.cli import config
+from clearhead.cli.console import out, print_json
+from clearhead.errors import UserError
+
+if TYPE_CHECKING:
+    from clearhead.checkup import Finding, State
+
+
+def doctor(
+    context: typer.Context,
+    json: bool = typer.Option(False, "--json", help="Print what was found as JSON."),
+) -> None:
+    """Say what this machine has, what is missing, and what to do.
+
+    Exit code 0, or 1 where something that is needed is broken. What is missing can be done without.
+
+    \b
+    For example:
+      clearhead doctor
+      clearhead doctor --json
+    """
+    from clearhead.checkup import Finding, look
+
+    found = [*look(), Finding("places", config.NAME, *_look_at_config(context))]
+    broken = [each for each in found if each.state == "broken"]
+    if json:
+        print_json(
+            {"version": __version__, "broken": bool(broken), "findings": [asdict(each) for each in found]}
+        )
+    else:
+        _show(found, broken)
+    if broken:
+        raise typer.Exit(1)
+
+
+def _show(found: list[Finding], broken: list[Finding]) -> None:
+    out.print(f"clearhead {__version__}")
+    width = max(len(each.name) for each in found)
+    group = ""
+    for each in found:
+        if each.group != group:
+            group = each.group
+            out.print(f"\n{group}", style="bold")
+        mark = {"fine": " ", "missing": "-", "broken": "!"}[each.state]
+        out.print(f"{mark} {each.name:<{width}}  {each.says}")
+        if each.do is not None:
+            out.print(f"  {'':<{width}}  to do: {each.do}")
+    missing = [each.name for each in found if each.state == "missing"]
+    names = ", ".join(each.name for each in broken)
+    said = f"Broken: {names}." if broken else "All that is needed is there."
+    if missing:
+        said += f" Missing, but not needed: {', '.join(missing)}."
+    out.print(f"\n{said}")
+
+
+def _look_at_config(context: typer.Context) -> tuple[str, State, str | None]:
+    path = config.find()
+    if path is None:
+        return "none here, so options have their own defaults", "fine", None
+    try:
+        tables = config.read(path, context.find_root().command)
+    except UserError as error:
+        return str(error), "broken", f"mend the file, or leave it out: {config.VARIABLE}= clearhead …"
+    return f"{path}, for {', '.join(tables) or 'nothing'}", "fine", None

@@ -1,0 +1,70 @@
+"""The newcomer's path: what the README tells is what is tried, and the wheel alone does all of it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bench.newcomer import ROOT, readme_commands, shorten
+
+README = """
+```
+make demo    # a minute
+$ clearhead train my.txt --minutes 3     # a model
+clearhead train my.txt --kind lstm
+```
+```python
+clearhead is not read here
+```
+```sh
+python -m bench.train
+clearhead explore runs/my
+```
+"""
+
+
+def test_commands_are_those_of_the_shell_blocks():
+    assert readme_commands(README, 0.2) == [
+        "make demo",
+        "clearhead train my.txt --minutes 0.2",
+        "clearhead train my.txt --kind lstm --minutes 0.2",
+        "clearhead explore runs/my",
+    ]
+
+
+def test_the_readme_has_both_commands_and_the_rest():
+    commands = readme_commands((ROOT / "README.md").read_text(encoding="utf-8"), 0.2)
+    assert {"make demo", "make test"} <= set(commands)
+    told = {words[1] for words in map(str.split, commands) if words[0] == "clearhead"}
+    assert {"train", "generate", "inspect", "explore", "eval"} <= told
+
+
+@pytest.mark.parametrize(
+    ("command", "short"),
+    [
+        ("clearhead train my.txt --steps 5000", "clearhead train my.txt --steps 20"),
+        ("clearhead train my.txt --kind ngram --order 5", "clearhead train my.txt --kind ngram --order 5"),
+        ("clearhead generate runs/my", "clearhead generate runs/my"),
+    ],
+)
+def test_nobody_waits_for_long(command, short):
+    assert shorten(command, 0.2) == short
+
+
+def test_the_wheel_alone_trains_looks_and_shows(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.newcomer", "--short", "--folder", str(tmp_path / "path")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    report = json.loads(done.stdout)
+    assert report["failed"] == []
+    assert (report["page_files_in_wheel"] > 5) == report["page_built"]
+    assert (tmp_path / "path" / "work" / "runs" / "my" / "model.safetensors").is_file()
+    told = [step["command"] for step in report["steps"]]
+    assert any(command.startswith("clearhead demo") for command in told)
+    assert ("clearhead explore runs/my" in told) == report["page_built"]

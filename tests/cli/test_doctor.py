@@ -1,0 +1,121 @@
+"""`clearhead doctor`: what is there, what is missing, and an exit code that tells whether it matters."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from clearhead import checkup
+
+
+@pytest.fixture
+def findings(clearhead):
+    def look(code=0):
+        result = clearhead("doctor", "--json")
+        assert (result.code, result.err) == (code, "")
+        return {each["name"]: each for each in json.loads(result.out)["findings"]}
+
+    return look
+
+
+def test_what_is_here(findings, clearhead):
+    import torch
+
+    found = findings()
+    assert found["torch"]["says"] == torch.__version__
+    assert (
+        f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
+        in (found["processor"]["says"])
+    )
+    out = clearhead("doctor").out
+    assert all(name in out for name in found)
+    assert "All that is needed is there." in out
+
+
+def test_models_and_runs_are_counted(findings, copied_model, home):
+    Path("runs/begun").mkdir(parents=True)
+    Path("runs/begun/run.json").touch()
+    copied_model.rename("runs/austen")
+    (home / "models").mkdir()
+    (home / "models" / "other.gguf").touch()
+    found = findings()
+    assert found["runs/"]["says"].startswith("1 runs, 1 models; ")
+    assert found["home"]["says"].startswith(f"{home}; 1 models; ")
+
+
+def test_what_few_need_may_be_missing(findings, monkeypatch, clearhead):
+    monkeypatch.setattr(checkup, "EXTRAS", (("no_such_package", "words", "something"),))
+    found = findings()["no_such_package"]
+    assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[words]'")
+    assert "Missing, but not needed: no_such_package." in clearhead("doctor").out
+
+
+def test_extras_are_those_of_the_package():
+    import tomllib
+
+    project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text(encoding="utf-8"))
+    offered = project["project"]["optional-dependencies"]
+    for package, extra, _ in checkup.EXTRAS:
+        assert any(each.startswith(package) for each in offered[extra])
+    assert {extra for _, extra, _ in checkup.EXTRAS} == offered.keys() - {"dev"}
+
+
+def test_a_page_that_was_not_built(findings, monkeypatch, tmp_path):
+    monkeypatch.setattr("clearhead.views.__file__", str(tmp_path / "__init__.py"))
+    found = findings()["page"]
+    assert (found["state"], "npm" in found["do"]) == ("missing", True)
+
+
+def test_a_broken_torch(findings, monkeypatch, clearhead):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    found = findings(code=1)["torch"]
+    assert (found["state"], "torch" in found["do"]) == ("broken", True)
+    assert "Broken: torch." in clearhead("doctor").out
+
+
+def test_a_package_that_is_needed_and_not_there(findings, monkeypatch):
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: ["no-such-one>=2", "some; extra == 'dev'"])
+    assert findings(code=1)["packages"]["says"] == "not there: no-such-one"
+
+
+def test_the_file_of_defaults(findings):
+    assert findings()["clearhead.toml"]["state"] == "fine"
+    Path("clearhead.toml").write_text("[train]\nminutes = 3\n")
+    assert findings()["clearhead.toml"]["says"] == "clearhead.toml, for train"
+    Path("clearhead.toml").write_text("[train]\nminuts = 3\n")
+    found = findings(code=1)["clearhead.toml"]
+    assert (found["state"], "did you mean 'minutes'?" in found["says"]) == ("broken", True)
+
+
+def test_little_room(findings, monkeypatch):
+    monkeypatch.setattr(checkup, "LITTLE_ROOM", 2**70)
+    assert findings()["runs/"]["state"] == "missing"
+
+
+def test_what_a_processor_can_do(tmp_path):
+    told = tmp_path / "cpuinfo"
+    told.write_text("flags\t\t: fpu avx2 amx_tile avx512_bf16\n")
+    assert checkup._features(told) == ["AVX2", "AVX-512 bfloat16", "AMX"]
+    told.write_text("MemTotal:       24576000 kB\nMemAvailable:   12288000 kB\n")
+    assert checkup._memory(told) == "24.6 GB, 12.3 of them free"
+
+
+def test_nothing_is_written(clearhead, tree):
+    before = tree()
+    assert clearhead("doctor").code == 0
+    assert tree() == before
+
+
+@pytest.mark.clock
+def test_it_is_quick():
+    """3 seconds, most of which torch's import takes."""
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "clearhead", "doctor"], check=True, capture_output=True)
+        seconds.append(time.perf_counter() - began)
+    assert min(seconds) < 3, seconds

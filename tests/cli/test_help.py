@@ -1,0 +1,97 @@
+"""What a newcomer reads: help with examples that can be typed, and what may have been meant."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from clearhead.cli.app import app
+
+ROOT = typer.main.get_command(app)
+COMMANDS = {
+    (name, *inner): command
+    for name, each in ROOT.commands.items()
+    for inner, command in [
+        ((), each),
+        *(((sub,), lab) for sub, lab in getattr(each, "commands", {}).items()),
+    ]
+}
+
+
+def examples(command):
+    return re.findall(r"^ +(clearhead .+)$", command.help.split("For example:")[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_has_examples_that_parse(words):
+    lines = examples(COMMANDS[words])
+    assert 1 <= len(lines) <= 3
+    for line in lines:
+        context = ROOT.make_context("clearhead", shlex.split(line)[1:])
+        while (rest := [*context._protected_args, *context.args]) and hasattr(context.command, "commands"):
+            name, command, left = context.command.resolve_command(context, rest)
+            context = command.make_context(name, left, parent=context)  # refuses what is no option
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_an_example_uses_its_command(words):
+    lines = examples(COMMANDS[words])
+    assert any(shlex.split(line)[1 : 1 + len(words)] == list(words) for line in lines)
+
+
+def test_no_line_of_the_list_is_cut_short(clearhead, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for arguments in (["--help"], ["lab", "--help"]):
+        listed = clearhead(*arguments).out.split("Commands:")[1]
+        assert "..." not in listed
+        assert max(map(len, listed.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", ["20", "40"])
+def test_a_narrow_terminal(width, clearhead, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
+    for words in COMMANDS:
+        assert clearhead(*words, "--help").code == 0
+
+
+def test_the_version(clearhead):
+    assert re.fullmatch(r"clearhead \d+\.\d+\.\d+\n", clearhead("--version").out)
+
+
+MISSPELT = [
+    (["trian"], ["'trian'", "did you mean 'train'? See clearhead --help"]),
+    (["lab", "atention"], ["did you mean 'attention'? See clearhead lab --help"]),
+    (["train", "my.txt", "--minuts", "3"], ["did you mean '--minutes'? See clearhead train --help"]),
+    (["train", "my.txt", "--preset", "modren"], ["lecture, gpt2, modern; did you mean 'modern'?"]),
+    (["train", "my.txt", "--kind", "lsmt"], ["did you mean 'lstm'?"]),
+    (["train", "my.txt", "--tokenizer", "chars"], ["did you mean 'char'?"]),
+    (["train", "my.txt", "--recipe", "clasic"], ["did you mean 'classic'?"]),
+    (["train", "my.txt", "--optimiser", "adam"], ["did you mean 'adamw'?"]),
+    (["pull", "smolm2"], ["did you mean smollm2?"]),
+    (["generate", "smolm2"], ["did you mean smollm2?"]),
+    (["wholly-unknown"], ["No such command 'wholly-unknown'; see clearhead --help"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), MISSPELT, ids=lambda value: " ".join(value)[:30])
+def test_what_may_have_been_meant(arguments, words, refused, tmp_path):
+    refused(*arguments, words=words)
+
+
+def test_a_misspelt_site(refused, model_folder):
+    words = ["'block.0.head.0.wieghts'", "did you mean 'weights'?"]
+    refused("inspect", model_folder, "The", "--site", "block.0.head.0.wieghts", words=words)
+
+
+def test_a_misspelt_run(refused, copied_model):
+    Path("runs").mkdir()
+    copied_model.rename("runs/austen")
+    refused(
+        "generate", "runs/austin", words=["no such folder or file: runs/austin; did you mean runs/austen?"]
+    )
+
+
+def test_a_run_that_is_not_here_is_not_asked_of_the_hub(refused):
+    refused("generate", "runs/my", words=["no such folder or file: runs/my", "clearhead train"])

