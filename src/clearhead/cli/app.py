@@ -16,6 +16,7 @@ from clearhead.cli import (
     inspect,
     lab,
     models,
+    publish,
     pull,
     race,
     runs,
@@ -44,6 +45,7 @@ app.command("inspect")(inspect.inspect)
 app.command("eval")(evaluate.evaluate)
 app.command("pull")(pull.pull)
 app.command("export")(export.export)
+app.command("publish")(publish.publish)
 app.command("models")(models.models)
 app.command("runs")(runs.runs)
 app.command("words")(words.words)
