@@ -131,7 +131,7 @@ def _weights(trace: Trace, views: Views, whole: bool) -> dict[str, Array]:
     count = network.config.n_parameter if whole else sum(weight(network, name).numel() for name in names)
     if count > MOST:
         raise UserError(
-            f"a page with all of {trace.model_name} would have {count:,} trained numbers, more than {MOST:,}; "
+            f"a page with all of {trace.model_name} would have {count:,} weights, more than {MOST:,}; "
             "name heads to show, such as --head 3.5"
         )
     return {name: as_array(weight(network, name)) for name in names}
@@ -198,7 +198,7 @@ connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'no
 </head>
 <body>
 <div id="page"><p>Every step of what a language model computes. One moment … If this stays, the browser has \
-no scripts, or the folder was opened from the disk: <code>python -m http.server</code> in it shows it.</p></div>
+no scripts, or the folder was opened from the disk: <code>python -m http.server</code> in it helps.</p></div>
 <script type="module" src="page.js"></script>
 </body>
 </html>
