@@ -39,7 +39,7 @@ def test_without_a_model_the_demos_is_taken(clearhead, model_folder, tmp_path):
 
 def test_where_there_is_none_it_is_trained(clearhead, tmp_path, monkeypatch):
     texts = demo.demo_texts(40)
-    small = {"blocks": 1, "width": 16, "heads": 2, "context": 64, "batch": 2}
+    small = {"blocks": 1, "width": 16, "heads": 2, "context": 128, "batch": 2}
     monkeypatch.setattr(demo, "demo_texts", lambda: texts)
     monkeypatch.setattr(
         demo, "demo_request", lambda **given: Request(steps=2, tokenizer="byte", **small, **given)
