@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from clearhead.cli.console import err, out, print_json
 from clearhead.cli.options import DEVICE
 from clearhead.errors import UserError
+
+if TYPE_CHECKING:
+    from clearhead.language_model import LanguageModel
 
 DEMO = Path("runs/demo")
 
@@ -64,7 +68,7 @@ def _parse_head(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _open(model: str | None, device: str):  # type: ignore[no-untyped-def]
+def _open(model: str | None, device: str) -> LanguageModel:
     from clearhead.language_model import load
 
     if model is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,14 @@ LISTING, MODEL, LAB_FILE = "publication.json", "model.bin", "labs.json"
 LABS_RUN = ("attention", "matrix", "position", "scale", "neighbours", "stream")
 MOST = 8_000_000  # trained numbers, 32 MB: what one might wait for on a web page
 
-# As sentences of the stories, which the demo's model has learned to read.
+# As in the stories, which the demo's model has learned to read: after a space, what stands amid them.
 TEXTS = (
-    "The chicken didn't cross the road because it was too tired.",
-    "The chicken didn't cross the road because it was too wide.",
-    "Once a boy named Leo lived near the meadow. Anna saw that he was sad.",
-    "Ella lost her trumpet. Then she saw a hedgehog with the trumpet.",
-    '"Where is my kite?" asked Tom. His friend Rosa came to help him.',
-    "The apron didn't fit in the chest because it was too large.",
+    " The chicken didn't cross the road because it was too tired.",
+    " The chicken didn't cross the road because it was too wide.",
+    " The trumpet didn't fit in the bucket because it was too",
+    "Ella lived near the village. She had a trumpet, and it was green. One afternoon, Ella lost her",
+    "Ben lived near the orchard. Ben and Rosa played with the ball until",
+    "Tom was happy, and Anna was",
 )
 
 Heads = Sequence[tuple[int, int]]
@@ -169,7 +170,7 @@ def _write(folder: Path, files: dict[str, bytes], listing: dict[str, Any]) -> li
     with disk_errors(folder, f"publishing to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            write_whole(folder / name, lambda path, content=content: _fill(path, content))
+            write_whole(folder / name, partial(_fill, content))
         write_text(folder / LISTING, json.dumps(listing, ensure_ascii=False, allow_nan=False))
         for path in folder.glob("text-*.bin"):  # of texts that there were before
             if path.name not in files:
@@ -179,7 +180,7 @@ def _write(folder: Path, files: dict[str, bytes], listing: dict[str, Any]) -> li
     return [folder / name for name in (*files, LISTING)]
 
 
-def _fill(path: Path, content: bytes) -> None:
+def _fill(content: bytes, path: Path) -> None:
     path.write_bytes(content)
 
 
