@@ -37,13 +37,14 @@ interface Added {
   slid: number;
 }
 
-/** What a saved file holds of a model: nothing else can be gone to, and nothing new goes through. */
+/** What a saved file or a published folder holds of a model: nothing else can be gone to, nothing new goes through. */
 export interface Kept {
   flow: boolean;
   views: readonly ViewName[];
-  words: readonly number[]; // next words that can be asked about
+  texts: readonly string[]; // to choose among
+  words: (question: Question) => readonly number[]; // next words that can be asked about
   holds: (place: Pick<Place, "block" | "head" | "part">) => boolean;
-  knows: (path: string, asked: object) => boolean; // whether a question about its text has an answer
+  knows: (path: string, asked: Question) => boolean; // whether a question has an answer
   compares: (site: string) => boolean; // whether the site of both texts is there
 }
 
@@ -244,7 +245,15 @@ export class Page {
   }
 
   /** The next word that is asked about. */
-  readonly word = $derived(this.place.word >= 0 ? this.place.word : (this.shown?.trace.next[0]?.id ?? 0));
+  readonly word = $derived.by(() => {
+    const { word } = this.place;
+    if (word >= 0 && (this.offered?.includes(word) ?? true)) return word;
+    return this.shown?.trace.next[0]?.id ?? 0;
+  });
+  /** The next words that can be asked about, where not all can. */
+  readonly offered = $derived.by(() =>
+    this.kept === null || this.shown === null ? null : this.kept.words(this.shown.question),
+  );
 
   goTo(where: Partial<Omit<Place, "sampling" | "edits">>): void {
     const moves = [where.block, where.head, where.part].some((each) => each !== undefined);
@@ -297,6 +306,14 @@ export class Page {
   /** Whether one can go there. */
   holds({ block = this.block, head = this.head, part = this.place.part }: Partial<Place>): boolean {
     return this.kept?.holds({ block, head, part }) ?? true;
+  }
+
+  /** Whether a question about what is shown has an answer. */
+  knows(path: string, asked: object): boolean {
+    return (
+      this.kept === null ||
+      (this.shown !== null && this.kept.knows(path, { ...this.shown.question, ...asked }))
+    );
   }
 
   /** To another head, once its numbers have come, or after a moment: so all of it is painted once. */

@@ -4,7 +4,7 @@ import type { Place, ViewName } from "./address";
 import type { Span } from "./cells";
 import type { Kept } from "./page.svelte";
 import type { Ask, LensWord } from "./server";
-import { Side, type Told } from "./side";
+import { type Numbers, Side, type Told } from "./side";
 
 /** What stands before the numbers. */
 export interface Contents {
@@ -33,7 +33,7 @@ interface Asked {
 export class Recording implements Kept {
   readonly flow: boolean;
   readonly views: readonly ViewName[];
-  readonly words: readonly number[];
+  readonly texts: readonly string[] = []; // the one that is shown is all there is
   readonly ids: number[];
   readonly #sides: Side[] = [];
   readonly #answers: Map<string, unknown>;
@@ -41,14 +41,14 @@ export class Recording implements Kept {
   constructor(
     readonly contents: Contents,
     numbers: Float32Array,
+    common: ReadonlyMap<string, Numbers> = new Map(),
   ) {
     this.flow = contents.flow;
     this.views = contents.views;
-    this.words = contents.words;
     this.ids = contents.sides[0].trace.ids;
     let start = 0;
     for (const told of contents.sides) {
-      const side = new Side(told, numbers, start);
+      const side = new Side(told, numbers, start, common);
       this.#sides.push(side);
       start += side.count;
     }
@@ -57,21 +57,17 @@ export class Recording implements Kept {
     );
   }
 
-  /** In base64 what `zlib` made smaller: the length of the contents, the contents, and after them the first bytes of
-   * all numbers, then all second bytes, and so on. */
+  /** What stands in a saved file, in base64. */
   static async open(text: string): Promise<Recording> {
     const letters = atob(text);
     const packed = new Uint8Array(letters.length);
     for (let i = 0; i < letters.length; i++) packed[i] = letters.charCodeAt(i);
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-    const length = new DataView(bytes.buffer).getUint32(0, true);
-    const contents = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Contents;
-    const planes = bytes.subarray(4 + length);
-    const count = planes.length / 4;
-    const whole = new Uint8Array(planes.length);
-    for (let k = 0; k < 4; k++) for (let i = 0; i < count; i++) whole[4 * i + k] = planes[k * count + i]!;
-    return new Recording(contents, new Float32Array(whole.buffer));
+    const { contents, numbers } = await unpack<Contents>(packed);
+    return new Recording(contents, numbers);
+  }
+
+  words(): readonly number[] {
+    return this.contents.words;
   }
 
   holds({ block, head, part }: Pick<Place, "block" | "head" | "part">): boolean {
@@ -83,6 +79,11 @@ export class Recording implements Kept {
 
   knows(path: string, asked: object): boolean {
     return this.#answers.has(questionKey(path, asked));
+  }
+
+  /** Whether all of a site is there, or can be made. */
+  has(site: string): boolean {
+    return this.#sides[0]!.has(site);
   }
 
   compares(site: string): boolean {
@@ -147,8 +148,24 @@ export class Recording implements Kept {
   }
 }
 
+/** What `zlib` made smaller: the length of the contents, the contents, and after them the first bytes of all numbers,
+ * then all second bytes, and so on. */
+export async function unpack<Told>(
+  packed: Uint8Array<ArrayBuffer>,
+): Promise<{ contents: Told; numbers: Float32Array }> {
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const contents = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Told;
+  const planes = bytes.subarray(4 + length);
+  const count = planes.length / 4;
+  const whole = new Uint8Array(planes.length);
+  for (let k = 0; k < 4; k++) for (let i = 0; i < count; i++) whole[4 * i + k] = planes[k * count + i]!;
+  return { contents, numbers: new Float32Array(whole.buffer) };
+}
+
 /** What tells a question from others about the same texts. */
-function questionKey(path: string, asked: object): string {
+export function questionKey(path: string, asked: object): string {
   const about = ["model", "text", "edits", "other"];
   return `${path} ${write(Object.fromEntries(Object.entries(asked).filter(([name]) => !about.includes(name))))}`;
 }

@@ -1,25 +1,47 @@
-/** A saved file: the explorer over what was kept in it. */
+/** Where no model is: a saved file, which holds one text, or a published folder, which holds several. */
 
 import { mount } from "svelte";
+import type { Theme } from "./colours";
 import { loadFonts } from "./fonts";
 import { press } from "./keys";
 import { Page } from "./page.svelte";
+import { Publication } from "./publication";
 import { Recording } from "./recording";
 import { Server } from "./server";
 import "./style.css";
 import Inset from "./view/Inset.svelte";
+import Published from "./view/Published.svelte";
+
+const target = document.getElementById("page")!;
+const usual: Theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+const recorded = document.getElementById("recording")?.textContent.trim();
 
 await loadFonts();
-const recording = await Recording.open(document.getElementById("recording")!.textContent.trim());
-const page = new Page(new Server(recording.ask), recording.contents.query, recording);
+if (recorded === undefined) await showFolder();
+else await showFile(recorded);
 
-function paint(theme: "light" | "dark"): void {
-  document.documentElement.dataset.theme = page.theme = theme;
+async function showFile(recorded: string): Promise<void> {
+  const recording = await Recording.open(recorded);
+  const page = new Page(new Server(recording.ask), recording.contents.query, recording);
+  const paint = (theme: Theme) => {
+    document.documentElement.dataset.theme = page.theme = theme;
+  };
+  paint(usual);
+  window.addEventListener("keydown", (event) => void press(page, event));
+  const props = { page, ids: recording.ids, edits: recording.contents.edits, ontheme: paint };
+  mount(Inset, { target, props });
 }
 
-paint(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-window.addEventListener("keydown", (event) => void press(page, event));
-mount(Inset, {
-  target: document.getElementById("page")!,
-  props: { page, ids: recording.ids, edits: recording.contents.edits, ontheme: paint },
-});
+/** Wherever it is served, also below other pages: its files are beside this one. */
+async function showFolder(): Promise<void> {
+  const publication = await Publication.open(async (name) => {
+    const answer = await fetch(new URL(name, document.baseURI));
+    if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+    return new Uint8Array(await answer.arrayBuffer());
+  });
+  const page = new Page(new Server(publication.ask), location.search, publication);
+  page.theme = (localStorage.getItem("theme") ?? usual) === "dark" ? "dark" : "light";
+  if (!publication.texts.includes(page.place.text)) page.place.text = "";
+  target.replaceChildren();
+  mount(Published, { target, props: { page } });
+}

@@ -12,7 +12,14 @@ export interface Told {
   text: string;
   details: Model;
   trace: TraceAnswer;
-  matrices: { name: string; shape: number[]; first: number }[]; // from which row on
+  matrices: Listed[];
+}
+
+/** One of the matrices whose numbers stand one after the other. */
+export interface Listed {
+  name: string;
+  shape: number[];
+  first: number; // from which row on
 }
 
 export interface Numbers {
@@ -25,26 +32,22 @@ export class Side {
   readonly config: Config;
   readonly ids: number[];
   readonly count: number; // of its numbers
-  #kept = new Map<string, Numbers>();
+  #kept: ReadonlyMap<string, Numbers>;
   #made = new Map<string, Matrix | null>();
   #makeable = new Map<string, boolean>();
   #turned = new Map<string, Matrix>(); // with rows and columns exchanged
 
-  /** Its numbers are those from `start` on. */
+  /** Its numbers are those from `start` on; those of the model itself may be common to several texts. */
   constructor(
     readonly told: Told,
     numbers: Float32Array,
     start: number,
+    common: ReadonlyMap<string, Numbers> = new Map(),
   ) {
     this.config = told.details.config as Config;
     this.ids = told.trace.ids;
-    let end = start;
-    for (const { name, shape, first } of told.matrices) {
-      const count = size(shape);
-      this.#kept.set(name, { values: numbers.subarray(end, end + count), shape, first });
-      end += count;
-    }
-    this.count = end - start;
+    this.#kept = new Map([...common, ...takeNumbers(told.matrices, numbers, start)]);
+    this.count = told.matrices.reduce((sum, { shape }) => sum + size(shape), 0);
   }
 
   /** What was kept by that name; of this shape and without a number, where nothing was. */
@@ -55,6 +58,11 @@ export class Side {
   /** Whether all of it was kept. */
   keeps(name: string): boolean {
     return this.#kept.get(name)?.first === 0;
+  }
+
+  /** Whether all of it was kept, or can be made. */
+  has(name: string): boolean {
+    return this.#kept.has(name) ? this.keeps(name) : this.#canMake(name);
   }
 
   /** A part of a site or a weight. */
@@ -125,6 +133,15 @@ export class Side {
   }
 }
 
+/** Matrices by their names: their numbers are those from `start` on, in this order. */
+export function takeNumbers(listed: Listed[], numbers: Float32Array, start = 0): Map<string, Numbers> {
+  const found = new Map<string, Numbers>();
+  for (const { name, shape, first } of listed) {
+    found.set(name, { values: numbers.subarray(start, (start += size(shape))), shape, first });
+  }
+  return found;
+}
+
 type Line = Float32Array | number[];
 
 /** Most of the work by far. */
@@ -138,12 +155,17 @@ function plain(line: Line): number[] {
   return Array.isArray(line) ? line : Array.from(line);
 }
 
-function turn(matrix: Matrix): Matrix {
-  const values = new Float32Array(matrix.values.length);
-  for (let i = 0; i < matrix.rows; i++)
-    for (let j = 0; j < matrix.columns; j++)
-      values[j * matrix.rows + i] = matrix.values[i * matrix.columns + j]!;
-  return new Matrix(values, matrix.columns, matrix.rows);
+function turn({ values, rows, columns }: Matrix): Matrix {
+  return new Matrix(exchange({ values, shape: [rows, columns], first: 0 }).values, columns, rows);
+}
+
+/** With rows and columns exchanged. */
+export function exchange({ values, shape }: Numbers): Numbers {
+  const [rows, columns] = shape as [number, number];
+  const turned = new Float32Array(values.length);
+  for (let i = 0; i < rows; i++)
+    for (let j = 0; j < columns; j++) turned[j * rows + i] = values[i * columns + j]!;
+  return { values: turned, shape: [columns, rows], first: 0 };
 }
 
 function empty(shape: number[]): Numbers {

@@ -51,7 +51,7 @@ class Side:
     matrices: dict[str, tuple[Array, int]] = field(default_factory=dict)
 
     def keep(self, name: str, tensor: Tensor, first: int = 0) -> None:
-        self.matrices.setdefault(name, (_array(tensor), first))
+        self.matrices.setdefault(name, (as_array(tensor), first))
 
     @property
     def text(self) -> str:
@@ -74,8 +74,10 @@ class Side:
         }
 
 
-def record(what: Trace | Comparison, views: Views) -> tuple[dict[str, Any], list[Array]]:
-    """What stands before the numbers, and the numbers."""
+def record(
+    what: Trace | Comparison, views: Views, weights: bool = True
+) -> tuple[dict[str, Any], list[Array]]:
+    """What stands before the numbers, and the numbers; without trained weights, where they are elsewhere."""
     models = models_of(what)
     routes = Routes(models)
     trace = what.one if isinstance(what, Comparison) else what
@@ -87,6 +89,9 @@ def record(what: Trace | Comparison, views: Views) -> tuple[dict[str, Any], list
         sides.append(Side(what.other, list(models)[-1]))
         _keep_differing(what, views, sides, interview)
     _keep_steps(side, views)
+    if weights:
+        for name in kept_weights(trace, views):
+            side.keep(name, weight(trace.network, name))
     if views.flow:
         _keep_flow(side, views, interview)
     texts = _keep_lens(side, words) if "lens" in views.asked else []
@@ -136,8 +141,6 @@ def _keep_steps(side: Side, views: Views) -> None:
     trace = side.trace
     for name in _sites(trace, views):
         side.keep(name, trace[name])
-    for name in _weights(trace, views):
-        side.keep(name, weight(trace.network, name))
     if views.flow or views.ends:
         side.keep("logits", trace.read("logits", rows=-1), len(trace) - 1)
     if views.ends:
@@ -147,7 +150,7 @@ def _keep_steps(side: Side, views: Views) -> None:
 def _keep_flow(side: Side, views: Views, interview: Interview) -> None:
     for name in _stripes(views):
         if name not in side.matrices:
-            side.matrices[name] = (thin(_array(side.trace[name]), STRIPES[name.split(".")[-1]]), 0)
+            side.matrices[name] = (thin(as_array(side.trace[name]), STRIPES[name.split(".")[-1]]), 0)
     patterns = _matrix(interview.ask("/api/patterns", cells=CELLS))
     side.matrices["patterns"] = (np.round(patterns * SHADES) / np.float32(SHADES), 0)
     side.matrices["streams"] = (_matrix(interview.ask("/api/streams")), 0)
@@ -229,7 +232,7 @@ def _stripes(views: Views) -> list[str]:
     return ends + [f"block.{i}.{name}" for i in others for name in ("normed2", "hidden")]
 
 
-def _weights(trace: Trace, views: Views) -> list[str]:
+def kept_weights(trace: Trace, views: Views) -> list[str]:
     """Those that are trained, not their products."""
     wanted = {f"block.{i}.head.{j}" for i, j in views.heads} | {f"block.{i}" for i in views.blocks}
     wanted |= {f"block.{i}.{norm}" for i, _ in views.heads for norm in ("normed", "query_norm", "key_norm")}
@@ -255,7 +258,7 @@ def thin(array: Array, cells: int) -> Array:
     return kept
 
 
-def _array(tensor: Tensor) -> Array:
+def as_array(tensor: Tensor) -> Array:
     return tensor.detach().float().cpu().numpy()
 
 

@@ -48,18 +48,17 @@ def save_html(what: AnyTrace | Comparison, path: str | Path, views: Sequence[str
     path, chosen = Path(path), choose_views(views, what)
     if path.is_dir():
         raise UserError(f"{path} is a folder: say how the file in it is to be called")
-    page = fill_page(trace, pack(*record(what, chosen)))
+    page = fill_page(trace, base64.b64encode(pack(*record(what, chosen))).decode())
     with disk_errors(path.parent, f"saving {path}"):
         write_text(path, page)
 
 
-def pack(contents: dict[str, Any], arrays: Sequence[Array]) -> str:
+def pack(contents: dict[str, Any], arrays: Sequence[Array]) -> bytes:
     """As the page unpacks it. Bytes of the same place in a number are alike, and go together."""
     told = json.dumps(contents, ensure_ascii=False).encode()
     numbers = np.concatenate([np.empty(0, "<f4"), *(array.astype("<f4").ravel() for array in arrays)])
     planes = numbers.view(np.uint8).reshape(-1, 4).T.tobytes()
-    packed = zlib.compress(len(told).to_bytes(4, "little") + told + planes, 9)
-    return base64.b64encode(packed).decode()
+    return zlib.compress(len(told).to_bytes(4, "little") + told + planes, 9)
 
 
 def fill_page(trace: Trace, recording: str) -> str:

@@ -558,6 +558,19 @@ export const de: Messages = {
         : `${n} Änderungen aus Python gelten in diesem Text.`,
     waiting: "Der Kernel ist beschäftigt oder nicht mehr da. Sobald er antwortet, geht es weiter.",
   },
+  published: {
+    texts: "Texte",
+    without: (views: string[]) =>
+      `Wo Clearhead installiert ist: ${views.join(", ")}, und jeder Text, den du tippst.`,
+    lab: (name: string) =>
+      `Vorher ausgeführt. Wo Clearhead installiert ist, lässt sich alles darin einstellen: clearhead lab ${name}`,
+    about:
+      "Diese Seite fragt keinen Server: Diese Texte gingen vorher durch das Modell, und jede Zahl ist die des Modells. Um eigene Texte zu tippen, zu ändern, was das Modell rechnet, oder eines mit eigenem Text zu trainieren: Installiere Clearhead und rufe clearhead demo auf.",
+    walk: [
+      "Was das Modell als Nächstes schreiben würde. Ändere, wie gezogen wird: Die Wahrscheinlichkeiten folgen.",
+      "Wähle hier einen anderen Text. Weiter unten lassen sich zwei nebeneinander legen.",
+    ],
+  },
   refusals: REFUSALS,
   problems: {
     lost: "Der Server ist weg. Die Seite fragt wieder nach ihm und kommt von selbst zurück.",

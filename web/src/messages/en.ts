@@ -541,6 +541,18 @@ export const en = {
       `${n} ${n === 1 ? "change" : "changes"} made in Python ${n === 1 ? "is" : "are"} in force in this text.`,
     waiting: "The kernel is busy with something else, or gone. This goes on as soon as it answers.",
   },
+  published: {
+    texts: "Texts",
+    without: (views: string[]) => `Where Clearhead is installed: ${views.join(", ")}, and any text you type.`,
+    lab: (name: string) =>
+      `Run beforehand. Where Clearhead is installed, everything in it can be set: clearhead lab ${name}`,
+    about:
+      "This page asks no server: these texts went through the model beforehand, and every number is the model's own. To type texts of your own, to change what the model computes, to train one on your own text: install Clearhead, and run clearhead demo.",
+    walk: [
+      "What the model would write next. Change how it is drawn: the chances follow.",
+      "Choose another text here. Below, two of them can be held side by side.",
+    ],
+  },
   /** By the server's code for it. In English the server says it itself. */
   refusals: {} as Record<string, (values: Record<string, string | number>) => string>,
   problems: {

@@ -1,0 +1,96 @@
+"""`clearhead publish`: the explorer as a folder that any web host can serve."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from clearhead.cli.console import err, out, print_json
+from clearhead.cli.options import DEVICE
+from clearhead.errors import UserError
+
+if TYPE_CHECKING:
+    from clearhead.language_model import LanguageModel
+
+DEMO = Path("runs/demo")
+
+
+def publish(
+    folder: Path = typer.Argument(..., metavar="OUT", help="The folder to make, or to make anew."),
+    texts: list[str] = typer.Argument(
+        None, metavar="[TEXT…]", help="Texts to choose among on the page. [default: six of ours]"
+    ),
+    model: str = typer.Option(
+        None,
+        help="A model: its folder, a GGUF file, or a name. [default: runs/demo; where it is not there, it is "
+        "trained for a minute]",
+    ),
+    head: list[str] = typer.Option(
+        None, help="A head to show, such as 3.5 (may be repeated): of a large model, not all. [default: all]"
+    ),
+    labs: bool = typer.Option(True, help="Run those labs that take seconds, and show what came out."),
+    device: str = DEVICE,
+    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+) -> None:
+    """Make a page that needs no install: a folder that any web host can serve, and that asks no server.
+
+    \b
+    For example:
+      clearhead publish site
+      clearhead publish site "The king was old." "The queen was old." --model runs/my
+    """
+    from clearhead.notebook.built import is_built
+    from clearhead.notebook.publication import TEXTS, check_folder
+    from clearhead.notebook.publication import publish as write
+
+    if not is_built():
+        raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")
+    check_folder(folder)
+    heads = [_parse_head(each) for each in head] if head else None
+    opened = _open(model, device)
+    written = write(opened, folder, texts or TEXTS, heads, labs, err.print)
+    size = sum(path.stat().st_size for path in written)
+    if json:
+        print_json({"path": str(folder), "files": [path.name for path in written], "bytes": size})
+    else:
+        out.print(f"{folder}: {len(written)} files, {size / 1e6:.1f} MB; any web host can serve them")
+        out.print(f"to see it here: python -m http.server --bind 127.0.0.1 --directory {folder}")
+
+
+def _parse_head(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d+)\.(\d+)", text)
+    if found is None:
+        raise UserError(f"--head {text}: expected a block and a head, such as 3.5")
+    return int(found[1]), int(found[2])
+
+
+def _open(model: str | None, device: str) -> LanguageModel:
+    from clearhead.language_model import load
+
+    if model is not None:
+        return load(model, device)
+    if not (DEMO / "config.json").is_file():
+        _train(device)
+    return load(DEMO, device)
+
+
+def _train(device: str) -> None:
+    """As the demo does."""
+    from clearhead.cli.progress import show_plan
+    from clearhead.cli.train import finish
+    from clearhead.formats.folder import check_free, check_room
+    from clearhead.runs.demo import demo_request, demo_texts
+    from clearhead.runs.kept_run import KeptRun
+
+    check_free(DEMO)
+    err.print(f"No model was named: one learns our small stories for a minute, in {DEMO}.\n")
+    kept = KeptRun.open(DEMO, demo_texts(), demo_request(device=device), command=sys.argv)
+    assert kept is not None
+    with kept:
+        check_room(DEMO, kept.run.plan.config)
+        show_plan(kept.run)
+        finish(kept, DEMO)

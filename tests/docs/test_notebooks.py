@@ -1,0 +1,62 @@
+"""The notebooks of the docs, executed from the first cell to the last: each asserts what it claims."""
+
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
+LONGEST = 120  # seconds of a cell, on a machine that is busy with other tests
+
+
+def read(path):
+    nbformat = pytest.importorskip("nbformat", reason="there is no nbformat: pip install '.[dev]'")
+    return nbformat.read(path, as_version=4)
+
+
+def test_all_are_here():
+    names = ["first_look", "induction_head", "lecture_in_numbers", "patch_a_prompt", "watch_a_head_form"]
+    assert [path.stem for path in NOTEBOOKS] == names
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.skipif(find_spec("nbclient") is None, reason="there is no nbclient: pip install '.[dev]'")
+def test_a_notebook_runs(path, tmp_path, monkeypatch):
+    from nbclient import NotebookClient
+
+    for name in (
+        "JUPYTER_CONFIG_DIR",
+        "JUPYTER_DATA_DIR",
+        "JUPYTER_RUNTIME_DIR",
+        "IPYTHONDIR",
+        "MPLCONFIGDIR",
+    ):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    monkeypatch.setenv("CLEARHEAD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYTHONWARNINGS", "error::UserWarning:clearhead")
+    sources = [str(DOCS.parent / "src"), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sources)))
+    notebook = read(path)
+    NotebookClient(
+        notebook,
+        timeout=LONGEST,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
+        extra_arguments=["--InteractiveShell.colors=NoColor"],
+    ).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert outputs
+    assert [output.text for output in outputs if output.get("name") == "stderr"] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_kept_without_outputs_and_proves_what_it_says(path):
+    cells = read(path).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+    assert any("assert " in cell.source for cell in code)
+    links = [link for cell in cells for link in re.findall(r"\]\(([^)#]+)", cell.source) if cell not in code]
+    assert [link for link in links if not (path.parent / link).exists()] == []
