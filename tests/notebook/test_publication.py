@@ -137,12 +137,12 @@ def test_numbers_lead_back_to_the_embedding(come, model):
     seen = guest.see("embedding")
     check(seen, "embedding", at, len(model.inspect(TEXTS[0])) - 1)
     guest.page.locator("[data-testid=card] .number[data-cell^='embedding.W ']").first.click()
-    assert "A trained weight" in guest.page.get_by_test_id("card").inner_text()
+    guest.expect(lambda: "A trained weight" in guest.page.get_by_test_id("card").inner_text(), True)
 
 
 def test_a_text_that_is_not_here_gives_way_to_one_that_is(come):
     guest = come(query="?text=Nobody+published+this&word=3")
-    assert guest.prompt.input_value() == TEXTS[0]
+    guest.expect(guest.prompt.input_value, TEXTS[0])
     assert guest.prompt.get_attribute("readonly") is not None
     assert guest.page.locator(".problem").count() == 0
 
@@ -151,7 +151,7 @@ def test_two_texts_beside_each_other(come, model):
     guest = come(query="?view=compare")
     compared = model.inspect(TEXTS[0]).compare(model.inspect(TEXTS[1]))
     chooser = guest.page.get_by_role("combobox", name="Other text")
-    assert chooser.input_value() == TEXTS[1]  # the next one, unless said
+    guest.expect(chooser.input_value, TEXTS[1])  # the next one, unless said
     site, distance = compared.ranking(1)[0]
     row = guest.page.locator(".compare .body button").filter(has_text=site).first
     row.wait_for()
@@ -190,7 +190,7 @@ def test_why_lens_words_and_kinds_of_heads(come, model):
 
 def test_labs_and_the_tiny_head_are_there(come):
     guest = come(query="?view=labs")
-    assert guest.page.locator(".labs nav button").count() == 2
+    guest.expect(guest.page.locator(".labs nav button").count, 2)
     weight = guest.page.locator("[data-found='weight on what is looked for']")
     weight.wait_for()
     assert weight.inner_text() == "0.4754"

@@ -36,7 +36,9 @@ def publish(
     device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
-    """Make a page that needs no install: a folder that any web host can serve, and that asks no server.
+    """Make a page that needs no install.
+
+    A folder that any web host can serve, and that asks no server of ours.
 
     \b
     For example:
