@@ -128,6 +128,8 @@ def test_where_a_loop_runs_it_is_not_kept_waiting(model, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
+        ({"step": "sotfmax"}, "step = 'sotfmax': expected one of project,"),
+        ({"step": 99}, "step 99 does not exist"),
         ({"block": 2}, "block 2"),
         ({"head": 9}, "head 9"),
         ({"height": 3}, "height = 3: expected pixels, 200 or more"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 from clearhead.inspect.choice import check_index
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from clearhead.notebook.widget import Explorer
 
 LOWEST = 200  # pixels
+# The steps of a head, as the page calls them.
+STEPS = ("project", "level", "rotate", "compare", "divide", "mask", "softmax", "weigh", "sum", "write")
 Shown = AnyTrace | Comparison | LanguageModel
 
 
@@ -50,10 +52,16 @@ def show(
     place = {
         "block": check_index(block, config.n_block, "block"),
         "head": check_index(head, config.n_head, "head"),
-        "step": step,
+        "step": _check_step(step),
     }
     given, ids, edits = _place_of(what, text, models)
     return Explorer(Routes(models), Opening(f"?{urlencode({**given, **place})}", ids, edits), height)
+
+
+def _check_step(step: int | str) -> int | str:
+    if isinstance(step, str) and step not in STEPS:
+        raise UserError(f"step = {step!r}: expected one of {', '.join(STEPS)}{guess(step, STEPS)}")
+    return step if isinstance(step, str) else check_index(step, len(STEPS), "step")
 
 
 def _place_of(what: Shown, text: str | None, models: Models) -> tuple[dict[str, str], list[int] | None, int]:
