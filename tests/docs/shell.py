@@ -25,6 +25,7 @@ LEFT_OUT = {
     "ssh": "another machine",
     "scp": "another machine",
     "curl": "asks a server that is not running here (tests/server)",
+    "clearhead --install-completion": "writes into the reader's shell (tests/cli/test_completion.py): it is there",
     "clearhead demo": "trains on 12,000 stories (tests/cli/test_good_use.py): its options are parsed",
     "clearhead explore": "serves until Ctrl-C (tests/cli/test_explore.py): its options are parsed",
     "clearhead serve": "serves until Ctrl-C (tests/server/test_run.py): its options are parsed",
@@ -68,6 +69,9 @@ def check_extras(words):
 def parse(arguments):
     """As the command line would, up to calling the command; what it refuses is raised."""
     command, rest = typer.main.get_command(app), list(arguments)
+    if rest[0].startswith("-"):  # an option of no command, which would be done at once
+        assert any(rest[0] in option.opts for option in command.params), rest[0]
+        return
     context = command.make_context("clearhead", list(rest))
     while hasattr(command, "resolve_command"):
         name, command, rest = command.resolve_command(context, rest)
