@@ -25,7 +25,7 @@ LEFT_OUT = {
     "ssh": "another machine",
     "scp": "another machine",
     "curl": "asks a server that is not running here (tests/server)",
-    "clearhead --install-completion": "writes into the reader's shell (tests/cli/test_completion.py): it is there",
+    "clearhead --install-completion": "writes into the reader's shell (tests/cli/test_completion.py)",
     "clearhead demo": "trains on 12,000 stories (tests/cli/test_good_use.py): its options are parsed",
     "clearhead explore": "serves until Ctrl-C (tests/cli/test_explore.py): its options are parsed",
     "clearhead serve": "serves until Ctrl-C (tests/server/test_run.py): its options are parsed",
