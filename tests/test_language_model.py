@@ -397,9 +397,11 @@ def test_matrices_in_eight_bits_say_nearly_the_same(trained, tmp_path):
         lambda: rounded.save(tmp_path / "other"),
         lambda: rounded.export(tmp_path / "other"),
         lambda: rounded.generate("Anna", tokens=2, inspect=True),
+        lambda: rounded.weight("block.0.head.0.W_Q"),
     ):
         with pytest.raises(UserError, match="load the model without quantize"):
             refused()
     assert not (tmp_path / "other").exists()
-    with pytest.raises(UserError, match="quantize = 'int4': expected int8"):
+    assert load(tmp_path / "exact", "cpu", quantize="none").logits(text).equal(exact.logits(text))
+    with pytest.raises(UserError, match="quantize = 'int4': expected int8, or none"):
         load(tmp_path / "exact", quantize="int4")

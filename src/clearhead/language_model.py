@@ -421,6 +421,7 @@ class LanguageModel:
 
     def weight(self, name: str) -> Tensor:
         """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""
+        need_exact(self.network, "a weight by name")
         return weight(self.transformer("a weight by that name"), name)
 
     def _start(self, prompt: str | Sequence[int] | None) -> list[int]:
@@ -457,17 +458,18 @@ def load(
     gives the model as it was then. `quantize="int8"` holds its matrices in eight bits: on a processor it
     writes several times as fast, a little less exactly, and cannot be looked into.
     """
-    if quantize not in (None, "int8"):
-        raise UserError(f"quantize = {quantize!r}: expected int8, or nothing")
+    if quantize not in (None, "none", "int8"):
+        raise UserError(f"quantize = {quantize!r}: expected int8, or none")
+    rounded = quantize == "int8"
     dtype = str(dtype).removeprefix("torch.")
     if dtype not in DTYPES:
         raise UserError(f"dtype = {dtype!r}: expected one of {', '.join(DTYPES)}")
     saved = open_model(name if step is None else find_snapshot(Path(name), step), DTYPES[dtype])
     called = name_of(name, step)
-    if quantize is not None:
+    if rounded:
         need_transformer(saved.network.config, "quantize")
         device = "cpu" if device is None else device
     network = saved.network.to(pick_device(device))
-    if quantize is not None and isinstance(network, Transformer):
+    if rounded and isinstance(network, Transformer):
         round_matrices(network)
     return LanguageModel(network, saved.tokenizer, saved.training, called)

@@ -167,6 +167,11 @@ def test_another_file_or_none(clearhead, refused, monkeypatch):
     refused("models", words=["no such file: missing.toml", "unset CLEARHEAD_CONFIG"])
 
 
+def test_a_link_that_leads_nowhere(refused):
+    Path("clearhead.toml").symlink_to("nowhere")
+    refused("models", words=["clearhead.toml leads to a file that is not there"])
+
+
 def test_folders_above_are_not_looked_into(clearhead, monkeypatch):
     write("nonsense = 1")
     Path("inner").mkdir()

@@ -34,6 +34,11 @@ def test_to_gguf_and_by_name(clearhead, refused, story_file, tmp_path):
     )
 
 
+def test_an_ending_that_is_nearly_one(refused, model_folder, tmp_path):
+    refused("export", model_folder, tmp_path / "x.ggf", words=["did you mean '.gguf'", "--to huggingface"])
+    assert not (tmp_path / "x.ggf").exists()
+
+
 def test_what_llama_cpp_has_not(refused, model_folder, tmp_path):
     refused("export", model_folder, tmp_path / "x.gguf", "--to", "gguf", words=["char"])
 

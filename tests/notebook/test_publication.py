@@ -230,10 +230,34 @@ def test_published_anew_what_is_not_ours_stays(model, tmp_path):
     (tmp_path / ".git").mkdir()
     publish(model, tmp_path, TEXTS[:2], heads=[(0, 0)], labs=False)
     (tmp_path / "CNAME").write_text("example.org")
+    (tmp_path / "text-mine.bin").write_text("mine")
+    (tmp_path / ".nojekyll").write_text("mine")
     publish(model, tmp_path, TEXTS[:1], heads=[(0, 0)], labs=False)
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"CNAME", ".git", "text-0.bin", "index.html", ".nojekyll"} <= names
+    assert {"CNAME", ".git", "text-0.bin", "text-mine.bin", "index.html"} <= names
+    assert (tmp_path / ".nojekyll").read_text() == "mine"
     assert "text-1.bin" not in names
+
+
+def test_a_lab_that_cannot_be_run_is_left_out(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(publication, "LABS_RUN", ("attention", "neighbours"))
+    monkeypatch.setattr(publication.importlib.util, "find_spec", lambda _: None)
+    told = []
+    publish(model, tmp_path / "x", TEXTS[:1], heads=[(0, 0)], tell=told.append)
+    assert any("without the lab neighbours, which needs numba" in each for each in told)
+    assert [each["name"] for each in json.loads((tmp_path / "x" / "labs.json").read_text())["labs"]] == [
+        "attention"
+    ]
+
+
+def test_another_page_with_a_file_of_that_name_is_left_alone(model, tmp_path):
+    (tmp_path / "publication.json").write_text('{"title": "my paper"}')
+    with pytest.raises(UserError, match="other things"):
+        publish(model, tmp_path, TEXTS[:1], labs=False)
+    (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
+    for where in (tmp_path / "broken", tmp_path / "publication.json" / "x"):
+        with pytest.raises(UserError, match="is a file"):
+            publish(model, where, TEXTS[:1], labs=False)
 
 
 def test_nothing_of_this_machine_is_in_it(host):

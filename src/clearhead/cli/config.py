@@ -94,6 +94,8 @@ def read(path: Path, app: Any) -> Defaults:
             raise UserError(f"{path} has more than {LARGEST} bytes; is it the right file?")
         document = tomllib.loads(text.decode())
     except FileNotFoundError:
+        if VARIABLE not in os.environ:
+            raise UserError(f"{path} leads to a file that is not there; remove it") from None
         raise UserError(
             f"no such file: {path}, which {VARIABLE} names; make it, or unset {VARIABLE}"
         ) from None

@@ -28,8 +28,8 @@ DEVICE: Any = typer.Option(
 QUANTIZE: Any = typer.Option(
     None,
     metavar="int8",
-    help="Matrices in eight bits: faster on a CPU, a little less exact.",
-    autocompletion=choose("int8"),
+    help="Matrices in eight bits: faster on a CPU, a little less exact. [default: none]",
+    autocompletion=choose("int8", "none"),
 )
 FIGURE: Any = typer.Option(None, help="Save a picture: a name that ends in .svg, .png or .pdf.")
 JSON: Any = typer.Option(False, "--json", help="Print everything as JSON.")

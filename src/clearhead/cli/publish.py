@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,7 +61,9 @@ def publish(
         print_json({"path": str(folder), "files": [path.name for path in written], "bytes": size})
     else:
         out.print(f"{folder}: {len(written)} files, {size / 1e6:.1f} MB; any web host can serve them")
-        out.print(f"to see it here: python -m http.server --bind 127.0.0.1 --directory {folder}")
+        out.print(
+            f"to see it here: python -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(folder))}"
+        )
 
 
 def _parse_head(text: str) -> tuple[int, int]:

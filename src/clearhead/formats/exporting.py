@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 from clearhead.formats import folder
 from clearhead.formats.arpa import is_arpa
 from clearhead.formats.arpa import write as write_arpa
@@ -24,6 +24,8 @@ def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> Non
     if not isinstance(config, Config):
         what = f"no other program has an architecture for this {config.kind}"
         raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
+    if to is None and path.suffix != ".gguf" and (meant := guess(path.suffix.lower(), [".gguf"])):
+        raise UserError(f"{path}: a folder would be called so{meant} Else say --to huggingface")
     kind = to.lower() if to is not None else "gguf" if path.suffix == ".gguf" else "huggingface"
     if kind == "gguf":
         _refuse_existing(path)

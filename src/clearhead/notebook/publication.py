@@ -6,7 +6,10 @@ the text is chosen. `publication.json` is written last, and tells a folder of ou
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,7 +35,8 @@ from clearhead.views.wire.labs import LabAnswer, LabDetails
 
 LISTING, MODEL, LAB_FILE = "publication.json", "model.bin", "labs.json"
 # Labs that look into no model and take seconds; what comes out is the same whatever is published.
-LABS_RUN = ("attention", "matrix", "position", "scale", "neighbours", "stream")
+LABS_RUN = ("attention", "matrix", "position", "scale", "neighbours")
+COMPILED = ("neighbours",)  # by numba, which need not be there
 MOST = 8_000_000  # trained numbers, 32 MB: what one might wait for on a web page
 
 # As in the stories, which the demo's model has learned to read: after a space, what stands amid them.
@@ -61,13 +65,13 @@ def publish(
     A folder that was published before is written anew; what is in it that is not ours is left alone.
     """
     check_folder(folder)
-    config = model.transformer("a page").config
+    config = model.transformer("publishing").config
     traces = _read(model, texts)
     views = _choose(config, heads, len(traces) > 1)
     weights = _weights(traces[0], views, whole=heads is None)
     page = {"page.js": read_built("saved.js"), "page.css": read_built("saved.css")}
-    page |= {"licences.md": read_built("licences.md"), "index.html": INDEX, ".nojekyll": ""}
-    tell(f"{len(traces)} texts go through {model.name} …")
+    page |= {"licences.md": read_built("licences.md"), "index.html": INDEX}
+    tell(f"{'a text goes' if len(traces) == 1 else f'{len(traces)} texts go'} through {model.name} …")
     routes = Routes({model.name: (model, tuple(traces))})
     files: dict[str, bytes] = {name: text.encode() for name, text in page.items()}
     files["icon.svg"] = (BUILT / "icon.svg").read_bytes()
@@ -77,8 +81,7 @@ def publish(
         contents["beside"] = [_compare(routes, model.name, trace, other) for other in traces]
         files[_text_file(number)] = pack(contents, arrays)
     if labs:
-        tell(f"labs run: {', '.join(LABS_RUN)} …")
-        files[LAB_FILE] = _run_labs()
+        files[LAB_FILE] = _run_labs(tell)
     listing = {
         "details": _ask(routes, "/api/open", model.name),
         "views": [*views.tabs, "tiny", *(["labs"] if labs else [])],
@@ -94,12 +97,26 @@ def publish(
 
 def check_folder(folder: Path) -> None:
     """Refuse a folder in which something else is; hidden files, such as git's, are no matter."""
-    if folder.exists() and not folder.is_dir():
+    if os.path.lexists(folder) and not folder.is_dir():
         raise UserError(f"{folder} is a file: say which folder is to be made")
-    if not folder.is_dir() or (folder / LISTING).is_file():
+    if not folder.is_dir():
+        above = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
+        if not above.is_dir() or not os.access(above, os.W_OK):
+            raise UserError(f"{folder} cannot be made: {above} is a file, or may not be written in")
+        return
+    if _is_ours(folder / LISTING):
         return
     if others := sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")):
         raise UserError(f"{folder} has other things in it ({others[0]}): name a new folder, or an empty one")
+
+
+def _is_ours(listing: Path) -> bool:
+    """Whether a folder was published before; another's file may have the same name."""
+    try:
+        found = json.loads(listing.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and {"details", "views", "texts", "heads"} <= set(found)
 
 
 def _read(model: LanguageModel, texts: Sequence[str]) -> list[Trace]:
@@ -160,20 +177,27 @@ def _ask(routes: Routes, path: str, model: str) -> Any:
     return json.loads(answer.body)
 
 
-def _run_labs() -> bytes:
-    answers = [LabAnswer.of(lab(name)).model_dump(mode="json") for name in LABS_RUN]
-    told = [LabDetails.of(LABS[name]).model_dump(mode="json") for name in LABS_RUN]
+def _run_labs(tell: Callable[[str], object]) -> bytes:
+    names = list(LABS_RUN)
+    if importlib.util.find_spec("numba") is None and (left := [name for name in names if name in COMPILED]):
+        tell(f"without the lab {', '.join(left)}, which needs numba: pip install 'clearhead[words]'")
+        names = [name for name in names if name not in left]
+    tell(f"labs run: {', '.join(names)} …")
+    answers = [LabAnswer.of(lab(name)).model_dump(mode="json") for name in names]
+    told = [LabDetails.of(LABS[name]).model_dump(mode="json") for name in names]
     return json.dumps({"labs": told, "answers": answers}, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _write(folder: Path, files: dict[str, bytes], listing: dict[str, Any]) -> list[Path]:
+    if not (folder / ".nojekyll").exists():  # or else GitHub's pages leave out what it takes for its own
+        files[".nojekyll"] = b""
     with disk_errors(folder, f"publishing to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             write_whole(folder / name, partial(_fill, content))
         write_text(folder / LISTING, json.dumps(listing, ensure_ascii=False, allow_nan=False))
-        for path in folder.glob("text-*.bin"):  # of texts that there were before
-            if path.name not in files:
+        for path in folder.iterdir():  # of texts that there were before
+            if re.fullmatch(r"text-\d+\.bin", path.name) and path.name not in files:
                 path.unlink()
         if LAB_FILE not in files:
             (folder / LAB_FILE).unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
+from clearhead.model.quantized import need_exact
 from clearhead.notebook.routes import Models, Routes, models_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def show(
     if height is not None and (not isinstance(height, int) or height < LOWEST):
         raise UserError(f"height = {height!r}: expected pixels, {LOWEST} or more")
     models = _models_of(what)
+    for model, _ in models.values():
+        need_exact(model.network, "looking inside")
     config = next(iter(models.values()))[0].transformer("a view").config
     place = {
         "block": check_index(block, config.n_block, "block"),
