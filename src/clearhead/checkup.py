@@ -36,7 +36,7 @@ FEATURES = {
 # The package, the extra that brings it, and what it is for.
 EXTRAS = (
     ("anywidget", "notebook", "ch.show(…) in notebooks"),
-    ("numba", "words", "clearhead words, the lab neighbours, and --quantize int8"),
+    ("numba", "numba", "clearhead words, the lab neighbours, and --quantize int8"),
     ("tensorboard", "tensorboard", "clearhead train --tensorboard"),
     ("wandb", "wandb", "clearhead train --wandb PROJECT"),
 )

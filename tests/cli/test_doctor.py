@@ -48,9 +48,9 @@ def test_models_and_runs_are_counted(findings, copied_model, home):
 
 
 def test_what_few_need_may_be_missing(findings, monkeypatch, clearhead):
-    monkeypatch.setattr(checkup, "EXTRAS", (("no_such_package", "words", "something"),))
+    monkeypatch.setattr(checkup, "EXTRAS", (("no_such_package", "numba", "something"),))
     found = findings()["no_such_package"]
-    assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[words]'")
+    assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[numba]'")
     assert "Missing, but not needed: no_such_package." in clearhead("doctor").out
 
 

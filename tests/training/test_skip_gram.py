@@ -232,5 +232,5 @@ def test_settings_are_checked(settings, message):
 def test_without_numba_a_line_says_what_to_install(monkeypatch, story_text):
     monkeypatch.setitem(__import__("sys").modules, "clearhead.training.skip_gram_kernel", None)
     monkeypatch.delattr("clearhead.training.skip_gram_kernel")
-    with pytest.raises(UserError, match=r"needs numba: pip install 'clearhead\[words\]'"):
+    with pytest.raises(UserError, match=r"needs numba: pip install 'clearhead\[numba\]'"):
         learn(story_text)

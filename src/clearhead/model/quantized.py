@@ -64,7 +64,7 @@ def quantize(network: Transformer) -> Transformer:
     if network.embedding.weight.dtype != torch.float32:
         raise UserError("quantize goes with dtype float32: what is not in eight bits stays exact")
     if importlib.util.find_spec("numba") is None:
-        raise UserError("quantize needs numba, which is not installed: pip install 'clearhead[quantize]'")
+        raise UserError("quantize needs numba, which is not installed: pip install 'clearhead[numba]'")
     assert not is_quantized(network), "it is in eight bits already"
     for module in list(network.modules()):
         for name, part in list(module.named_children()):

@@ -180,7 +180,7 @@ def _ask(routes: Routes, path: str, model: str) -> Any:
 def _run_labs(tell: Callable[[str], object]) -> bytes:
     names = list(LABS_RUN)
     if importlib.util.find_spec("numba") is None and (left := [name for name in names if name in COMPILED]):
-        tell(f"without the lab {', '.join(left)}, which needs numba: pip install 'clearhead[words]'")
+        tell(f"without the lab {', '.join(left)}, which needs numba: pip install 'clearhead[numba]'")
         names = [name for name in names if name not in left]
     tell(f"labs run: {', '.join(names)} …")
     answers = [LabAnswer.of(lab(name)).model_dump(mode="json") for name in names]

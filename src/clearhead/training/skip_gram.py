@@ -181,5 +181,5 @@ def compiled() -> Any:
     try:
         from clearhead.training import skip_gram_kernel
     except ImportError:
-        raise UserError("training word vectors needs numba: pip install 'clearhead[words]'") from None
+        raise UserError("training word vectors needs numba: pip install 'clearhead[numba]'") from None
     return skip_gram_kernel
