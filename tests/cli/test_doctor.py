@@ -111,11 +111,13 @@ def test_nothing_is_written(clearhead, tree):
 
 
 @pytest.mark.clock
-def test_it_is_quick():
-    """3 seconds, most of which torch's import takes."""
-    seconds = []
-    for _ in range(3):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "clearhead", "doctor"], check=True, capture_output=True)
-        seconds.append(time.perf_counter() - began)
-    assert min(seconds) < 3, seconds
+def test_it_takes_little_longer_than_to_import_torch():
+    def seconds(*arguments):
+        taken = []
+        for _ in range(3):
+            began = time.perf_counter()
+            subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+            taken.append(time.perf_counter() - began)
+        return min(taken)
+
+    assert seconds("-m", "clearhead", "doctor") < 2 * seconds("-c", "import torch") + 1
