@@ -37,12 +37,15 @@ def test_word_by_word_as_by_the_layers(case):
     quick, plain = QuantizedReader(network), Reader(network)
     words = torch.randint(100, (1, 30))
     assert quick.read(words[:, :5]).equal(plain.read(words[:, :5]))
+    apart = []
     for i in range(5, 30):  # further than the context goes
         ours, expected = quick.read(words[:, i : i + 1]), plain.read(words[:, i : i + 1])
-        # A number in the middle between two codes may go to either, by its last bit.
-        assert (ours - expected).norm() / expected.norm() < 0.02, i
+        apart.append((ours - expected).norm() / expected.norm())
         # From the same past, it goes on alike.
         quick.cache.room.copy_(plain.cache.room)
+    # A number in the middle between two codes may go to either, by its last bit; that is seldom.
+    assert max(apart) < 0.02
+    assert torch.stack(apart[:19]).median() < 1e-5  # those within the context
 
 
 def test_one_text_of_a_plain_stack_is_read_so():
