@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from clearhead.cli.config import Command
+from clearhead.cli.command import Command
 from clearhead.cli.console import err, out, print_json, print_text
 from clearhead.cli.options import CSV, FIGURE, JSON
 from clearhead.labs.catalogue import LABS
