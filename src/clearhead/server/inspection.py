@@ -24,7 +24,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.inspect.edits import Edit, Edits
-from clearhead.inspect.reading import trace_after
+from clearhead.inspect.readers import trace_after
 from clearhead.inspect.sites import all_sites, site_shape
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
