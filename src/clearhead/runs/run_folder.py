@@ -17,7 +17,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -218,14 +218,13 @@ class RunFolder:
             file.truncate(file.read(size).rfind(b"\n") + 1)
 
 
-def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and isinstance(record.get("step"), int):
-            yield record
+def read_record(line: str | bytes) -> dict[str, Any] | None:
+    """A step's line of the metrics; None of one that was cut off or damaged."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and type(record.get("step")) is int else None
 
 
 def is_run(path: Path) -> bool:
@@ -236,7 +235,10 @@ def is_run(path: Path) -> bool:
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """A record for every step of a run."""
     path = folder / METRICS
-    return list(_whole_lines(path)) if path.exists() else []
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [record for record in map(read_record, lines) if record is not None]
 
 
 def replace_model(folder: Path, model: LanguageModel) -> None:
