@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, read_json, write_json
+from clearhead.formats.opening import SNAPSHOTS, snapshot_folder
 from clearhead.language_model import LanguageModel
 from clearhead.runs.checkpoint import (
     Checkpoint,
@@ -45,7 +46,7 @@ from clearhead.runs.run import Progress, Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
 from clearhead.text.tokenizer import Tokenizer
 
-RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "checkpoints", "best", "snapshots"
+RUN, METRICS, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
 FORMAT = 1
 LOOKED_AT = 0.3  # seconds; whoever lists runs holds a lock for a moment, to see whether it is held
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
@@ -185,7 +186,7 @@ class RunFolder:
         drop(self.path / BEST)
 
     def save_snapshot(self, model: LanguageModel, step: int) -> None:
-        replace_model(self.path / SNAPSHOTS / f"step-{step:09d}", model)
+        replace_model(snapshot_folder(self.path, step), model)
 
     def add_metrics(self, progress: Progress) -> None:
         """One line; where the disk refuses it, it is kept for the next time."""
