@@ -7,8 +7,8 @@ others like it.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import tempfile
 import time
 from itertools import islice, pairwise
@@ -75,4 +75,6 @@ def main(short: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main("--short" in sys.argv)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    print(json.dumps(main(parser.parse_args().short)))

@@ -15,6 +15,7 @@ figures count only where it is well under 1.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -251,5 +252,8 @@ def main(name: str | None, short: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    arguments = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
-    print(json.dumps(main(arguments[0] if arguments else None, "--short" in sys.argv)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?")
+    parser.add_argument("--short", action="store_true")
+    given = parser.parse_args()
+    print(json.dumps(main(given.model, given.short)))

@@ -7,8 +7,8 @@ inspect_over_forward ≤ 1.10, memory_of_lens ≤ 1/30, head_over_forward ≤ 0.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -170,4 +170,6 @@ def main(short: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main("--short" in sys.argv)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    print(json.dumps(main(parser.parse_args().short)))

@@ -7,6 +7,7 @@ for are load_speedup ≥ 1 and memory_of_transformers < 1.
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -72,6 +73,8 @@ def main(path: str, short: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    given = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
-    path = given[0] if given else str(pull("smollm2"))
-    print(json.dumps(main(path, "--short" in sys.argv)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?")
+    parser.add_argument("--short", action="store_true")
+    given = parser.parse_args()
+    print(json.dumps(main(given.file or str(pull("smollm2")), given.short)))

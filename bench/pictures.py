@@ -7,8 +7,8 @@ only Gemma 3 has are drawn from a network of its shape that has learned nothing.
 
 from __future__ import annotations
 
+import argparse
 import io
-import sys
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -111,4 +111,6 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    main(parser.parse_args().out)

@@ -5,9 +5,9 @@ Usage: python -m bench.reference docs/reference. `make docs` does it before it b
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import inspect
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -154,4 +154,6 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    main(parser.parse_args().out)

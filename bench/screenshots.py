@@ -6,6 +6,7 @@ one is named. Writes flow-light.png, flow-dark.png, head-light.png and head-dark
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -61,4 +62,8 @@ def main(out: Path, model: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("model", nargs="?")
+    given = parser.parse_args()
+    main(given.out, given.model)

@@ -8,8 +8,8 @@ next word while a long prompt was read, over the median wait before.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 from itertools import pairwise
 from statistics import median
@@ -106,5 +106,8 @@ def main(name: str | None, short: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    given = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
-    print(json.dumps(main(given[0] if given else None, "--short" in sys.argv)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?")
+    parser.add_argument("--short", action="store_true")
+    given = parser.parse_args()
+    print(json.dumps(main(given.model, given.short)))

@@ -6,8 +6,8 @@ parses over the 95% asked for.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -51,9 +51,11 @@ def sample_stories(model: LanguageModel) -> list[str]:
 
 
 if __name__ == "__main__":
-    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    sizes = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("minutes", type=float, nargs="?", default=1.0)
+    parser.add_argument("sizes", type=json.loads, nargs="?", default={})
+    given = parser.parse_args()
     texts = demo_texts()
     with tempfile.TemporaryDirectory() as cache:
-        run = Run(texts, demo_request(minutes=minutes, **sizes), cache=Path(cache))
+        run = Run(texts, demo_request(minutes=given.minutes, **given.sizes), cache=Path(cache))
         print(json.dumps(measure(run, {text for document in texts for text in document.read()})))

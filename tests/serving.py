@@ -22,7 +22,7 @@ from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.server.access import Door
-from clearhead.server.run import make_door, make_server, open_socket
+from clearhead.server.process import make_door, make_server, open_socket
 from clearhead.server.shelf import Served, Shelf
 from clearhead.text.tokenizer import Tokenizer
 

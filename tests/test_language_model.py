@@ -297,8 +297,14 @@ def test_a_model_that_sees_both_ways_does_not_write(trained):
     config = preset("lecture", n_vocab=99, n_context=8, n_block=1, n_head=1, d_model=8, causal=False)
     both = LanguageModel(Transformer(config), trained.tokenizer)
     assert both.logits("Anna").shape == (4, 99)
-    with pytest.raises(UserError, match="sees both ways"):
-        both.generate("Anna")
+    for prompt, settings in (
+        ("Anna", {}),
+        (["Anna"], {}),
+        ("Anna", {"beams": 2}),
+        ("Anna", {"inspect": True}),
+    ):
+        with pytest.raises(UserError, match="sees both ways"):
+            both.generate(prompt, **settings)
 
 
 CHATML = (

@@ -18,7 +18,7 @@ LARGEST_JSON = 2**23  # bytes; Python may need twenty times as many for what the
 
 LONGEST_NAME = 255  # characters that a file system takes
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
@@ -171,7 +171,7 @@ def disk_errors(folder: Path, doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_ROOM:
+        if error.errno in NO_ROOM:
             raise UserError(
                 f"no space left in {folder}: {doing}; free some, or choose another folder"
             ) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from inspect import signature
 from pathlib import Path
 from typing import Any, cast
@@ -17,27 +16,23 @@ from clearhead.formats.exporting import export
 from clearhead.formats.opening import find_snapshot, name_of, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate import filling
+from clearhead.generate.answers import answer, answer_by_search, answer_together
 from clearhead.generate.beams import Search
 from clearhead.generate.capacity import QUEUE, SLOTS
-from clearhead.generate.continuation import Reads, continuations
-from clearhead.generate.drawing import make_drawers
+from clearhead.generate.continuation import Reads
 from clearhead.generate.engine import Engine
-from clearhead.generate.readers import make_reader
-from clearhead.generate.request import Request, Ticket
+from clearhead.generate.request import Request
 from clearhead.generate.sampling import Sampling, refuse_unknown
-from clearhead.generate.service import Service
-from clearhead.generate.writing import Generated, Writer, check_limits, read_stops, with_text, write
-from clearhead.inspect.batch import Batch, several
+from clearhead.generate.writing import Generated, Writer, read_stops, with_text
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.read_text import UNNAMED
-from clearhead.inspect.reading import EditedReader, TracedReader
-from clearhead.inspect.state_trace import AnyTrace, StateTrace
-from clearhead.inspect.trace import Trace
+from clearhead.inspect.readers import EditedReader, TracedReader, trace_window
+from clearhead.inspect.state_trace import AnyTrace
+from clearhead.inspect.tracing import trace_given
 from clearhead.inspect.weights import weight
 from clearhead.model.config import Config
 from clearhead.model.kinds import AnyConfig, Network, need_transformer
 from clearhead.model.machine import pick_device
-from clearhead.model.ngram import NGram
 from clearhead.model.ngram_config import NGramConfig
 from clearhead.model.quantized import need_exact
 from clearhead.model.quantized import quantize as round_matrices
@@ -45,6 +40,7 @@ from clearhead.model.recurrent import Recurrent
 from clearhead.model.transformer import Transformer
 from clearhead.text.chat import render
 from clearhead.text.corpus import Document, documents
+from clearhead.text.given import read_given, read_prompt
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.evaluation import Evaluation, evaluate_texts
 
@@ -126,7 +122,8 @@ class LanguageModel:
     @torch.inference_mode()
     def logits(self, text: str | Sequence[int]) -> Tensor:
         """What the model gives every word as the next one, after each token of the text: T V."""
-        return self.network(self._ids(text, "text")[None].to(self.device))[0]
+        ids = read_given(text, self.tokenizer, self.config.n_vocab)
+        return self.network(torch.tensor([ids], device=self.device))[0]
 
     def generate(
         self,
@@ -170,8 +167,7 @@ class LanguageModel:
             return self._generate_many(cast("Sequence[Any]", prompt), tokens, samples, **settings)
         if inspect:
             return self._generate_traced(one, tokens, **settings)
-        pieces = list(self._write(one, tokens, 1 if samples is None else samples, **settings))
-        texts = [Generated.joined(column) for column in zip(*pieces, strict=True)]
+        texts = self._write_whole(one, tokens, 1 if samples is None else samples, **settings)
         return texts[0] if samples is None else texts
 
     def request(
@@ -186,8 +182,8 @@ class LanguageModel:
         **sampling: Any,
     ) -> Request:
         """What `generate` is asked, to be handed to an engine. It is ended after so many seconds, if said."""
-        ids, stops = tuple(self._start(prompt)), read_stops(stop)
-        return Request(ids, tokens, Sampling.of(sampling), seed, stops, samples, seconds)
+        ids, stops = self._read_prompt(prompt), read_stops(stop)
+        return Request(tuple(ids), tokens, Sampling.of(sampling), seed, stops, samples, seconds)
 
     def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
         """Serves many requests at once, from any thread: `engine.submit(model.request("Once"))`.
@@ -210,16 +206,9 @@ class LanguageModel:
         for name, value in (("edit", edit), ("shift", shift)):
             if value:
                 raise UserError(f"{name} goes with one prompt: give them one by one")
-        if not prompts:
-            return []
         count = 1 if samples is None else samples
-        tickets = [Ticket(self.request(each, tokens, samples=count, **settings)) for each in prompts]
-        service = Service(self.network, self.tokenizer, min(SLOTS, count * len(tickets)))
-        for ticket in tickets:
-            service.add(ticket)
-        while service.busy:
-            service.turn()
-        texts = [ticket.texts() for ticket in tickets]
+        requests = [self.request(each, tokens, samples=count, **settings) for each in prompts]
+        texts = answer_together(self.network, self.tokenizer, requests)
         return texts if samples is not None else [text for (text,) in texts]
 
     def _search(
@@ -228,14 +217,8 @@ class LanguageModel:
         seconds = settings.pop("seconds", None)
         if others := [name for name, value in settings.items() if value is not None]:
             raise UserError(f"beam search takes no {' or '.join(others)}: leave that out, or beams")
-        check_limits(tokens, seconds)
-        self._check_causal()
-        ids = self._start(prompt)
-        reader = make_reader(self.network, search.beams, longest=len(ids) + tokens)
-        best = search.run(reader, ids, self.tokenizer.end_ids, tokens, seconds)[0]
-        limit = "length" if len(best.drawn) == tokens else "time"
-        text = Writer(self.tokenizer, prompt=ids).push_all(best.drawn, limit)
-        return Generated(text, text.drawn, text.finish, best.score)
+        request = self.request(prompt, tokens, seconds=seconds)
+        return answer_by_search(self.network, self.tokenizer, request, search)
 
     def _generate_traced(
         self,
@@ -244,39 +227,27 @@ class LanguageModel:
         edit: Mapping[str, Value | Edit] | None = None,
         **settings: Any,
     ) -> tuple[Generated, AnyTrace]:
-        ids = self._start(prompt)
+        ids = self._read_prompt(prompt)
         if isinstance(self.network, Recurrent):
-            pieces = self._write(prompt, tokens, 1, edit=edit, **settings)
-            text = Generated.joined([piece for (piece,) in pieces])
+            [text] = self._write_whole(prompt, tokens, edit=edit, **settings)
             said = [i for i in text.ids if i not in self.tokenizer.end_ids]
             said = said if self._is_whole(text, ids) else self.tokenizer.encode(text)
             return text, self.inspect(ids + said)
         network = self.transformer()
         edits = Edits.parse(edit or {}, network.config, grows=True)
         reader = EditedReader(network, edits) if edit else TracedReader(network)
-        text = Generated.joined([piece for (piece,) in self._write(prompt, tokens, 1, reader, **settings)])
+        [text] = self._write_whole(prompt, tokens, reader=reader, **settings)
         if text.ids[-1] not in self.tokenizer.end_ids:
             reader.read(torch.tensor([text.ids[-1:]]))  # the last word was drawn and not yet read
         if self._is_whole(text, ids):
             return text, reader.trace(self.tokenizer, self.name)
-        return text, self._trace(ids + self.tokenizer.encode(text), edits)
+        said = self.tokenizer.encode(text)
+        read = torch.tensor([ids + said], device=self.device)
+        return text, trace_window(network, read, self.tokenizer, self.name, edits)
 
     def _is_whole(self, text: Generated, ids: list[int]) -> bool:
         """Whether no stop string cut it off: the words drawn would be more than it has."""
         return Writer(self.tokenizer, prompt=ids).push_all(text.drawn, "length") == text
-
-    def _trace(self, ids: list[int], edits: Edits) -> Trace:
-        window = torch.tensor([ids[-self.config.n_context :]], device=self.device)
-        pieces = [self.tokenizer.pieces(window[0].tolist())]
-        with torch.no_grad():
-            return Trace(
-                self.transformer(),
-                window,
-                pieces,
-                edits=edits,
-                tokenizer=self.tokenizer,
-                model_name=self.name,
-            )
 
     def stream(
         self,
@@ -313,7 +284,7 @@ class LanguageModel:
         settings = {
             name: value for name, value in locals().items() if name not in ("self", "prompt", "tokens")
         }
-        return with_text(piece for (piece,) in self._write(prompt, tokens, 1, None, **settings))
+        return with_text(piece for (piece,) in self._write(prompt, tokens, **settings))
 
     def _write(
         self,
@@ -322,33 +293,23 @@ class LanguageModel:
         samples: int = 1,
         reader: Reads | None = None,
         *,
-        seed: int = 0,
-        stop: str | Sequence[str] | None = None,
-        seconds: float | None = None,
         shift: bool = False,
         edit: Mapping[str, Value | Edit] | None = None,
         **settings: Any,
     ) -> Iterator[list[Generated]]:
-        check_limits(tokens, seconds, samples)
-        self._check_causal()
         if not isinstance(shift, bool):
             raise UserError(f"shift = {shift!r}: expected True or False")
         if shift and (reader is not None or edit):
             raise UserError("inspect and edit read the whole window for each word: leave shift out")
-        ids, sampling = self._start(prompt), Sampling(**settings)
-        drawers = make_drawers(sampling, self.tokenizer, self.config.n_vocab, ids, seed, samples)
+        request = self.request(prompt, tokens, samples=samples, **settings)
         if reader is None and edit:
             network = self.transformer("an edit")
             reader = EditedReader(network, Edits.parse(edit, network.config, grows=True), samples)
-        elif reader is None:
-            reader = make_reader(self.network, samples, len(ids) + tokens, shift)
-        stops = read_stops(stop)
-        writers = [Writer(self.tokenizer, stops, ids, exact=sampling.constrained) for _ in drawers]
-        return write(continuations(reader, ids, drawers), writers, tokens, seconds)
+        return answer(self.network, self.tokenizer, request, reader, shift)
 
-    def _check_causal(self) -> None:
-        if not self.config.causal:
-            raise UserError("this model sees both ways: it fills in blanks and cannot write on")
+    def _write_whole(self, *given: Any, **settings: Any) -> list[Generated]:
+        """What `_write` gives, as one text a sample."""
+        return [Generated.joined(pieces) for pieces in zip(*self._write(*given, **settings), strict=True)]
 
     def fill(self, text: str, count: int = 5) -> list[list[tuple[str, float]]]:
         """The likeliest words for each ___ (or <|mask|>) in a text, with their probabilities.
@@ -390,59 +351,15 @@ class LanguageModel:
         values put in their places; with `grad`, so that gradients flow through it. `watch` is called before
         each block, and may raise to end it.
         """
-        if isinstance(self.network, NGram):
-            raise UserError(
-                "an n-gram model has no streams to look at; it can show how likely each next word is: "
-                "model.logits(text), or generate with log_probabilities"
-            )
-        given, single = several(text)
-        batch = Batch([self._ids(each, "text") for each in given], self.tokenizer, padding)
-        ids = batch.ids.to(self.device)
-        known = None if batch.real is None else batch.real.to(self.device)
-        if isinstance(self.network, Recurrent):
-            if edit or padding == "left":
-                self.transformer("an edit" if edit else "a state that padding before a text leaves alone")
-            with nullcontext() if grad else torch.no_grad():
-                return StateTrace(self.network, ids, batch.tokens, single, self.tokenizer)
-        network = self.network
-        edits = Edits.parse(edit or {}, network.config)
-        with nullcontext() if grad else torch.no_grad():
-            return Trace(
-                network,
-                ids,
-                batch.tokens,
-                known,
-                single,
-                edits,
-                self.tokenizer,
-                watch=watch,
-                model_name=self.name,
-            )
+        return trace_given(self.network, self.tokenizer, text, edit, grad, padding, watch, self.name)
 
     def weight(self, name: str) -> Tensor:
         """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""
         need_exact(self.network, "a weight by name")
         return weight(self.transformer("a weight by that name"), name)
 
-    def _start(self, prompt: str | Sequence[int] | None) -> list[int]:
-        """The ids that writing goes on from."""
-        if prompt is None:
-            return self.tokenizer.start_ids or [self.tokenizer.end_id]
-        return self._ids(prompt, "prompt").tolist()
-
-    def _ids(self, given: str | Sequence[int] | Tensor, what: str) -> Tensor:
-        text = given.tolist() if isinstance(given, Tensor) else given
-        if isinstance(text, list | tuple) and text and all(type(i) is int for i in text):
-            for i in text:
-                if not 0 <= i < self.config.n_vocab:
-                    raise UserError(f"id {i} does not exist: there are ids 0 to {self.config.n_vocab - 1}")
-            return torch.tensor(list(text))
-        if not isinstance(text, str):
-            raise UserError(f"the {what} is a {type(text).__name__}: expected a str")
-        ids = self.tokenizer.start_ids + self.tokenizer.encode(text)
-        if not text:
-            raise UserError(f"the {what} is empty: expected at least one character")
-        return torch.tensor(ids)
+    def _read_prompt(self, prompt: str | Sequence[int] | None) -> list[int]:
+        return read_prompt(prompt, self.tokenizer, self.config.n_vocab)
 
 
 def load(

@@ -11,7 +11,7 @@ from clearhead.cli.completion import complete_models, complete_sites
 from clearhead.inspect.sites import all_sites
 from clearhead.model.config import PRESETS
 from clearhead.model.kinds import KINDS as NETWORKS
-from clearhead.text.tokenizer import KINDS
+from clearhead.text.tokenizer_kinds import KINDS
 from clearhead.training.recipe import OPTIMISERS, RECIPES
 
 

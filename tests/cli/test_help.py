@@ -80,6 +80,23 @@ def test_what_may_have_been_meant(arguments, words, refused, tmp_path):
     refused(*arguments, words=words)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "whose"),
+    [
+        (["generate", "my", "--quantize"], "clearhead generate"),
+        (["generate", "my", "--top-k", "ten"], "clearhead generate"),
+        (["generate", "my", "--json=yes"], "clearhead generate"),
+        (["train", "my.txt", "--steps"], "clearhead train"),
+        (["words", "my.bin", "--analogy", "king", "man"], "clearhead words"),
+        (["lab", "stream", "--steps"], "clearhead lab stream"),
+        (["--version=1"], "clearhead"),
+    ],
+    ids=lambda value: " ".join(value)[:30],
+)
+def test_an_option_without_its_value_leads_to_the_help_of_its_command(arguments, whose, refused):
+    assert refused(*arguments).endswith(f"; see {whose} --help\n")
+
+
 def test_a_misspelt_site(refused, model_folder):
     words = ["'block.0.head.0.wieghts'", "did you mean 'weights'?"]
     refused("inspect", model_folder, "The", "--site", "block.0.head.0.wieghts", words=words)

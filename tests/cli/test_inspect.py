@@ -108,7 +108,7 @@ def test_columns_are_numbered_and_rows_chosen(clearhead, model_folder, model, na
 
 
 def test_large_numbers_stay_in_their_columns():
-    from clearhead.cli.attention import number_table
+    from clearhead.cli.tables import number_table
 
     table = number_table(["a"], torch.tensor([[-123456.0, 1e9, float("-inf"), 0.5]]), range(1), range(4))
     assert table.plain.splitlines()[1].split()[2:] == ["-1.2e+05", "1.0e+09", "-inf", "0.500"]

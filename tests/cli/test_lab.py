@@ -30,3 +30,7 @@ def test_mistakes_are_told_in_one_line(refused):
     refused("lab", "attention", "--boost", "1000", words=["boost = 1000.0", "0 to 100"])
     refused("lab", "attention", "--sequence", "abc", words=["expected digits 0 and 1"])
     refused("lab", "atention", words=["attention"])
+    # before it trains, not after
+    said = refused("lab", "stream", "--figure", "stream.xyz", words=["stream.xyz ends in .xyz"])
+    assert "trains" not in said
+    refused("lab", "stream", "--figure", "no/stream.svg", words=["the folder no does not exist"])

@@ -8,7 +8,8 @@ import clearhead
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import PRESETS, preset
 from clearhead.model.transformer import Transformer
-from clearhead.text.tokenizer import KINDS, Tokenizer
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer_kinds import KINDS
 
 TEXT = (
     "The chicken didn't cross the road, because it was too tired.\n\n\tNaïve café — 漢字 🙂 12 345\r\n  end "

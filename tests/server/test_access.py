@@ -6,7 +6,7 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.server.access import GUARDS, KEPT, Access, Door
-from clearhead.server.run import address, make_door, open_socket
+from clearhead.server.process import address, make_door, open_socket
 
 TOKEN = "a-token-for-the-tests-0123456789"
 OURS = {

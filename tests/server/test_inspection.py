@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from clearhead.inspect.edits import Edit
-from clearhead.inspect.reading import TracedReader
+from clearhead.inspect.readers import TracedReader
 from clearhead.inspect.weights import weight_names
 
 TEXT = "Once upon"

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from clearhead.server.access import GUARDS, KEPT, Access, Door
 from clearhead.server.page import PAGE, is_built, make_routes
-from clearhead.server.run import address
+from clearhead.server.process import address
 
 BUDGET = 400_000  # bytes of JavaScript and styles, as gzip sends them
 WEB = Path(__file__).parents[2] / "web"

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
-from clearhead.text.corpus import PIECE, STRETCH, Document, cut, documents, text_hash, thin
+from clearhead.text.corpus import PIECE, STRETCH, Document, cut, documents, measure, thin
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -136,11 +136,11 @@ def test_parts_have_the_ids_of_the_whole(text: str, length: int) -> None:
 
 def test_the_hash_is_of_the_text_and_its_bounds(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(gzip.compress(b"it was"))
-    plain = text_hash([Document.of("x", "it was")])
-    assert text_hash(documents([tmp_path])) == plain
-    assert text_hash([Document("y", lambda: ["it", " w", "as"])]) == plain
+    plain = measure([Document.of("x", "it was")])[0]
+    assert measure(documents([tmp_path]))[0] == plain
+    assert measure([Document("y", lambda: ["it", " w", "as"])])[0] == plain
     others = [["it w", "as"], ["it was", "it was"], ["it was "], ["It was"]]
-    assert len({plain, *(text_hash(Document.of("x", text) for text in texts) for texts in others)}) == 5
+    assert len({plain, *(measure(Document.of("x", text) for text in texts)[0] for texts in others)}) == 5
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:

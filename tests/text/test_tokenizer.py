@@ -1,28 +1,20 @@
-"""Tokenizers: lossless, deterministic, readable elsewhere, and loud about what they do not know."""
+"""Tokenizers: lossless, readable elsewhere, and loud about what they do not know."""
 
 import json
 from pathlib import Path
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import decoders, models, normalizers, pre_tokenizers
+from tokenizers import decoders, models, pre_tokenizers
 
 from clearhead.errors import UserError
-from clearhead.text.tokenizer import END, KINDS, TextStream, Tokenizer
+from clearhead.text.text_stream import TextStream
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer_kinds import END, KINDS
+from tests.text.small_tokenizers import ALL, BPE, BYTE, CHAR, PIECES, TEXT, WORD
 
-TEXT = (
-    "The chicken didn't cross the road because it was too tired.\n"
-    "It wasn't tired;  the road\twas 12 miles wide.\r\n\n"
-    "Ærøskøbing café — naïve 日本語 🐔🐔 \u00a0\u2009x\n"
-) * 20
-
-CHAR = Tokenizer.train("char", [TEXT])
-BYTE = Tokenizer.train("byte", [])
-BPE = Tokenizer.train("bpe", [TEXT], 340)
-WORD = Tokenizer.train("word", [TEXT], 270)
-ALL = pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, WORD], ids=KINDS)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -34,65 +26,11 @@ def test_known_text_makes_the_round_trip(tokenizer: Tokenizer) -> None:
     assert max(ids) < tokenizer.n_vocab
 
 
-def test_a_word_that_is_known_is_a_token_and_any_other_its_bytes() -> None:
-    tokenizer = Tokenizer.train("word", ["The cat saw the cat. A dog"], 300)
-    assert tokenizer.pieces(tokenizer.encode("A cat, the cat")) == [
-        "A",
-        " cat",
-        ",",
-        " ",
-        "t",
-        "h",
-        "e",
-        " cat",
-    ]
-    assert (tokenizer.kind, tokenizer.end_id) == ("word", tokenizer.n_vocab - 1)
-    assert tokenizer.n_vocab == 256 + 1 + 1  # bytes, the only word that was seen twice, the end
-
-
-def test_the_most_frequent_words_are_those_that_are_known() -> None:
-    tokenizer = Tokenizer.train("word", [" a few" * 3 + " of them" * 2 + " and you" * 9], 256 + 2 + 1)
-    assert tokenizer.pieces(range(256, 258)) == [" and", " you"]
-
-
 def test_words_between_spaces_for_a_model_that_has_its_own() -> None:
     tokenizer = Tokenizer.of_words(["the", "cat", "<unk>", "</s>"], "<unk>")
     assert tokenizer.encode("the  cat\nsat") == [0, 1, 2]
     assert tokenizer.decode([0, 1, 3]) == "the cat"
     assert (tokenizer.end_id, tokenizer.n_vocab) == (3, 4)
-
-
-def test_char_ids_follow_the_code_points() -> None:
-    tokenizer = Tokenizer.train("char", ["cab", "b\n"])
-    assert tokenizer.encode("\nabc") == [0, 1, 2, 3]
-    assert (tokenizer.n_vocab, tokenizer.end_id, tokenizer.kind) == (5, 4, "char")
-
-
-def test_byte_ids_are_the_bytes() -> None:
-    every = "".join(map(chr, range(0x250)))
-    assert BYTE.encode(every) == list(every.encode())
-    assert (BYTE.n_vocab, BYTE.end_id, BYTE.kind) == (257, 256, "byte")
-
-
-def test_bpe_has_the_size_asked_for_and_the_end_last() -> None:
-    assert (BPE.n_vocab, BPE.end_id, BPE.kind) == (340, 339, "bpe")
-    assert len(BPE.encode("the road was tired")) < len("the road was tired")
-    assert Tokenizer.train("bpe", ["it it it it"], 340).n_vocab < 340
-
-
-def test_bpe_splits_as_gpt2_does() -> None:
-    tokenizer = Tokenizer.train("bpe", ["I'll  say it's 10 miles, I'll  say it's 10 miles, " * 9], 1000)
-    assert tokenizer.pieces(tokenizer.encode("I'll  say it's 10 miles,")) == [
-        *("I", "'ll", " ", " say", " it", "'s", " 10", " miles", ",")
-    ]
-
-
-@ALL
-def test_training_twice_gives_the_same_file(tokenizer: Tokenizer) -> None:
-    n_vocab = {"bpe": 340, "word": 270}.get(tokenizer.kind)
-    halves = [TEXT[: len(TEXT) // 2], TEXT[len(TEXT) // 2 :]]
-    again = Tokenizer.train(tokenizer.kind, halves, n_vocab)
-    assert again.to_json() == tokenizer.to_json()
 
 
 @pytest.mark.parametrize("tokenizer", [BYTE, BPE], ids=["byte", "bpe"])
@@ -140,26 +78,6 @@ def test_an_unknown_character_is_named() -> None:
 def test_a_lone_surrogate_is_the_users_mistake(tokenizer: Tokenizer) -> None:
     with pytest.raises(UserError, match=r"'\\ud800' at character 2 is a lone surrogate"):
         tokenizer.encode("it\ud800")
-
-
-@pytest.mark.parametrize(
-    ("kind", "n_vocab", "message"),
-    [
-        ("letter", None, "choose one of char, byte, bpe, word"),
-        ("word", 256, "the vocabulary is 256, expected 257"),
-        ("bpe", 256, "the vocabulary is 256, expected 257"),
-        ("bpe", 2**40, "expected 257"),
-        ("byte", 300, "leave it out for byte"),
-    ],
-)
-def test_impossible_wishes_are_refused(kind: str, n_vocab: int | None, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        Tokenizer.train(kind, ["it"], n_vocab)
-
-
-def test_no_characters_are_refused() -> None:
-    with pytest.raises(UserError, match="no characters"):
-        Tokenizer.train("char", [""])
 
 
 @ALL
@@ -221,29 +139,6 @@ def test_a_foreign_tokenizer_brings_its_own_end(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "tokenizer_config.json").read_text()) == {**config, "model_max_length": 5}
 
 
-def sentencepiece(prefix: bool) -> Tokenizer:
-    """Spaces as ▁, what is not in the vocabulary as bytes; Llama 2 puts a space before every text."""
-    words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcd", "▁a", "ab", "▁▁"]
-    inner = tokenizers.Tokenizer(
-        models.BPE(
-            vocab={word: i for i, word in enumerate(words)},
-            merges=[("▁", "a"), ("a", "b"), ("▁", "▁")],
-            unk_token="<unk>",
-            byte_fallback=True,
-        )
-    )
-    replace = normalizers.Replace(" ", "▁")
-    back = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), replace]) if prefix else replace
-    inner.decoder = decoders.Sequence([*back, *([decoders.Strip(" ", 1, 0)] if prefix else [])])
-    inner.add_special_tokens(["<unk>", "</s>"])
-    inner.add_tokens([tokenizers.AddedToken("▁▁▁", normalized=False)])
-    return Tokenizer(inner, {"eos_token": "</s>"})
-
-
-PIECES = {"after a space": sentencepiece(True), "as it is": sentencepiece(False)}
-
-
 @pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, WORD, *PIECES.values()], ids=[*KINDS, *PIECES])
 def test_a_token_is_spelled_as_it_is_decoded_after_another(tokenizer: Tokenizer) -> None:
     before = tokenizer.decode([tokenizer.letter])
@@ -251,18 +146,6 @@ def test_a_token_is_spelled_as_it_is_decoded_after_another(tokenizer: Tokenizer)
         spelled = tokenizer.spell(i)
         assert tokenizer.decode([tokenizer.letter, i]) == before + spelled.decode(errors="replace"), i
     assert tokenizer.spell(tokenizer.end_id) == b""
-
-
-@pytest.mark.parametrize("name", PIECES)
-@given(text=st.text("ab é€🐔漢", max_size=20))
-def test_a_stream_of_characters_in_bytes_adds_up_to_the_whole(name: str, text: str) -> None:
-    """One after another, none of them in the vocabulary: the run of bytes between is never whole."""
-    ids = PIECES[name].encode(text)
-    stream = TextStream(PIECES[name])
-    assert "".join([*(stream.push(i) for i in ids), stream.close()]) == PIECES[name].decode(ids)
-    stream = TextStream(PIECES[name], continues=True)
-    spelled = b"".join(map(PIECES[name].spell, ids)).decode()
-    assert "".join([*(stream.push(i) for i in ids), stream.close()]) == spelled
 
 
 def test_more_tokens_may_end_a_text() -> None:
@@ -313,50 +196,3 @@ def test_broken_folders_are_the_users_to_mend(tmp_path: Path) -> None:
     refused("eos_token '</s>', expected a token of the vocabulary")
     config.unlink()
     refused("no such file: .*tokenizer_config.json")
-
-
-@given(
-    ids=st.lists(
-        st.integers(0, 256) | st.sampled_from([0xE2, 0x82, 0xAC, 0xF0, 0x9F, 0x90, 0x94, 0xFF]), max_size=80
-    )
-)
-@settings(max_examples=300)
-def test_a_stream_of_any_bytes_adds_up_to_the_whole(ids: list[int]) -> None:
-    stream = TextStream(BYTE)
-    assert "".join([*(stream.push(i) for i in ids), stream.close()]) == BYTE.decode(ids)
-
-
-@given(ids=st.lists(st.integers(0, 350), max_size=40))
-def test_a_stream_of_any_tokens_adds_up_to_the_whole(ids: list[int]) -> None:
-    stream = TextStream(BPE)
-    assert "".join([*(stream.push(i) for i in ids), stream.close()]) == BPE.decode(ids)
-
-
-def test_a_stream_never_breaks_a_character_and_never_waits_for_a_whole_one() -> None:
-    stream = TextStream(BYTE)
-    assert [stream.push(i) for i in BYTE.encode("a€🐔b")] == ["a", "", "", "€", "", "", "", "🐔", "b"]
-    assert [stream.push(0xE2), stream.push(0x82), stream.close()] == ["", "", "\ufffd"]
-    assert [stream.push(ord("c")), stream.close()] == ["c", ""]
-
-
-def test_a_stream_of_garbage_stays_short() -> None:
-    stream = TextStream(BYTE)
-    pieces = [stream.push(0xFF) for _ in range(1000)]
-    assert len(stream._ids) < 40
-    assert "".join(pieces) + stream.close() == "\ufffd" * 1000
-
-
-@pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
-def test_a_mask_token_comes_after_the_end_and_changes_no_other_id(kind, tmp_path):
-    text = "it was too tired to cross the road because it was tired. " * 5
-    n_vocab = 270 if kind == "bpe" else None
-    plain = Tokenizer.train(kind, [text], n_vocab)
-    masked = Tokenizer.train(kind, [text], n_vocab + 1 if n_vocab else None, mask=True)
-    assert plain.mask_id is None
-    assert (masked.mask_id, masked.end_id) == (masked.n_vocab - 1, plain.end_id)
-    assert masked.n_vocab == plain.n_vocab + 1
-    assert masked.kind == kind
-    assert masked.encode(text) == plain.encode(text)
-    assert masked.decode([*masked.encode(text), masked.mask_id]) == text
-    masked.save(tmp_path, 8)
-    assert Tokenizer.load(tmp_path).mask_id == masked.mask_id

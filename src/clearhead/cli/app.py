@@ -27,7 +27,7 @@ from clearhead.cli import (
     train,
     words,
 )
-from clearhead.cli.config import Command
+from clearhead.cli.command import Command
 
 app = typer.Typer(
     name="clearhead",

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
-from clearhead.cli.console import err
 from clearhead.errors import UserError, guess
 from clearhead.files import open_regular, read_all
 
@@ -55,25 +54,6 @@ EXCLUSIVE = {"train": [{"minutes", "steps"}], "inspect": [{"block", "head", "sit
 Defaults = dict[str, Any]
 
 
-class Command(TyperCommand):
-    """A command that says what it took from the file."""
-
-    def invoke(self, ctx: Any) -> Any:
-        self._give_way(ctx)
-        if (found := find()) is not None and os.environ.get("RANK", "0") == "0":
-            for option in _from_file(ctx):
-                err.print(f"{found}: {_name(option)} = {_shown(ctx.params[option.name])}")
-        return super().invoke(ctx)
-
-    def _give_way(self, ctx: Any) -> None:
-        """What was typed wins, also over what cannot stand beside it."""
-        for names in EXCLUSIVE.get(self.name or "", ()):
-            if any(_source(ctx, name) == "COMMANDLINE" for name in names):
-                for option in [each for each in _from_file(ctx) if each.name in names]:
-                    ctx.params[option.name] = option.default
-                    ctx.set_parameter_source(option.name, None)
-
-
 def find() -> Path | None:
     """The file that is used, where there is one."""
     given = os.environ.get(VARIABLE)
@@ -104,6 +84,22 @@ def read(path: Path, app: Any) -> Defaults:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{path} is no TOML: {error or 'it is nested too deep'}") from None
     return _read_tables(document, app, str(path), "")
+
+
+def give_way(context: typer.Context) -> None:
+    """What was typed wins, also over what cannot stand beside it."""
+    for names in EXCLUSIVE.get(context.command.name or "", ()):
+        if any(_source(context, name) == "COMMANDLINE" for name in names):
+            for option in [each for each in _from_file(context) if each.name in names]:
+                context.params[option.name] = option.default
+                context.set_parameter_source(option.name, None)  # type: ignore[arg-type]
+
+
+def list_taken(context: typer.Context) -> list[str]:
+    """What came from the file, a line each; of several processes the first tells it."""
+    if (path := find()) is None or os.environ.get("RANK", "0") != "0":
+        return []
+    return [f"{path}: {_name(each)} = {_shown(context.params[each.name])}" for each in _from_file(context)]
 
 
 def typed_again(context: typer.Context) -> list[str]:

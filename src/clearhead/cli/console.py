@@ -6,11 +6,12 @@ And a text that may come from standard input.
 from __future__ import annotations
 
 import json
-import math
 import sys
 from typing import Any
 
 from rich.console import Console
+
+from clearhead.finite import finite
 
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -33,17 +34,7 @@ def print_text(text: str) -> None:
 
 def print_json(document: Any) -> None:
     """One JSON document; what is not finite is null."""
-    print(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
+    print(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def clock(seconds: float) -> str:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from clearhead.cli.attention import attention_table
 from clearhead.cli.config import typed_again
 from clearhead.cli.console import err, out, print_text
 from clearhead.cli.explore import can_open, explore
 from clearhead.cli.options import DEVICE
 from clearhead.cli.progress import show_plan
+from clearhead.cli.tables import attention_table
 from clearhead.cli.train import finish, free_folder
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import typer
 
-from clearhead.cli.attention import show_token
 from clearhead.cli.completion import complete_models
 from clearhead.cli.console import out, print_json, read_argument
 from clearhead.cli.options import DEVICE
+from clearhead.cli.tables import show_token
 
 
 def fill(

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from clearhead.cli.attention import (
+from clearhead.cli.completion import complete_sites
+from clearhead.cli.console import out, print_json, read_argument
+from clearhead.cli.options import DEVICE, MODEL
+from clearhead.cli.tables import (
     NUMBER,
     SHARE,
     attention_table,
@@ -17,9 +20,6 @@ from clearhead.cli.attention import (
     number_table,
     show_token,
 )
-from clearhead.cli.completion import complete_sites
-from clearhead.cli.console import out, print_json, read_argument
-from clearhead.cli.options import DEVICE, MODEL
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from inspect import Parameter, Signature
 from typing import Any
 
 import typer
 
-from clearhead.cli.config import Command
-from clearhead.cli.console import err, out, print_json, print_text
+from clearhead.cli.command import Command
+from clearhead.cli.console import err, out
 from clearhead.cli.options import CSV, FIGURE, JSON
+from clearhead.cli.results import check_figure, give
 from clearhead.labs.catalogue import LABS
 from clearhead.labs.lab import Lab, Lines, Points, Result, Setting, Table, Value
 
@@ -31,19 +33,11 @@ def _make_command(lab: Lab) -> Callable[..., None]:
     def command(json: bool, csv: bool, figure: str | None, model: str | None = None, **settings: Any) -> None:
         from clearhead.labs.catalogue import lab as run
 
+        check_figure(figure)
         if lab.long:
             err.print(f"{lab.name} trains; it takes a while …")
         result = run(lab.name, model, **settings)
-        if figure is not None:
-            from clearhead.views.figures import figure as draw
-
-            draw(result).save(figure)
-        if json:
-            print_json(result.to_dict())
-        elif csv:
-            print_text(result.to_csv())
-        else:
-            _show(lab, result)
+        give(result, figure, json, csv, partial(_show, lab))
 
     parameters = [_option(setting) for setting in lab.settings]
     if lab.model is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.console import err, out, print_json
+from clearhead.cli.tables import print_table
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ HEADINGS = {
     "licence": "licence",
 }
 CAN_BE_PULLED = {"name": "can be pulled", "title": "title", "bytes": "MB", "licence": "licence"}
-TO_THE_LEFT = ("model", "family", "kind", "licence", "name", "title", "run", "state")
 
 
 def models(
@@ -84,20 +84,3 @@ def _row(model: Listed) -> dict[str, Any]:
         "bytes": model.bytes,
         "licence": model.licence,
     }
-
-
-def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
-    lines = [list(headings.values()), *([_cell(name, row[name]) for name in headings] for row in rows)]
-    sides = ["<" if name in TO_THE_LEFT else ">" for name in headings]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = zip(line, sides, widths, strict=True)
-        out.print("  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip())
-
-
-def _cell(name: str, value: object) -> str:
-    if name == "bytes" and isinstance(value, int):
-        return f"{value / 1e6:,.1f}"
-    if isinstance(value, float):
-        return f"{value:.4f}"
-    return f"{value:,}" if isinstance(value, int) else str(value or "")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from clearhead.cli.console import err, out, print_json, print_text
-from clearhead.cli.models import print_table
+from clearhead.cli.console import err, out
 from clearhead.cli.options import CSV, DEVICE, FIGURE, JSON, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
 from clearhead.cli.progress import watch
+from clearhead.cli.results import check_figure, give
+from clearhead.cli.tables import print_table
 from clearhead.cli.train import read_validation
 
 if TYPE_CHECKING:
@@ -53,12 +54,10 @@ def race(
       clearhead race my.txt --kind gru --kind transformer --figure race.svg
     """
     from clearhead.labs.race import RACERS, run
-    from clearhead.picture import check_place
     from clearhead.runs.request import Request
     from clearhead.text.corpus import documents
 
-    if figure is not None:
-        check_place(figure)
+    check_figure(figure)
     request = Request(
         minutes=minutes,
         context=context,
@@ -79,16 +78,7 @@ def race(
         watch,
         lambda word: err.print(f"{word} …"),
     )
-    if figure is not None:
-        from clearhead.views.figures import figure as draw
-
-        draw(result).save(figure)
-    if json:
-        print_json(result.to_dict())
-    elif csv:
-        print_text(result.to_csv())
-    else:
-        _show(result)
+    give(result, figure, json, csv, _show)
 
 
 def _show(result: Result) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from clearhead.cli.console import err, out, print_json
-from clearhead.cli.models import print_table
+from clearhead.cli.tables import print_table
 from clearhead.errors import UserError
 
 HEADINGS = {

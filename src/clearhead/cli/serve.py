@@ -89,8 +89,8 @@ def run(
     """
     from clearhead.files import home
     from clearhead.server.collection import Offer
-    from clearhead.server.run import address, make_door, make_token, open_socket
-    from clearhead.server.run import serve as run_server
+    from clearhead.server.process import address, make_door, make_token, open_socket
+    from clearhead.server.process import serve as run_server
     from clearhead.server.shelf import Loader, load_models
 
     if token is not None and (

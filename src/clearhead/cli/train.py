@@ -180,7 +180,7 @@ def _count(text: list[str], out: Path | None, request: Request, json: bool) -> N
     from clearhead.runs.run import save_somewhere
     from clearhead.text.corpus import documents
 
-    folder = out or _folder(name_of(text[0]), resume=False)
+    folder = out or _folder(name_after(text[0]), resume=False)
     check_free(folder)
 
     def tell_text(found: PreparedText) -> None:
@@ -219,7 +219,7 @@ def _train(
     from clearhead.runs.run_folder import is_run
     from clearhead.text.corpus import documents
 
-    folder = workers.agree(out or _folder(name_of(text[0]), resume))
+    folder = workers.agree(out or _folder(name_after(text[0]), resume))
     if not is_run(folder) and workers.first:
         check_free(folder)
     texts = list(documents(text, sys.stdin.buffer if workers.count == 1 else None))
@@ -300,7 +300,7 @@ def free_folder(parent: Path, name: str) -> Path:
     )
 
 
-def name_of(source: str) -> str:
+def name_after(source: str) -> str:
     """What a folder for a model of this text may be called: no pattern, no lone dash."""
     return re.sub(r"[^\w-]", "", Path(source).name.split(".")[0]).strip("-") or "text"
 

@@ -111,13 +111,13 @@ def _train(
     import time
 
     from clearhead.cli.progress import live_line
-    from clearhead.cli.train import name_of
+    from clearhead.cli.train import name_after
     from clearhead.text.corpus import documents
     from clearhead.training.skip_gram import Progress, Settings
     from clearhead.word_vectors import learn_words
 
     how = Settings(**settings)
-    path = save or Path("runs", f"{name_of(text[0])}.bin")
+    path = save or Path("runs", f"{name_after(text[0])}.bin")
     _check_free(path)
     start, past = time.monotonic(), [Progress(0, 1, 0)]
     with live_line() as show:

@@ -27,7 +27,8 @@ from clearhead.formats.saved import Saved
 from clearhead.model.machine import memory_of
 from clearhead.model.ngram import NGram, Order
 from clearhead.model.ngram_config import MOST_ORDER, MOST_VOCAB, NGramConfig
-from clearhead.text.tokenizer import BYTES, Tokenizer
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer_kinds import BYTE_OF
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 NEVER = -99.0  # as these files write a probability of 0
@@ -153,7 +154,7 @@ def read_config(path: Path) -> NGramConfig:
 def load(path: Path) -> Saved:
     """The model in a file, with a tokenizer for its words as they stand between spaces."""
     found = read(path)
-    if set(found.words).issuperset(escape(sorted(BYTES))):
+    if set(found.words).issuperset(escape(sorted(BYTE_OF))):
         raise UserError(f"{path} is of the tokens of a tokenizer that it does not hold: open its own folder")
     unknown = next((word for word in found.words if word.lower() == UNKNOWN), None)
     return Saved(found.network, Tokenizer.of_words(found.words, unknown), None)

@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, inside, open_regular, read_json, write_json, write_whole
+from clearhead.files import disk_errors, inside, open_regular, read_json, write_json
 from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
 from clearhead.formats.families.family import Family, Named
 from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
 from clearhead.formats.ngram_tensors import read_ngram
 from clearhead.formats.saved import Saved
-from clearhead.formats.shards import LARGEST_HEADER, WEIGHTS, Shards
+from clearhead.formats.shards import LARGEST_HEADER, WEIGHTS, Shards, write_tensors
 from clearhead.model.config import Config
 from clearhead.model.kinds import AnyConfig, Network
 from clearhead.model.ngram_config import NGramConfig
@@ -55,7 +53,7 @@ def save(folder: Path, saved: Saved) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / CONFIG).unlink(missing_ok=True)
         tensors = family.write_tensors(_on_cpu(network), config)
-        write_whole(folder / WEIGHTS, lambda path: _write_tensors(path, tensors))
+        write_tensors(folder / WEIGHTS, tensors, {"format": "pt"})
         saved.tokenizer.save(folder, model_max_length=config.n_context)
         ours = {
             "format": FORMAT,
@@ -208,17 +206,6 @@ def _existing(folder: Path) -> Path:
 
 def _on_cpu(network: Network) -> Named:
     return {name: tensor.cpu() for name, tensor in own_tensors(network).items()}
-
-
-def _write_tensors(path: Path, tensors: Named) -> None:
-    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    try:
-        save_file(contiguous, path, metadata={"format": "pt"})
-    except SafetensorError as error:
-        # It reports a full disk in words only; asking again as an ordinary write gives the number.
-        with path.open("ab") as file:
-            file.write(b"\0" * 2**20)
-        raise OSError(None, str(error)) from None
 
 
 def _read_ours(path: Path) -> dict[str, Any] | None:

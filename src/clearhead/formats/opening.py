@@ -17,6 +17,7 @@ from clearhead.formats.saved import Saved
 from clearhead.formats.shards import Shards
 
 MAGIC = b"GGUF"
+SNAPSHOTS = "snapshots"  # a folder in a run's
 SNAPSHOT = "@"  # between a run's name and a step: no other name has it
 
 
@@ -84,7 +85,7 @@ def name_of(source: str | Path, step: int | None = None) -> str:
 
 def list_snapshots(run: Path) -> list[int]:
     """The steps after which a run kept its model."""
-    names = (path.name.removeprefix("step-") for path in (run / "snapshots").glob("step-*"))
+    names = (path.name.removeprefix("step-") for path in (run / SNAPSHOTS).glob("step-*"))
     return sorted(int(name) for name in names if name.isdigit())
 
 
@@ -96,7 +97,11 @@ def find_snapshot(run: Path, step: int) -> Path:
     if step not in steps:
         known = f"there are {', '.join(map(str, steps))}" if steps else "it was trained without --snapshots"
         raise UserError(f"{run} has no snapshot of step {step}: {known}")
-    return run / "snapshots" / f"step-{step:09d}"
+    return snapshot_folder(run, step)
+
+
+def snapshot_folder(run: Path, step: int) -> Path:
+    return run / SNAPSHOTS / f"step-{step:09d}"
 
 
 def _in_folder(path: Path) -> Path:

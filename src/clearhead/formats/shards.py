@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.files import inside, open_regular, read_all, read_json
+from clearhead.files import inside, open_regular, read_all, read_json, write_whole
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
@@ -139,3 +140,19 @@ def _damaged(path: Path, error: Exception) -> UserError:
     if isinstance(error, MemoryError | RuntimeError):  # it could not be mapped into memory
         return UserError(f"{path} cannot be read: it needs more memory than there is; take a smaller model")
     return UserError(f"{path} is damaged ({error}); copy it again from where it came")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: dict[str, str] | None = None) -> None:
+    """As one file, whole or not at all."""
+    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+    def write(temporary: Path) -> None:
+        try:
+            save_file(ready, temporary, metadata=about)
+        except SafetensorError as error:
+            # It reports a full disk in words only; asking again as an ordinary write gives the number.
+            with temporary.open("ab") as file:
+                file.write(b"\0" * 2**20)
+            raise OSError(None, str(error)) from None
+
+    write_whole(path, write)

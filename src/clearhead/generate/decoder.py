@@ -17,9 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
-from clearhead.generate.rows import Reads, Rows
+from clearhead.generate.rows import ReadsOn, Rows
 from clearhead.model.cache import Cache, Slots
 from clearhead.model.config import Config
+from clearhead.model.kinds import need_causal
 from clearhead.model.quantized import is_quantized
 from clearhead.model.sight import Sight, spans
 from clearhead.model.transformer import Transformer
@@ -51,8 +52,7 @@ class Decoder(Rows):
 
     def __init__(self, network: Transformer, slots: int, whole: bool | None = None) -> None:
         config, weight = network.config, network.embedding.weight
-        if not config.causal:
-            raise UserError("this model sees both ways: it fills in blanks and cannot write on")
+        need_causal(config)
         if slots < 1:
             raise UserError(f"slots = {slots}: expected at least 1")
         self.network = turned(network) if _packs_anew(network) else network
@@ -69,7 +69,7 @@ class Decoder(Rows):
         """One longer than the context counts by its end."""
         return Reading(self.network, ids[-self.network.config.n_context :], self.piece)
 
-    def place(self, slot: int, reading: Reads) -> None:
+    def place(self, slot: int, reading: ReadsOn) -> None:
         assert isinstance(reading, Reading)
         self.slots.place(slot, reading.cache)
 

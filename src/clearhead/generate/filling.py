@@ -9,7 +9,8 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.model.kinds import Network
-from clearhead.text.tokenizer import MASK, Tokenizer
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer_kinds import MASK
 
 BLANK = re.compile(rf"{re.escape(MASK)}|_{{3,}}")
 

@@ -76,7 +76,7 @@ class QuickSteps:
         weight = network.embedding.weight
         self.device, self.dtype = weight.device, weight.dtype
         self.cache = Cache(self.config, samples, size, self.device, self.dtype)
-        self.layers = [_Layer(block) for block in network.blocks if isinstance(block, Block)]
+        self.blocks = [_BlockWeights(block) for block in network.blocks if isinstance(block, Block)]
         everywhere = torch.arange(size, device=self.device)[None]
         self.places = network.position_vectors(everywhere)
         rotation = network.sights(everywhere)[0].rotation
@@ -136,12 +136,12 @@ class QuickSteps:
             self.places is not None,
             block,
         )
-        for i, layer in enumerate(self.layers):
-            self._linear(self.stream, layer.projections, self.projected, layer.norm)
-            self._attend(i, layer)
-            self._linear(self.mixed, layer.output, self.stream, add=True)
-            self._linear(self.stream, layer.first, self.hidden, layer.norm2, config.feedforward)
-            self._linear(self.hidden, layer.second, self.stream, add=True)
+        for i, weights in enumerate(self.blocks):
+            self._linear(self.stream, weights.projections, self.projected, weights.norm)
+            self._attend(i, weights)
+            self._linear(self.mixed, weights.output, self.stream, add=True)
+            self._linear(self.stream, weights.first, self.hidden, weights.norm2, config.feedforward)
+            self._linear(self.hidden, weights.second, self.stream, add=True)
         self._linear(self.stream, (network.unembedding.weight, None), self.logits, network.final_norm)
         self._draw()
 
@@ -178,10 +178,10 @@ class QuickSteps:
             inside,
         )
 
-    def _attend(self, i: int, layer: _Layer) -> None:
+    def _attend(self, i: int, weights: _BlockWeights) -> None:
         config, room = self.config, self.cache.room[i]
         cosines, sines = self.rotation or (self.stream, self.stream)
-        gains = layer.gains or (self.stream, self.stream)
+        gains = weights.gains or (self.stream, self.stream)
         self.kernels.attend[(self.samples, config.n_head)](
             self.projected,
             room[0],
@@ -198,7 +198,7 @@ class QuickSteps:
             config.n_kv_head,
             config.d_head,
             cosines.shape[1] if self.rotation else 0,
-            layer.gains is not None,
+            weights.gains is not None,
             2 ** math.ceil(math.log2(config.d_head)),
             64,
         )
@@ -227,7 +227,7 @@ class QuickSteps:
         )
 
 
-class _Layer:
+class _BlockWeights:
     """A block's matrices as the kernels want them: those of one product in one piece."""
 
     def __init__(self, block: Block) -> None:

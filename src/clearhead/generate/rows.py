@@ -25,7 +25,7 @@ PIECE, WIDE_PIECE = 32, 512
 TRIED = 16  # times that a block is run to see whether all rows of a step are treated alike
 
 
-class Reads(Protocol):
+class ReadsOn(Protocol):
     """A text that is read by itself, a piece at a time; `logits` (V) are of the word after it, once read."""
 
     logits: Tensor | None
@@ -49,11 +49,11 @@ class Rows(ABC):
         self.widths = self._widths_alike()
 
     @abstractmethod
-    def read(self, ids: Sequence[int]) -> Reads:
+    def read(self, ids: Sequence[int]) -> ReadsOn:
         """Begin to read a text."""
 
     @abstractmethod
-    def place(self, slot: int, reading: Reads) -> None:
+    def place(self, slot: int, reading: ReadsOn) -> None:
         """Put a text that was read by itself into a slot."""
 
     @abstractmethod

@@ -8,18 +8,18 @@ from typing import cast
 
 from torch import Tensor
 
-from clearhead.errors import UserError
 from clearhead.generate.capacity import SLOTS
 from clearhead.generate.decoder import Decoder
 from clearhead.generate.drawing import Drawer, Drawn, make_grammar
 from clearhead.generate.request import Event, Finish, Request, Ticket
-from clearhead.generate.rows import Reads, Rows
+from clearhead.generate.rows import ReadsOn, Rows
 from clearhead.generate.state_decoder import StateDecoder
 from clearhead.generate.window_decoder import WindowDecoder
 from clearhead.generate.writing import Writer
 from clearhead.model.kinds import Network
 from clearhead.model.ngram import NGram
 from clearhead.model.recurrent import Recurrent
+from clearhead.text.given import check_ids
 from clearhead.text.tokenizer import Tokenizer
 
 Draw = Callable[[Tensor], Drawn]  # a row of logits to the next word
@@ -30,7 +30,7 @@ class Prompt:
 
     def __init__(self, ticket: Ticket) -> None:
         self.ticket = ticket
-        self.reading: Reads | None = None
+        self.reading: ReadsOn | None = None
         self.placed = 0  # samples
 
 
@@ -42,7 +42,7 @@ class Text:
         request = ticket.request
         self.ids = list(request.ids)
         self.writer = Writer(tokenizer, request.stops, request.ids, exact=request.sampling.constrained)
-        self.window: Reads | None = None  # once the context is full
+        self.window: ReadsOn | None = None  # once the context is full
 
     def grow(self, logits: Tensor) -> Event:
         """Draw the next word."""
@@ -74,9 +74,7 @@ class Service:
     def check(self, ticket: Ticket) -> None:
         """Refuse what cannot be served; what the request is held to is made ready on the way."""
         request = ticket.request
-        for i in request.ids:
-            if not 0 <= i < self.config.n_vocab:
-                raise UserError(f"id {i} does not exist: there are ids 0 to {self.config.n_vocab - 1}")
+        check_ids(request.ids, self.config.n_vocab)
         ticket.grammar = make_grammar(request.sampling, self.tokenizer, self.config.n_vocab)
         self._draw(ticket, 0)
         ticket.checked = True
@@ -154,7 +152,7 @@ class Service:
             except Exception as error:
                 self.fail(prompt.ticket, error)
 
-    def _place(self, prompt: Prompt, reading: Reads, logits: Tensor) -> None:
+    def _place(self, prompt: Prompt, reading: ReadsOn, logits: Tensor) -> None:
         """What was read goes into a slot for each sample, as far as there are slots."""
         ticket = prompt.ticket
         free = [slot for slot in range(self.decoder.count) if slot not in self.texts]

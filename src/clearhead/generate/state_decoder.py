@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from clearhead.generate.rows import Reads, Rows
+from clearhead.generate.rows import ReadsOn, Rows
 from clearhead.model.recurrent import Recurrent
 
 WIDTH = 8  # rows of every step on a processor, so that a text's numbers are the same in any company
@@ -53,7 +53,7 @@ class StateDecoder(Rows):
     def read(self, ids: Sequence[int]) -> StateReading:
         return StateReading(self.network, ids, self.piece)
 
-    def place(self, slot: int, reading: Reads) -> None:
+    def place(self, slot: int, reading: ReadsOn) -> None:
         assert isinstance(reading, StateReading)
         self.state.put([slot], reading.state)
 

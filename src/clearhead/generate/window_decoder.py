@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from clearhead.generate.rows import Reads, Rows
+from clearhead.generate.rows import ReadsOn, Rows
 from clearhead.model.ngram import NGram
 
 
@@ -44,7 +44,7 @@ class WindowDecoder(Rows):
     def read(self, ids: Sequence[int]) -> WindowReading:
         return WindowReading(self.network, ids)
 
-    def place(self, slot: int, reading: Reads) -> None:
+    def place(self, slot: int, reading: ReadsOn) -> None:
         assert isinstance(reading, WindowReading)
         self.windows[slot] = list(reading.ids)
 

@@ -10,7 +10,8 @@ from typing import Self
 from clearhead.errors import UserError
 from clearhead.generate.drawing import Drawn
 from clearhead.generate.sampling import is_number, is_whole
-from clearhead.text.tokenizer import TextStream, Tokenizer
+from clearhead.text.text_stream import TextStream
+from clearhead.text.tokenizer import Tokenizer
 
 MOST_SAMPLES = 10_000
 

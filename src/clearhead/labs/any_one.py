@@ -15,7 +15,7 @@ from torch import Tensor
 
 from clearhead.inspect.trace import Trace
 from clearhead.labs.lab import Lines, Part, Result, Table, Value, Watch
-from clearhead.labs.threads import one_thread
+from clearhead.labs.small_networks import one_thread, take_step
 from clearhead.model.config import Config
 from clearhead.model.kinds import make_network
 from clearhead.model.recurrent_config import RecurrentConfig
@@ -101,11 +101,7 @@ def _train(network: torch.nn.Module, batches: Iterator[tuple[Tensor, Tensor]], w
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.0)
     for digits, answers in batches:
         watch()
-        optimiser.zero_grad()
-        loss = F.cross_entropy(network(digits)[:, -1], answers)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimiser.step()
+        take_step(network, optimiser, F.cross_entropy(network(digits)[:, -1], answers))
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from clearhead.errors import UserError
+from clearhead.finite import finite
 
 Value = float | int | str | None
 Watch = Callable[[], object]  # called between steps: it raises where nobody waits any more
@@ -131,7 +132,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """What is not finite is null."""
-        plain: dict[str, Any] = _finite(asdict(self))
+        plain: dict[str, Any] = finite(asdict(self))
         return plain
 
     def to_json(self) -> str:
@@ -175,13 +176,3 @@ class Lab:
 
 
 _kinds: dict[type, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return value

@@ -13,7 +13,7 @@ from clearhead.inspect.trace import Trace
 from clearhead.labs.antecedents import Batch, lecture
 from clearhead.labs.lab import Lines, Part, Result, Table, Value, Watch
 from clearhead.labs.pronoun_readers import Measures, look_from, make_network, measure, train
-from clearhead.labs.threads import one_thread
+from clearhead.labs.small_networks import one_thread
 from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
 

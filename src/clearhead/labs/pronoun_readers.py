@@ -15,6 +15,7 @@ from torch import Tensor
 from clearhead.inspect.trace import Trace
 from clearhead.labs.antecedents import BLANK, LONGEST, Batch, sentences, vocabulary
 from clearhead.labs.lab import Watch
+from clearhead.labs.small_networks import take_step
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Blanks
@@ -71,10 +72,7 @@ def train(network: Transformer, steps: int, seed: int, asked: bool, watch: Watch
         chosen = torch.from_numpy(random.integers(len(learned), size=SENTENCES))
         inputs, targets = _hide(learned.pick(chosen), random, asked)
         loss = F.cross_entropy(network(inputs).transpose(1, 2), targets, ignore_index=IGNORED)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimiser.step()
+        take_step(network, optimiser, loss)
     yield steps
 
 

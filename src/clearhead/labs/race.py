@@ -22,7 +22,8 @@ from clearhead.runs.run import Run
 from clearhead.runs.sizes import fitting_context
 from clearhead.text.batches import windows_for_evaluation
 from clearhead.text.corpus import Document, documents
-from clearhead.text.tokens import Tokens, tokenize
+from clearhead.text.token_cache import tokenize
+from clearhead.text.tokens import Tokens
 from clearhead.training.position_loss import PositionLoss, bits_per_byte, measure_positions
 
 RACERS = ("ngram", "lstm", "transformer")

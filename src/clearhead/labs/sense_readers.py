@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from clearhead.labs.lab import Watch
 from clearhead.labs.sense_sentences import write_sentences
+from clearhead.labs.small_networks import take_step
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
 from clearhead.model.kinds import make_network
@@ -41,10 +42,7 @@ def learn(kind: str, steps: int, seed: int, watch: Watch) -> LanguageModel:
         watch()
         ids, targets = _batch(tokenizer, list(islice(written, BATCH)))
         loss = F.cross_entropy(network(ids).transpose(1, 2), targets, ignore_index=IGNORED)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimiser.step()
+        take_step(network, optimiser, loss)
     return LanguageModel(network, tokenizer)
 
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from random import Random
-from typing import TypeVar
 
-Item = TypeVar("Item")
+from clearhead.text.stories import choose
 
 KIN = 0.3  # of the sentences have a word that is like it in its place
 
@@ -108,18 +107,13 @@ def write_sentences(seed: int) -> Iterator[str]:
     random = Random(f"senses {seed}")  # noqa: S311
     known = {example for senses in SENSES.values() for sense in senses for example in sense.examples}
     for _ in count():
-        word, senses = _choose(tuple(SENSES.items()), random)
-        sense = _choose(senses, random)
-        place = _choose(sense.kin, random) if random.random() < KIN else word
-        beginning = _fill(_choose(sense.beginnings, random), random).replace("{}", place)
+        word, senses = choose(tuple(SENSES.items()), random)
+        sense = choose(senses, random)
+        place = choose(sense.kin, random) if random.random() < KIN else word
+        beginning = _fill(choose(sense.beginnings, random), random).replace("{}", place)
         if beginning not in known:
             yield f"{beginning} {_fill(sense.ending, random)}."
 
 
 def _fill(template: str, random: Random) -> str:
-    return re.sub(r"\{([^}]+)\}", lambda slot: _choose(tuple(slot[1].split("|")), random), template)
-
-
-def _choose(items: tuple[Item, ...], random: Random) -> Item:
-    # Only random() itself is promised to stay the same from one Python to the next.
-    return items[int(random.random() * len(items))]
+    return re.sub(r"\{([^}]+)\}", lambda slot: choose(tuple(slot[1].split("|")), random), template)

@@ -12,7 +12,7 @@ from clearhead.inspect.senses import map_senses, stages
 from clearhead.labs.lab import Lines, Part, Points, Result, Table, Value, Watch
 from clearhead.labs.sense_readers import KINDS, learn
 from clearhead.labs.sense_sentences import SENSES
-from clearhead.labs.threads import one_thread
+from clearhead.labs.small_networks import one_thread
 from clearhead.language_model import LanguageModel
 
 Found = dict[str, Value | bool]

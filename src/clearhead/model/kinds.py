@@ -44,6 +44,12 @@ def learner_config_from_json(settings: dict[str, Any]) -> LearnerConfig:
     return config
 
 
+def need_causal(config: AnyConfig) -> None:
+    """Refuse to write on with a network that sees what comes after."""
+    if not config.causal:
+        raise UserError("this model sees both ways: it fills in blanks and cannot write on")
+
+
 def need_transformer(config: AnyConfig, what: str) -> Config:
     """Refuse a network of another kind what only a transformer has."""
     if not isinstance(config, Config):

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.files import read_json, write_json, write_whole
+from clearhead.files import read_json, write_json
+from clearhead.formats.shards import write_tensors
 from clearhead.runs.staging import begin, drop, put_in_place
 from clearhead.training.workers import Workers
 
@@ -49,7 +50,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     `good` in its state is the step of the one that the run would go back to if its numbers broke.
     """
     with _staged(folder / _name(checkpoint.step)) as staged:
-        _write_tensors(staged / TENSORS, checkpoint.tensors)
+        write_tensors(staged / TENSORS, checkpoint.tensors)
         _seal(staged, checkpoint)
     _forget_oldest(folder, checkpoint.step)
 
@@ -185,21 +186,6 @@ def _write_shards(staged: Path, tensors: dict[str, Tensor], workers: Workers) ->
     except CheckpointException as error:  # of one process, told to all
         reasons = "; ".join(sorted({str(failure[0]) for failure in error.failures.values()}))
         raise OSError(None, reasons) from None
-
-
-def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-
-    def write(temporary: Path) -> None:
-        try:
-            save_file(ready, temporary)
-        except SafetensorError as error:
-            # It reports a full disk in words only; asking again as an ordinary write gives the number.
-            with temporary.open("ab") as file:
-                file.write(b"\0" * 2**20)
-            raise OSError(None, str(error)) from None
-
-    write_whole(path, write)
 
 
 def _describe(path: Path) -> dict[str, Any]:

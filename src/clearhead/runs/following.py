@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections import deque
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.runs.run import Smooth
-from clearhead.runs.run_folder import METRICS
+from clearhead.runs.run_folder import METRICS, read_record
 
 RECENT = 10.0  # seconds over which the speed is measured
 PAUSE = 4  # times as long as it usually takes to grow
@@ -101,11 +100,8 @@ class Follower:
         return [each for i, each in enumerate(found) if i in evenly or each.validation is not None]
 
     def _add(self, line: bytes) -> None:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            return
-        if not isinstance(record, dict) or type(record.get("step")) is not int:
+        record = read_record(line)
+        if record is None:
             return
         loss, sample, tokens = _number(record.get("loss")), record.get("sample"), record.get("tokens")
         self.steps.append(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from filelock import FileLock, Timeout
 from clearhead.errors import UserError
 from clearhead.files import read_json
 from clearhead.formats.opening import list_snapshots
-from clearhead.runs.run_folder import METRICS, RUN
+from clearhead.runs.run_folder import METRICS, RUN, read_record
 
 LAST = 2**16  # bytes of the metrics in which the last line is looked for
 
@@ -115,11 +114,5 @@ def _last_record(path: Path) -> dict[str, Any]:
             lines = file.read().split(b"\n")[:-1]
     except OSError:
         return {}
-    for line in reversed(lines):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and isinstance(record.get("step"), int):
-            return record
-    return {}
+    records = map(read_record, reversed(lines))
+    return next((record for record in records if record is not None), {})

@@ -12,8 +12,9 @@ from clearhead.runs.plan import choose_tokenizer
 from clearhead.runs.request import Request
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, cut, documents, measure, thin
+from clearhead.text.token_cache import find_tokens, tokenize
 from clearhead.text.tokenizer import Tokenizer
-from clearhead.text.tokens import Tokens, find_tokens, tokenize
+from clearhead.text.tokens import Tokens
 from clearhead.training.objective import count_targets
 
 LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
@@ -156,11 +157,11 @@ def _tokenize(
     tokenizer: Tokenizer,
     cache: Path,
     share: float = 1.0,
-    text_hash: str | None = None,
+    text_sha256: str | None = None,
 ) -> Tokens:
     if _are_talks(texts, request):
         return tokenize_conversations(texts, tokenizer)
-    return tokenize(texts, tokenizer, cache, share=share, text_hash=text_hash)
+    return tokenize(texts, tokenizer, cache, share=share, text_sha256=text_sha256)
 
 
 def _are_talks(texts: Sequence[Document], request: Request) -> bool:

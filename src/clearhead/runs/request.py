@@ -13,7 +13,7 @@ from clearhead.model.config import PRESETS, check_kind
 from clearhead.model.kinds import KINDS as NETWORKS
 from clearhead.model.machine import can_compile, pick_device
 from clearhead.model.ngram_config import check_order
-from clearhead.text.tokenizer import KINDS
+from clearhead.text.tokenizer_kinds import KINDS
 from clearhead.training.recipe import OPTIMISERS, RECIPES
 
 MOST_MINUTES = 60 * 24 * 365

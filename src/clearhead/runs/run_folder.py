@@ -17,7 +17,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, read_json, write_json
+from clearhead.formats.opening import SNAPSHOTS, snapshot_folder
 from clearhead.language_model import LanguageModel
 from clearhead.runs.checkpoint import (
     Checkpoint,
@@ -45,7 +46,7 @@ from clearhead.runs.run import Progress, Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
 from clearhead.text.tokenizer import Tokenizer
 
-RUN, METRICS, CHECKPOINTS, BEST, SNAPSHOTS = "run.json", "metrics.jsonl", "checkpoints", "best", "snapshots"
+RUN, METRICS, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
 FORMAT = 1
 LOOKED_AT = 0.3  # seconds; whoever lists runs holds a lock for a moment, to see whether it is held
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
@@ -185,7 +186,7 @@ class RunFolder:
         drop(self.path / BEST)
 
     def save_snapshot(self, model: LanguageModel, step: int) -> None:
-        replace_model(self.path / SNAPSHOTS / f"step-{step:09d}", model)
+        replace_model(snapshot_folder(self.path, step), model)
 
     def add_metrics(self, progress: Progress) -> None:
         """One line; where the disk refuses it, it is kept for the next time."""
@@ -218,14 +219,13 @@ class RunFolder:
             file.truncate(file.read(size).rfind(b"\n") + 1)
 
 
-def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and isinstance(record.get("step"), int):
-            yield record
+def read_record(line: str | bytes) -> dict[str, Any] | None:
+    """A step's line of the metrics; None of one that was cut off or damaged."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and type(record.get("step")) is int else None
 
 
 def is_run(path: Path) -> bool:
@@ -236,7 +236,10 @@ def is_run(path: Path) -> bool:
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """A record for every step of a run."""
     path = folder / METRICS
-    return list(_whole_lines(path)) if path.exists() else []
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [record for record in map(read_record, lines) if record is not None]
 
 
 def replace_model(folder: Path, model: LanguageModel) -> None:

@@ -29,6 +29,7 @@ from clearhead.server import (
 from clearhead.server.access import Access, Door
 from clearhead.server.collection import Collection, Offer
 from clearhead.server.description import ABOUT, ALWAYS, document
+from clearhead.server.desk import Desk
 from clearhead.server.faults import Refused, answer_fault
 from clearhead.server.leaving import Left
 from clearhead.server.limits import Bounds, Limits
@@ -54,7 +55,7 @@ def make_routes(
         responses=ALWAYS,
     )
     app.include_router(completions.make_routes(shelf, record))
-    desk = inspection.Desk(shelf)
+    desk = Desk(shelf)
     app.include_router(inspection.make_routes(desk))
     app.include_router(overview.make_routes(desk))
     app.include_router(questions.make_routes(desk))

@@ -13,8 +13,8 @@ from clearhead.errors import UserError
 from clearhead.formats.listing import Listed, describe, list_models
 from clearhead.generate.engine import Busy
 from clearhead.model.machine import memory_of, pick_device
+from clearhead.server.desk import Desk
 from clearhead.server.faults import Refused
-from clearhead.server.inspection import Desk
 from clearhead.server.leaving import in_thread
 from clearhead.server.run_list import RunList
 from clearhead.server.shelf import Loader, Served, Shelf, free_name

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Request
 
+from clearhead.finite import finite
 from clearhead.labs.heads import REPEATED, STORIES, HeadScores, heads
 from clearhead.language_model import LanguageModel
 from clearhead.server.description import OF_A_MODEL
@@ -57,12 +58,8 @@ def make_routes(shelf: Shelf) -> APIRouter:
         with shelf.reading(asked.model):
             found = await unless_left(request, scores.of(shelf.model(asked.model)))
         return models.HeadsAnswer(
-            kinds={kind: _finite(table.tolist()) for kind, table in found.kinds.items()},
+            kinds={kind: finite(table.tolist()) for kind, table in found.kinds.items()},
             chance=dict(found.chance),
         )
 
     return routes
-
-
-def _finite(table: list[list[float]]) -> list[list[float | None]]:
-    return [[score if math.isfinite(score) else None for score in row] for row in table]

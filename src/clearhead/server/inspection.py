@@ -1,145 +1,21 @@
-"""Our own routes: models, and what they compute over a text, site by site, for the page and for anyone.
-
-A trace keeps the residual stream alone; the last few are held, so that asking for one site after another of
-the same text runs the model once.
-"""
+"""Our own routes: models, and what they compute over a text, site by site, for the page and for anyone."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import math
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
-from typing import Any, TypeVar
 
-import torch
 from fastapi import APIRouter, Request
-from starlette.responses import JSONResponse, Response
-from torch import Tensor
+from starlette.responses import Response
 
 from clearhead.errors import UserError
-from clearhead.generate.engine import Busy
-from clearhead.inspect.edits import Edit, Edits
-from clearhead.inspect.reading import trace_after
+from clearhead.finite import finite
 from clearhead.inspect.sites import all_sites, site_shape
-from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
-from clearhead.language_model import LanguageModel
 from clearhead.server.description import MATRIX, OF_A_MODEL
-from clearhead.server.faults import Refused
-from clearhead.server.leaving import in_thread, stop_if, unless_left
-from clearhead.server.shelf import Shelf
+from clearhead.server.desk import Desk
+from clearhead.server.leaving import in_thread, unless_left
+from clearhead.server.matrices import choose_slice, send_slice
 from clearhead.views.wire import looking
-
-HELD = 4  # traces
-WAITING = 32  # requests at a time for what only one can do
-NO_EDITS = "[]"
-LONGEST = 4096  # tokens of a text, and of all that it is patched from
-Answer = TypeVar("Answer")
-Key = tuple[str, tuple[int, ...], str]  # a model, a text, and its edits
-Work = Callable[[threading.Event], Answer]  # given what is set when the client has left
-
-
-class Raw(Response):
-    """Numbers, one after the other."""
-
-    media_type = "application/octet-stream"
-
-
-class Desk:
-    """One looks at a time: the machine is shared with those who write."""
-
-    def __init__(self, shelf: Shelf) -> None:
-        self.shelf = shelf
-        self.traces: OrderedDict[Key, Trace] = OrderedDict()
-        self._one = asyncio.Lock()
-        self._waiting = 0
-
-    async def do(self, request: Request, name: str, work: Work[Answer]) -> Answer:
-        """What looks into a model, in a thread of its own, one after the other; who leaves is forgotten."""
-        if self._waiting >= WAITING:
-            raise Busy(f"{self._waiting} requests are waiting already")
-        self._waiting += 1
-
-        async def take_turn() -> Answer:
-            async with self._one:
-                return await in_thread(work)
-
-        try:
-            with self.shelf.reading(name):
-                return await unless_left(request, take_turn())
-        finally:
-            self._waiting -= 1
-
-    async def forget(self, name: str) -> None:
-        """The traces of a model, which keep it in memory."""
-        async with self._one:
-            for key in [key for key in self.traces if key[0] == name]:
-                del self.traces[key]
-
-    def trace(self, asked: looking.TextRequest, left: threading.Event) -> Trace:
-        """The model runs once for the text, once for each that it is patched from, and once for all edits."""
-        model = self.shelf.model(asked.model)
-        network = model.transformer("what the explorer shows")
-
-        def watch() -> None:
-            stop_if(left)
-
-        def plain(ids: list[int]) -> Trace:
-            if (given := self.shelf.trace(asked.model, ids)) is not None:
-                return given
-            return self._held(
-                (asked.model, tuple(ids), NO_EDITS), lambda: self._read(model, asked, ids, watch)
-            )
-
-        def edited() -> Trace:
-            others = {text: plain(its) for text, its in _others(asked, model).items()}
-            made = Edits()
-            for edit in asked.edits:
-                made += Edits.parse({edit.site: _edit(edit, model, others)}, network.config)
-            return plain(ids).edit_more(made, watch)
-
-        ids = _ids(model, asked.text)
-        with torch.no_grad():
-            if not asked.edits:
-                return plain(ids)
-            edits = json.dumps([edit.model_dump() for edit in asked.edits])
-            return self._held((asked.model, tuple(ids), edits), edited)
-
-    def _held(self, key: Key, make: Callable[[], Trace]) -> Trace:
-        """What was asked for last is held longest."""
-        trace = self.traces[key] if key in self.traces else make()
-        self.traces[key] = trace
-        self.traces.move_to_end(key)
-        if len(self.traces) > HELD:
-            self.traces.popitem(last=False)
-        return trace
-
-    def _read(
-        self, model: LanguageModel, asked: looking.TextRequest, ids: list[int], watch: Callable[[], None]
-    ) -> Trace:
-        before, same = self._most_alike(asked.model, ids)
-        if before is None:
-            return need_heads(model.inspect(ids, watch=watch), "a trace")
-        return trace_after(before, ids, same, watch)
-
-    def _most_alike(self, name: str, ids: list[int]) -> tuple[Trace | None, int]:
-        """Of the texts read last, the one that begins most like this one, and how many tokens are the same.
-
-        Who types, or lets the model write, changes a text at its end.
-        """
-        best: tuple[Trace | None, int] = (None, 0)
-        for (model, known, edits), trace in self.traces.items():
-            if model == name and edits == NO_EDITS and trace.config.causal:
-                pairs = zip(known, ids[:-1], strict=False)  # one is left to be read
-                same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-                if same > best[1]:
-                    best = (trace, same)
-        return best
 
 
 def make_routes(desk: Desk) -> APIRouter:
@@ -185,7 +61,7 @@ def make_routes(desk: Desk) -> APIRouter:
         def read(left: threading.Event) -> Response:
             trace = desk.trace(asked, left)
             chosen = choose_slice(asked, site_shape(asked.site, trace.config, len(trace)))
-            return _matrix(request, chosen, lambda: trace.read(asked.site, chosen.rows, chosen.columns))
+            return send_slice(request, chosen, lambda: trace.read(asked.site, chosen.rows, chosen.columns))
 
         return await desk.do(request, asked.model, read)
 
@@ -196,55 +72,11 @@ def make_routes(desk: Desk) -> APIRouter:
         def read(_: threading.Event) -> Response:
             tensor = shelf.model(asked.model).weight(asked.name)
             chosen = choose_slice(asked, list(tensor.shape))
-            return _matrix(request, chosen, lambda: chosen.of(tensor))
+            return send_slice(request, chosen, lambda: chosen.of(tensor))
 
         return await desk.do(request, asked.model, read)
 
     return routes
-
-
-def _ids(model: LanguageModel, text: str | list[int]) -> list[int]:
-    tokenizer = model.tokenizer
-    ids = tokenizer.start_ids + tokenizer.encode(text) if isinstance(text, str) else text
-    most = min(model.config.n_context, LONGEST)
-    if not ids:
-        raise UserError("the text is empty: expected at least one character", "text_empty")
-    if len(ids) > most:
-        what = f"the text has {len(ids)} tokens; at most {most} go"
-        raise Refused(400, "context_length_exceeded", what, "text", count=len(ids), most=most)
-    return ids
-
-
-def _others(asked: looking.TextRequest, model: LanguageModel) -> dict[str, list[int]]:
-    """The texts that are patched from, each once, as the model reads them."""
-    texts = {edit.text: _ids(model, edit.text) for edit in asked.edits if edit.text is not None}
-    count, length = len(texts), sum(map(len, texts.values()))
-    if count > looking.MOST_TEXTS:
-        what = f"edits patch from {count} texts; at most {looking.MOST_TEXTS} go"
-        raise Refused(400, "too_many_texts", what, "edits", count=count, most=looking.MOST_TEXTS)
-    if length > LONGEST:
-        what = f"edits patch from {length} tokens of text; at most {LONGEST} go"
-        raise Refused(400, "too_many_tokens", what, "edits", count=length, most=LONGEST)
-    return texts
-
-
-def _edit(asked: looking.EditRequest, model: LanguageModel, others: Mapping[str, Trace]) -> Edit:
-    given = [name for name in ("value", "scale", "text") if getattr(asked, name) is not None]
-    if len(given) != 1:
-        raise UserError(f"an edit of {asked.site}: give one of value, scale and text")
-    if asked.text is not None:
-        return Edit(others[asked.text], at=asked.at, columns=asked.columns)
-    if asked.scale is not None:
-        factor = asked.scale
-        return Edit(lambda tensor: tensor * factor, at=asked.at, columns=asked.columns)
-    value = asked.value
-    if not isinstance(value, list):
-        assert value is not None
-        return Edit(value, at=asked.at, columns=asked.columns)
-    try:
-        return Edit(torch.tensor(value, device=model.device), at=asked.at, columns=asked.columns)
-    except ValueError:
-        raise UserError(f"an edit of {asked.site}: its rows are not equally long") from None
 
 
 def _describe(trace: Trace, asked: looking.TraceRequest) -> looking.TraceAnswer:
@@ -266,83 +98,3 @@ def _describe(trace: Trace, asked: looking.TraceRequest) -> looking.TraceAnswer:
             for each in (all_sites(trace.config) if asked.sites else [])
         ],
     )
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Some rows and columns of a tensor, all where none are named, and the shape that they have."""
-
-    rows: list[int] | None
-    columns: list[int] | None
-    shape: list[int]
-
-    def of(self, tensor: Tensor) -> Tensor:
-        tensor = tensor if self.rows is None else tensor[self.rows]
-        return tensor if self.columns is None else tensor[..., self.columns]
-
-
-def choose_slice(asked: looking.Slice, shape: list[int]) -> Chosen:
-    """The rows and columns that are asked for, checked before anything is computed."""
-    rows = _range(asked.rows, shape[0], "rows")
-    if len(shape) == 1 and asked.columns is not None:
-        raise UserError("there are no columns: it is a number for each row")
-    columns = _range(asked.columns, shape[-1], "columns") if len(shape) > 1 else None
-    sizes = [shape[0] if rows is None else len(rows), *shape[1:]]
-    if columns is not None:
-        sizes[-1] = len(columns)
-    return Chosen(rows, columns, sizes)
-
-
-def choose_blocks(asked: tuple[int, int] | None, trace: Trace) -> range:
-    """From a first to, and without, a last; all where none are named."""
-    first, last = asked or (0, trace.config.n_block)
-    if not 0 <= first < last <= trace.config.n_block:
-        raise UserError(f"blocks {first} to {last}: expected some within 0 to {trace.config.n_block}")
-    return range(first, last)
-
-
-def check_size(shapes: Sequence[Sequence[int]], most: int) -> None:
-    count = sum(math.prod(shape) for shape in shapes)
-    if count > most:
-        raise Refused(400, "too_large", f"{count:,} numbers are more than {most:,}: ask for a slice")
-
-
-def _range(given: tuple[int, int] | None, count: int, what: str) -> list[int] | None:
-    if given is None:
-        return None
-    first, last = given
-    if not 0 <= first < last <= count:
-        raise UserError(
-            f"{what} {first} to {last}: expected a first one below a last one, within 0 to {count}"
-        )
-    return list(range(first, last))
-
-
-def _matrix(request: Request, chosen: Chosen, read: Callable[[], Tensor]) -> Response:
-    """As JSON for who asks for it."""
-    in_json = "application/json" in request.headers.get("accept", "")
-    check_size([chosen.shape], looking.MOST_JSON if in_json else looking.MOST_VALUES)
-    if in_json:
-        return JSONResponse({"shape": chosen.shape, "values": _nulls(read().detach().float().tolist())})
-    return send_matrices([read()])
-
-
-def send_matrices(tensors: Sequence[Tensor]) -> Response:
-    """One after the other, their shapes in the header."""
-    plain = [
-        tensor.detach().float().cpu().contiguous().numpy().astype("<f4", copy=False) for tensor in tensors
-    ]
-    shapes = ";".join(",".join(map(str, each.shape)) for each in plain)
-    body = b"".join(each.tobytes() for each in plain)
-    return Raw(body, headers={"X-Shape": shapes})
-
-
-def _nulls(values: Any) -> Any:
-    if isinstance(values, list):
-        return [_nulls(each) for each in values]
-    return values if math.isfinite(values) else None
-
-
-def finite(number: float) -> float | None:
-    """As JSON has it."""
-    return number if math.isfinite(number) else None

@@ -16,16 +16,9 @@ from clearhead.inspect.sites import site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.server.description import MATRICES
-from clearhead.server.inspection import (
-    Chosen,
-    Desk,
-    Raw,
-    check_size,
-    choose_blocks,
-    choose_slice,
-    send_matrices,
-)
+from clearhead.server.desk import Desk, choose_blocks
 from clearhead.server.leaving import stop_if
+from clearhead.server.matrices import Chosen, Raw, check_size, choose_slice, send_matrices
 from clearhead.views.pooling import pool_weights
 from clearhead.views.wire import looking
 

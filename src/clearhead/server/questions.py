@@ -9,12 +9,13 @@ from fastapi import APIRouter, Request
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.finite import finite
 from clearhead.inspect.paths import Reading, read_back
 from clearhead.inspect.sweep import variants
 from clearhead.inspect.trace import Trace
 from clearhead.server.description import OF_A_MODEL
+from clearhead.server.desk import Desk, choose_blocks
 from clearhead.server.faults import Refused
-from clearhead.server.inspection import Desk, choose_blocks, finite
 from clearhead.server.leaving import stop_if
 from clearhead.views.wire import asking, looking
 
@@ -59,7 +60,7 @@ def make_routes(desk: Desk) -> APIRouter:
             after: dict[int, list[float | None]] = {block: [] for block in chosen}
             for block, batch in variants(trace, over, source, chosen):
                 stop_if(left)
-                after[block] += _all_finite(_likely(batch.read("logits", rows=[position])[:, 0], word))
+                after[block] += finite(_likely(batch.read("logits", rows=[position])[:, 0], word))
             (before,) = _likely(trace.read("logits", rows=[position]), word)
             return asking.EffectsAnswer(before=finite(before), after=list(after.values()))
 
@@ -143,7 +144,7 @@ def _said(trace: Trace, block: int, rows: list[int], word: int | None) -> list[a
     stream = trace.read(f"block.{block}.output", rows=rows)
     probabilities = trace.read_out(stream[None])[0].float().softmax(-1)
     best = probabilities.max(-1)
-    chosen = [None] * len(rows) if word is None else _all_finite(probabilities[:, word].tolist())
+    chosen = [None] * len(rows) if word is None else finite(probabilities[:, word].tolist())
     texts = trace.words(best.indices.tolist())
     return [
         asking.LensWord(text=text, probability=finite(p), chosen=c)
@@ -156,7 +157,7 @@ def _heads(reading: Reading, names: Sequence[str], count: int) -> list[asking.He
     chosen = [tuple(map(int, name.split(".")[1:4:2])) for name in names if ".head." in name][:count]
     tables = {block: reading.by_token(block) for block in {block for block, _ in chosen}}
     return [
-        asking.HeadTokens(block=block, head=head, values=_all_finite(tables[block][head].tolist()))
+        asking.HeadTokens(block=block, head=head, values=finite(tables[block][head].tolist()))
         for block, head in chosen
     ]
 
@@ -169,7 +170,3 @@ def _check_length(trace: Trace, most: int) -> None:
 
 def _parts(parts: Iterable[tuple[str, float]]) -> list[asking.Part]:
     return [asking.Part(name=name, value=finite(value)) for name, value in parts]
-
-
-def _all_finite(numbers: list[float]) -> list[float | None]:
-    return [finite(number) for number in numbers]

@@ -7,10 +7,11 @@ import threading
 from fastapi import APIRouter, Request
 
 from clearhead.errors import UserError
+from clearhead.finite import finite
 from clearhead.inspect.senses import map_senses, neighbours, stages
 from clearhead.server.description import OF_A_MODEL
+from clearhead.server.desk import Desk
 from clearhead.server.faults import Refused
-from clearhead.server.inspection import Desk, finite
 from clearhead.server.leaving import stop_if
 from clearhead.views.wire import words
 

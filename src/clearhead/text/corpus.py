@@ -61,18 +61,16 @@ def documents(sources: Sequence[str | Path], stdin: BinaryIO | None = None) -> I
         yield Document(source.name, partial(_decode, source))
 
 
-def text_hash(documents: Iterable[Document]) -> str:
-    """A sha256 of what the documents say and where each ends; names and packing do not matter."""
-    return measure(documents)[0]
-
-
 def measure(documents: Iterable[Document]) -> tuple[str, int]:
-    """The text's hash, and its length in bytes of UTF-8."""
+    """A sha256 of what the documents say and where each ends, and their length in bytes of UTF-8.
+
+    Names and packing do not matter.
+    """
     count = Count()
     for document in documents:
         for _ in count.over(document).pieces():
             pass
-    return count.text_hash, count.n_bytes
+    return count.sha256, count.n_bytes
 
 
 class Count:
@@ -82,7 +80,7 @@ class Count:
         self._total, self.n_bytes = hashlib.sha256(), 0
 
     @property
-    def text_hash(self) -> str:
+    def sha256(self) -> str:
         return self._total.hexdigest()
 
     def over(self, document: Document) -> Document:

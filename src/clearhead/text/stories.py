@@ -249,9 +249,9 @@ def story(seed: int, number: int) -> Story:
     """Write the number-th story of this seed."""
     random = Random(f"{seed} {number}")  # noqa: S311
     cast: Kind = {
-        slot: (_choose(words, random),)
+        slot: (choose(words, random),)
         for family in FAMILIES
-        for slot, words in _choose(family, random).items()
+        for slot, words in choose(family, random).items()
     }
     text = ""
     pronouns = []
@@ -311,16 +311,16 @@ def _pieces(template: str) -> list[str | _Slot]:
     return [_slot(part) if index % 2 else part for index, part in enumerate(parts)]
 
 
-def _choose(items: tuple[Item, ...], random: Random) -> Item:
-    # Only random() itself is promised to stay the same from one Python to the next; choice() is not.
+def choose(items: tuple[Item, ...], random: Random) -> Item:
+    """One of them, the same from one Python to the next: random() is promised to be, choice() is not."""
     return items[int(random.random() * len(items))]
 
 
 def _unfold(name: str, random: Random) -> Iterator[str]:
     if name in SCENES:
-        yield _choose(SCENES[name], random)
+        yield choose(SCENES[name], random)
         return
-    for part in _choose(PLOTS[name], random).split():
+    for part in choose(PLOTS[name], random).split():
         yield from _unfold(part, random)
 
 

@@ -8,23 +8,13 @@ from functools import cached_property
 from pathlib import Path
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from clearhead.errors import UserError
 from clearhead.files import inside, read_json, read_text, write_json, write_text
+from clearhead.text.tokenizer_kinds import BYTE_OF, END, MASK, kind_of, train
 
-KINDS = ("char", "byte", "bpe", "word")
-END, MASK = "<|endoftext|>", "<|mask|>"
-DEFAULT_BPE_VOCAB, DEFAULT_WORD_VOCAB = 4096, 8192
-MOST_VOCAB = 2**20
 LARGEST_FILE = 2**26  # bytes; the largest tokenizer.json of a published model has some 35 MB
-
-# Byte-level tokens are spelled in printable characters: a printable byte stands for itself,
-# the others follow from U+0100 on (https://github.com/openai/gpt-2, encoder.py).
-_PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
-_HIDDEN = (byte for byte in range(256) if byte not in _PRINTABLE)
-_BYTE = {chr(byte): byte for byte in _PRINTABLE} | {chr(0x100 + i): byte for i, byte in enumerate(_HIDDEN)}
-BYTES = frozenset(_BYTE)
 
 
 class Tokenizer:
@@ -51,7 +41,7 @@ class Tokenizer:
         self.end_ids = tuple(dict.fromkeys([self.end_id, *(i for i in ends if 0 <= i < self.n_vocab)]))
         self.mask_id = vocabulary.get(self.special("mask_token") or "")  # stands for a blank, if there is one
         self.start_ids = self._find_start(vocabulary)  # what the model is used to before a text
-        self.kind = _kind_of(inner)
+        self.kind = kind_of(inner)
         self._in_bytes = isinstance(inner.decoder, decoders.ByteLevel)
         self._characters = (
             frozenset(inner.get_vocab(with_added_tokens=False)) if self.kind == "char" else None
@@ -62,23 +52,7 @@ class Tokenizer:
         cls, kind: str, pieces: Iterable[str], n_vocab: int | None = None, mask: bool = False
     ) -> "Tokenizer":
         """A tokenizer for this text. The end-of-document token has the last id, or a mask token has."""
-        if kind not in KINDS:
-            raise UserError(f"tokenizer {kind!r} is not known; choose one of {', '.join(KINDS)}")
-        if kind in ("char", "byte") and n_vocab is not None:
-            raise UserError(
-                f"a vocabulary of {n_vocab} was asked for, but only bpe and word have a choice; "
-                f"leave it out for {kind}"
-            )
-        if kind == "char":
-            inner = _train_char(pieces)
-        elif kind == "byte":
-            inner = _make_byte()
-        else:
-            special = 2 if mask else 1
-            usual = DEFAULT_BPE_VOCAB if kind == "bpe" else DEFAULT_WORD_VOCAB
-            n_vocab = _check_vocab(usual if n_vocab is None else n_vocab, special)
-            inner = (_train_bpe if kind == "bpe" else _train_words)(pieces, n_vocab - special)
-        inner.add_special_tokens([END, MASK] if mask else [END])
+        inner = train(kind, pieces, n_vocab, mask)
         config: dict[str, object] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "bos_token": END,
@@ -103,7 +77,7 @@ class Tokenizer:
         """The tokenizer in a model's folder, ours or another's."""
         folder = Path(folder)
         path = inside(folder, "tokenizer.json")
-        if not path.exists() and (Path(folder) / "tokenizer.model").exists():
+        if not path.exists() and (folder / "tokenizer.model").exists():
             raise UserError(
                 f"{folder} has its tokenizer as tokenizer.model only; convert it: transformers' "
                 "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) writes tokenizer.json"
@@ -245,8 +219,8 @@ class Tokenizer:
         return b"" if token is None or i in self._silent else self._spell(token)
 
     def _spell(self, token: str) -> bytes:
-        if self._in_bytes and _BYTE.keys() >= set(token):
-            return bytes(_BYTE[character] for character in token)
+        if self._in_bytes and BYTE_OF.keys() >= set(token):
+            return bytes(BYTE_OF[character] for character in token)
         if self.kind != "other" or self._in_bytes:
             return token.encode()
         if byte := re.fullmatch(r"<0x([0-9A-F]{2})>", token):
@@ -273,136 +247,6 @@ class Tokenizer:
         if len(ids) != 1:
             raise UserError(f"{token!r} is {len(ids)} tokens ({self.pieces(ids)[:9]}), expected one of them")
         return ids[0]
-
-
-class TextStream:
-    """Ids to text, piece by piece, holding back what may still be an unfinished character.
-
-    All pieces together are `decode` of all ids. (Not so for broken UTF-8 in a decoder that then discards
-    the whole run of bytes, as SentencePiece's byte fallback does.) With `continues` they go on from a text:
-    some decoders drop the space of whatever comes first.
-    """
-
-    # An unfinished character has at most three bytes, shown as at most three U+FFFD.
-    _HOLD = 3
-    # Where the bytes are garbage, this many tokens surely hold the three last U+FFFD, of three bytes each.
-    _KEEP = 16
-
-    def __init__(self, tokenizer: Tokenizer, continues: bool = False) -> None:
-        self._tokenizer = tokenizer
-        self._ids: list[int] = []
-        self._shown = 0  # characters of decode(ids) that were handed out
-        if continues:
-            self._go_on()
-
-    def push(self, i: int) -> str:
-        """The text that this id completes."""
-        if not self._tokenizer.has_text(i):
-            return ""
-        self._ids.append(i)
-        text = self._tokenizer.decode(self._ids)
-        held = min(len(text) - len(text.rstrip("\ufffd")), self._HOLD)
-        piece = text[self._shown : len(text) - held]
-        self._shown += len(piece)
-        if held == 0:
-            self._go_on()
-        elif len(self._ids) >= 2 * self._KEEP:
-            self._ids = self._ids[-self._KEEP :]
-            self._shown = len(self._tokenizer.decode(self._ids)) - held
-        return piece
-
-    def close(self) -> str:
-        """What was held back."""
-        piece = self._tokenizer.decode(self._ids)[self._shown :]
-        self._ids, self._shown = [], 0
-        return piece
-
-    def _go_on(self) -> None:
-        """Forget what was shown, but for a letter in its place: what comes next is not the first of all."""
-        letter = self._tokenizer.letter
-        self._ids = [] if letter is None else [letter]
-        self._shown = len(self._tokenizer.decode(self._ids))
-
-
-def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:
-    characters: set[str] = set()
-    for piece in pieces:
-        characters.update(piece)
-    if not characters:
-        raise UserError("the text has no characters, expected at least one; give some text")
-    # BPE without merges takes a character at a time, and faster than WordLevel after a split. The unknown
-    # token must not be in the vocabulary: so an unknown character is an error in every program that opens
-    # the file, where without an unknown token it would be dropped without a word.
-    vocabulary = {character: i for i, character in enumerate(sorted(characters))}
-    inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))  # noqa: S106
-    inner.decoder = decoders.Fuse()
-    return inner
-
-
-def _make_byte() -> tokenizers.Tokenizer:
-    inner = tokenizers.Tokenizer(models.BPE(vocab=_BYTE, merges=[]))
-    return _read_bytes(inner, use_regex=False)
-
-
-def _check_vocab(n_vocab: int, special: int) -> int:
-    if not 256 + special <= n_vocab <= MOST_VOCAB:
-        named = "the end token" if special == 1 else "the end and mask tokens"
-        raise UserError(
-            f"the vocabulary is {n_vocab}, expected {256 + special} (256 bytes and {named}) to {MOST_VOCAB}"
-        )
-    return n_vocab
-
-
-def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
-    inner = _read_bytes(tokenizers.Tokenizer(models.BPE()), use_regex=True)
-    trainer = trainers.BpeTrainer(
-        vocab_size=n_vocab,
-        min_frequency=2,
-        initial_alphabet=sorted(_BYTE),
-        show_progress=False,
-    )
-    inner.train_from_iterator(pieces, trainer)
-    return inner
-
-
-def _train_words(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
-    """The most frequent words, with the space before them; all others are spelled in bytes."""
-    counter = _read_bytes(tokenizers.Tokenizer(models.WordLevel()), use_regex=True)
-    trainer = trainers.WordLevelTrainer(vocab_size=n_vocab, min_frequency=2, show_progress=False)
-    counter.train_from_iterator(pieces, trainer)
-    found = counter.get_vocab(with_added_tokens=False)
-    words = [word for word in sorted(found, key=found.__getitem__) if word not in _BYTE]
-    # BPE without merges spells in bytes, but for a word that is in the vocabulary as it stands.
-    vocabulary = _BYTE | {word: 256 + i for i, word in enumerate(words[: n_vocab - 256])}
-    inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
-    return _read_bytes(inner, use_regex=True)
-
-
-def _read_bytes(inner: tokenizers.Tokenizer, use_regex: bool) -> tokenizers.Tokenizer:
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(
-        add_prefix_space=False, trim_offsets=False, use_regex=use_regex
-    )
-    inner.decoder = decoders.ByteLevel()
-    return inner
-
-
-def _kind_of(inner: tokenizers.Tokenizer) -> str:
-    before, after = inner.pre_tokenizer, inner.decoder
-    if (
-        not isinstance(inner.model, models.BPE)
-        or inner.normalizer is not None
-        or inner.token_to_id(END) is None
-    ):
-        return "other"
-    if before is None and isinstance(after, decoders.Fuse):
-        return (
-            "char" if all(len(token) == 1 for token in inner.get_vocab(with_added_tokens=False)) else "other"
-        )
-    if not isinstance(before, pre_tokenizers.ByteLevel) or not isinstance(after, decoders.ByteLevel):
-        return "other"
-    if before.use_regex:
-        return "word" if inner.model.ignore_merges else "bpe"
-    return "byte" if inner.get_vocab(with_added_tokens=False) == _BYTE else "other"
 
 
 @contextmanager

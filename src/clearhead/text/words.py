@@ -47,11 +47,6 @@ class WordCorpus:
     counts: NDArray[np.int64]  # how often each occurs
     ids: NDArray[np.int32]  # the text, END between passages
 
-    @property
-    def n_words(self) -> int:
-        """The length of the text, in words that were not left out."""
-        return int(self.counts.sum())
-
     @classmethod
     def read(cls, documents: Iterable[Document], min_count: int = 1) -> WordCorpus:
         """Read documents once, a piece at a time; their numbers lie in a file that goes with the corpus."""

@@ -14,8 +14,8 @@ from clearhead.model.ngram_config import NGramConfig
 from clearhead.text.batches import Batch, Blanks, windows_for_evaluation
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, measure
+from clearhead.text.token_cache import tokenize
 from clearhead.text.tokenizer import Tokenizer
-from clearhead.text.tokens import tokenize
 from clearhead.training.objective import count_targets, evaluate
 
 

@@ -18,6 +18,7 @@ from tokenizers import AddedToken, decoders, models, normalizers
 
 from clearhead.errors import UserError
 from clearhead.formats.gguf.ends import read_ends, write_ends
+from clearhead.formats.gguf.header import shown
 from clearhead.formats.gguf.splits import SPLITS
 from clearhead.text.tokenizer import Tokenizer
 
@@ -148,7 +149,7 @@ def _read_tokens(metadata: dict[str, Any]) -> list[str]:
     places: dict[str, int] = {}
     for i, token in enumerate(tokens):
         if (first := places.setdefault(token, i)) != i:
-            _refuse("tokens", f"has {_shown(token)} twice, as {first} and as {i}, expected each token once")
+            _refuse("tokens", f"has {shown(token)} twice, as {first} and as {i}, expected each token once")
     return list(tokens)
 
 
@@ -174,7 +175,7 @@ def _read_roles(metadata: dict[str, Any], kind: str, tokens: Sequence[str]) -> d
         if i is None:
             continue
         if type(i) is not int or not 0 <= i < len(tokens):
-            _refuse(key, f"is {_shown(i)}, expected a token's number, less than {len(tokens)}")
+            _refuse(key, f"is {shown(i)}, expected a token's number, less than {len(tokens)}")
         roles[role] = tokens[i]
     if "eos_token" not in roles:
         _refuse("eos_token_id", "is missing, expected the token that ends a document")
@@ -186,7 +187,7 @@ def _build_bytes(
 ) -> tuple[tokenizers.Tokenizer, bool]:
     name = metadata.get("tokenizer.ggml.pre", "default")
     if not isinstance(name, str) or name not in SPLITS:
-        _refuse("pre", f"is {_shown(name)}, a split that is not known; expected one of {', '.join(SPLITS)}")
+        _refuse("pre", f"is {shown(name)}, a split that is not known; expected one of {', '.join(SPLITS)}")
     split = SPLITS[name]
     merges = _read_merges(metadata)
     added = _added(tokens, types, (CONTROL, USER_DEFINED))
@@ -261,7 +262,7 @@ def _read_merges(metadata: dict[str, Any]) -> Merges:
     for i, merge in enumerate(merges):
         left, _, right = merge.partition(" ")
         if not left or not right or " " in right:
-            _refuse("merges", f"has {_shown(merge)} at {i}, expected two tokens with a space between")
+            _refuse("merges", f"has {shown(merge)} at {i}, expected two tokens with a space between")
         pairs.append((left, right))
     return pairs
 
@@ -370,11 +371,6 @@ def _prefix(document: dict[str, Any]) -> bool:
 def _filler(i: int) -> str:
     """What an id is called that no text has."""
     return f"[PAD{i}]"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def _refuse(name: str, found: str) -> NoReturn:

@@ -1,17 +1,30 @@
-"""Numbers over a sentence, in the terminal: a head's attention in shades, any others in columns."""
+"""Tables in the terminal: rows under headings, a head's attention in shades, other numbers in columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
+
+from clearhead.cli.console import out
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SHARE = 4  # characters of a weight in hundredths
 NUMBER = 9  # characters of any other number
+TO_THE_LEFT = ("model", "family", "kind", "licence", "name", "title", "run", "state")
+
+
+def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
+    """A line each, with what is a text to the left and what is a number to the right."""
+    lines = [list(headings.values()), *([_cell(name, row[name]) for name in headings] for row in rows)]
+    sides = ["<" if name in TO_THE_LEFT else ">" for name in headings]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = zip(line, sides, widths, strict=True)
+        out.print("  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip())
 
 
 def attention_table(
@@ -47,6 +60,14 @@ def columns_that_fit(tokens: Sequence[str], rows: range, width: int, cell: int) 
 def show_token(token: str) -> str:
     """Spaces and line breaks made visible, so that a token can be told from its neighbours."""
     return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥").replace("\xa0", "⍽")
+
+
+def _cell(name: str, value: object) -> str:
+    if name == "bytes" and isinstance(value, int):
+        return f"{value / 1e6:,.1f}"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value or "")
 
 
 def _header(tokens: Sequence[str], rows: range, columns: range, cell: int) -> Text:

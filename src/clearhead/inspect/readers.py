@@ -1,4 +1,4 @@
-"""Reading word by word with the trace kept, or with edits in force: what generation reads with when asked.
+"""Readers that keep the trace, or have edits in force, word by word: what generation reads with when asked.
 
 Shapes: N samples, T positions, C features of the stream, V words.
 """
@@ -39,14 +39,9 @@ class EditedReader:
             raise UserError("with these edits a logit is infinite or not a number: no word can be drawn")
         return logits
 
-    @torch.no_grad()
     def trace(self, tokenizer: Tokenizer, model_name: str = UNNAMED) -> Trace:
         """Over the last window of all that was read, with the edits made in it."""
-        window = self.ids[:1, -self.network.config.n_context :]
-        pieces = [tokenizer.pieces(window[0].tolist())]
-        return Trace(
-            self.network, window, pieces, edits=self.edits, tokenizer=tokenizer, model_name=model_name
-        )
+        return trace_window(self.network, self.ids[:1], tokenizer, model_name, self.edits)
 
 
 class TracedReader:
@@ -111,11 +106,8 @@ class TracedReader:
     @torch.no_grad()
     def trace(self, tokenizer: Tokenizer, model_name: str = UNNAMED) -> Trace:
         """Over all that was read; once the window has slid, over the last window."""
-        n = self.network.config.n_context
-        if self.ids.shape[1] > n:
-            window = self.ids[:, -n:]
-            pieces = [tokenizer.pieces(window[0].tolist())]
-            return Trace(self.network, window, pieces, tokenizer=tokenizer, model_name=model_name)
+        if self.ids.shape[1] > self.network.config.n_context:
+            return trace_window(self.network, self.ids, tokenizer, model_name)
         whole = [torch.cat(parts, dim=1) for parts in self.kept]
         stream = Stream(whole[:-1:2], whole[1:-1:2], whole[-1])
         pieces = [tokenizer.pieces(self.ids[0].tolist())]
@@ -131,6 +123,20 @@ class TracedReader:
             logits=logits,
             model_name=model_name,
         )
+
+
+@torch.no_grad()
+def trace_window(
+    network: Transformer,
+    ids: Tensor,
+    tokenizer: Tokenizer,
+    model_name: str = UNNAMED,
+    edits: Edits | None = None,
+) -> Trace:
+    """The trace of as many of the last of these ids (1 T) as the context has room for."""
+    window = ids[:, -network.config.n_context :]
+    pieces = [tokenizer.pieces(window[0].tolist())]
+    return Trace(network, window, pieces, edits=edits, tokenizer=tokenizer, model_name=model_name)
 
 
 @torch.no_grad()

@@ -1,0 +1,28 @@
+"""How the labs' small networks are trained: by one thread, a step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Of matrices so small, several threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def take_step(network: nn.Module, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    """Down its gradient, which is cut to a length of 1."""
+    optimiser.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimiser.step()

@@ -1,0 +1,63 @@
+"""What may be given as a text: a str, or its ids; and several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.text.tokenizer import Tokenizer
+
+
+def read_given(
+    given: str | Sequence[int] | Tensor, tokenizer: Tokenizer, n_vocab: int, what: str = "text"
+) -> list[int]:
+    """Its ids, with whatever begins a text. The model may know more ids than the tokenizer: `n_vocab`."""
+    text = _listed(given)
+    if _are_ids(text):
+        check_ids(text, n_vocab)
+        return list(text)
+    if not isinstance(text, str):
+        raise UserError(f"the {what} is a {type(text).__name__}: expected a str")
+    ids = tokenizer.start_ids + tokenizer.encode(text)
+    if not text:
+        raise UserError(f"the {what} is empty: expected at least one character")
+    return ids
+
+
+def read_prompt(prompt: str | Sequence[int] | None, tokenizer: Tokenizer, n_vocab: int) -> list[int]:
+    """The ids that writing goes on from; without a prompt, those at the start of a document."""
+    if prompt is None:
+        return tokenizer.start_ids or [tokenizer.end_id]
+    return read_given(prompt, tokenizer, n_vocab, "prompt")
+
+
+def read_several(given: Any) -> tuple[list[Any], bool]:
+    """The texts, each a str or a list of ids, and whether there is but one."""
+    if isinstance(given, str):
+        return [given], True
+    listed = _listed(given)
+    if not isinstance(listed, list | tuple) or not listed:
+        raise UserError(f"the text is {str(given)[:60]!r}: expected a str, ids, or a list of texts")
+    if _are_ids(listed):
+        return [list(listed)], True
+    for each in listed:
+        if not isinstance(each, str) and not (isinstance(each, list) and _are_ids(each)):
+            raise UserError(f"one of the texts is {str(each)[:60]!r}: expected a str, or ids")
+    return list(listed), False
+
+
+def check_ids(ids: Sequence[int], n_vocab: int) -> None:
+    for i in ids:
+        if not 0 <= i < n_vocab:
+            raise UserError(f"id {i} does not exist: there are ids 0 to {n_vocab - 1}")
+
+
+def _listed(given: Any) -> Any:
+    return given.tolist() if isinstance(given, Tensor) else given
+
+
+def _are_ids(given: object) -> bool:
+    return isinstance(given, list | tuple) and bool(given) and all(type(i) is int for i in given)

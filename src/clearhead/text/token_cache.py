@@ -1,0 +1,233 @@
+"""The cache of tokens: a text's ids on disk, in shards that are mapped and never read whole."""
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearhead.errors import UserError
+from clearhead.files import NO_ROOM, settle_folder
+from clearhead.text.corpus import Count, Document, cut, measure, thin
+from clearhead.text.sources import show
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import Tokens
+
+SHARD = 2**26  # tokens
+MANIFEST = "tokens.json"
+_FORMAT = 1
+
+# The library tokenizes the texts of a batch in parallel: many small ones keep all cores busy.
+_TEXT = 2**13  # characters
+_BATCH = 2**20  # characters
+
+_TEMPORARY = re.compile(r"\.(?P<host>.+)-(?P<pid>\d{1,9})-[0-9a-f]{8}")
+
+
+def tokenize(
+    documents: Iterable[Document],
+    tokenizer: Tokenizer,
+    cache: Path,
+    shard_size: int = SHARD,
+    share: float = 1.0,
+    text_sha256: str | None = None,
+) -> Tokens:
+    """The ids of END document END document … END, kept in `cache` for this text and this tokenizer.
+
+    A `share` below 1 takes only so much of the text, from all over it. `text_sha256`, where it is known,
+    saves reading the text once more.
+    """
+    documents = list(documents)
+    text_sha256 = text_sha256 or measure(documents)[0]
+    if (tokens := find_tokens(text_sha256, tokenizer, cache, share)) is not None:
+        return tokens
+    dtype = np.dtype("<u2" if tokenizer.n_vocab <= 2**16 else "<u4")
+    temporary = _temporary(cache)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        _sweep(cache)
+        temporary.mkdir()
+        count = Count()
+        texts = _texts([count.over(document) for document in documents], tokenizer, share)
+        shards = _write_shards(_encode(texts, tokenizer, dtype), temporary, dtype, shard_size)
+        if count.sha256 != text_sha256:
+            raise UserError("the text changed while it was being read; run this again when it is at rest")
+        n_bytes = count.n_bytes if share >= 1 else None
+        _write_manifest(temporary, {"n_bytes": n_bytes, "dtype": dtype.str, "shards": shards})
+        return _publish(temporary, _folder(cache, text_sha256, tokenizer, share))
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            most = (share * measure(documents)[1] + len(documents) + 1) * dtype.itemsize / 1e6
+            raise UserError(
+                f"no room in {cache} for the text's tokens, which need up to {most:.1f} MB; "
+                "free some space, or choose another folder with CLEARHEAD_HOME"
+            ) from None
+        raise UserError(
+            f"no tokens can be kept in {cache}: {error.strerror}; choose another folder with CLEARHEAD_HOME"
+        ) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def find_tokens(text_sha256: str, tokenizer: Tokenizer, cache: Path, share: float = 1.0) -> Tokens | None:
+    """Those that are kept of a text, or of a share of it."""
+    return _open(_folder(cache, text_sha256, tokenizer, share))
+
+
+def _folder(cache: Path, text_sha256: str, tokenizer: Tokenizer, share: float) -> Path:
+    part = "" if share >= 1 else f" {share!r}"
+    said = f"{_FORMAT} {text_sha256} {tokenizer.end_id} {tokenizer.to_json()}{part}"
+    return cache / hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
+def _encode(
+    texts: Iterator[str | None], tokenizer: Tokenizer, dtype: np.dtype[Any]
+) -> Iterator[NDArray[Any]]:
+    end = [tokenizer.end_id]
+    yield np.array(end, dtype)
+    for batch in _batched(texts):
+        encoded = iter(tokenizer.encode_batch([text for text in batch if text is not None]))
+        ids = [end if text is None else next(encoded) for text in batch]
+        yield np.fromiter(itertools.chain.from_iterable(ids), dtype)
+
+
+def _texts(documents: Sequence[Document], tokenizer: Tokenizer, share: float) -> Iterator[str | None]:
+    """The documents in short texts, and None where one ends of which something is taken."""
+    for number, document in enumerate(documents):
+        taken = False
+        for start, stretch in thin(document.pieces(), number, share):
+            tokenizer.check(stretch, show(document.name), start)
+            yield from cut(stretch, _TEXT)
+            taken = True
+        if taken:
+            yield None
+
+
+def _batched(texts: Iterable[str | None]) -> Iterator[list[str | None]]:
+    batch: list[str | None] = []
+    length = 0
+    for text in texts:
+        batch.append(text)
+        length += len(text or "")
+        if length >= _BATCH:
+            yield batch
+            batch, length = [], 0
+    if batch:
+        yield batch
+
+
+def _write_shards(blocks: Iterator[NDArray[Any]], folder: Path, dtype: np.dtype[Any], size: int) -> list[int]:
+    """Write the ids into files of `size` each, the last shorter, and return their lengths."""
+    nothing = np.empty(0, dtype)
+    lengths: list[int] = []
+    rest = next(blocks, nothing)
+    while len(rest):
+        with (folder / _shard_name(len(lengths))).open("xb") as file:
+            _write_header(file, dtype, size)
+            length = 0
+            while len(rest) and length < size:
+                part, rest = rest[: size - length], rest[size - length :]
+                file.write(part.tobytes())
+                length += len(part)
+                if not len(rest):
+                    rest = next(blocks, nothing)
+            # The length is known only now. The header keeps its size: numpy leaves room for a longer number.
+            data = file.tell() - length * dtype.itemsize
+            file.seek(0)
+            _write_header(file, dtype, length)
+            assert file.tell() == data, f"the header has {file.tell()} bytes, expected {data}"
+            _settle(file)
+        lengths.append(length)
+    return lengths
+
+
+def _write_header(file: BinaryIO, dtype: np.dtype[Any], length: int) -> None:
+    header = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+def _write_manifest(folder: Path, manifest: dict[str, object]) -> None:
+    with (folder / MANIFEST).open("xb") as file:
+        file.write(json.dumps(manifest).encode())
+        _settle(file)
+    settle_folder(folder)
+
+
+def _publish(temporary: Path, folder: Path) -> Tokens:
+    """Give the finished folder its name; where another process was first, take what it made."""
+    try:
+        temporary.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+        if (tokens := _open(folder)) is not None:
+            return tokens
+        damaged = _temporary(folder.parent)
+        folder.rename(damaged)
+        shutil.rmtree(damaged, ignore_errors=True)
+        temporary.rename(folder)
+    settle_folder(folder.parent)
+    tokens = _open(folder)
+    assert tokens is not None, f"{folder} was written but does not verify"
+    return tokens
+
+
+def _open(folder: Path) -> Tokens | None:
+    """The tokens in a folder, or None if there are none or the files have other sizes than they should."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        shards = []
+        for i, length in enumerate(manifest["shards"]):
+            path = folder / _shard_name(i)
+            shard = np.load(path, mmap_mode="r")
+            if shard.shape != (length,) or shard.dtype.str != manifest["dtype"]:
+                return None
+            if path.stat().st_size != shard.offset + shard.nbytes:
+                return None
+            shards.append(np.asarray(shard))
+        n_bytes = None if manifest["n_bytes"] is None else int(manifest["n_bytes"])
+        return Tokens(shards, 0, sum(manifest["shards"]), n_bytes)
+    except (OSError, EOFError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _shard_name(i: int) -> str:
+    return f"tokens-{i:05d}.npy"
+
+
+def _temporary(cache: Path) -> Path:
+    return cache / f".{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def _sweep(cache: Path) -> None:
+    """Remove what processes of this machine left behind when they died."""
+    for path in cache.iterdir():
+        found = _TEMPORARY.fullmatch(path.name)
+        if found and found["host"] == socket.gethostname() and not _alive(int(found["pid"])):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    if os.name == "nt":
+        return True  # there, signal 0 is no question but a keypress
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _settle(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,125 @@
+"""The kinds of tokenizer that we train: how each is made for a text, and told from all others."""
+
+from collections.abc import Iterable
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from clearhead.errors import UserError
+
+KINDS = ("char", "byte", "bpe", "word")
+END, MASK = "<|endoftext|>", "<|mask|>"
+DEFAULT_BPE_VOCAB, DEFAULT_WORD_VOCAB = 4096, 8192
+MOST_VOCAB = 2**20
+
+# Byte-level tokens are spelled in printable characters: a printable byte stands for itself,
+# the others follow from U+0100 on (https://github.com/openai/gpt-2, encoder.py).
+_PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+_HIDDEN = (byte for byte in range(256) if byte not in _PRINTABLE)
+BYTE_OF = {chr(byte): byte for byte in _PRINTABLE} | {chr(0x100 + i): byte for i, byte in enumerate(_HIDDEN)}
+
+
+def train(
+    kind: str, pieces: Iterable[str], n_vocab: int | None = None, mask: bool = False
+) -> tokenizers.Tokenizer:
+    """One of this kind for this text. The end-of-document token has the last id, or a mask token has."""
+    if kind not in KINDS:
+        raise UserError(f"tokenizer {kind!r} is not known; choose one of {', '.join(KINDS)}")
+    if kind in ("char", "byte") and n_vocab is not None:
+        raise UserError(
+            f"a vocabulary of {n_vocab} was asked for, but only bpe and word have a choice; "
+            f"leave it out for {kind}"
+        )
+    if kind == "char":
+        inner = _train_char(pieces)
+    elif kind == "byte":
+        inner = _make_byte()
+    else:
+        special = 2 if mask else 1
+        usual = DEFAULT_BPE_VOCAB if kind == "bpe" else DEFAULT_WORD_VOCAB
+        n_vocab = _check_vocab(usual if n_vocab is None else n_vocab, special)
+        inner = (_train_bpe if kind == "bpe" else _train_words)(pieces, n_vocab - special)
+    inner.add_special_tokens([END, MASK] if mask else [END])
+    return inner
+
+
+def kind_of(inner: tokenizers.Tokenizer) -> str:
+    """Which kind it is, or "other": one that somebody else made."""
+    before, after = inner.pre_tokenizer, inner.decoder
+    if (
+        not isinstance(inner.model, models.BPE)
+        or inner.normalizer is not None
+        or inner.token_to_id(END) is None
+    ):
+        return "other"
+    if before is None and isinstance(after, decoders.Fuse):
+        return (
+            "char" if all(len(token) == 1 for token in inner.get_vocab(with_added_tokens=False)) else "other"
+        )
+    if not isinstance(before, pre_tokenizers.ByteLevel) or not isinstance(after, decoders.ByteLevel):
+        return "other"
+    if before.use_regex:
+        return "word" if inner.model.ignore_merges else "bpe"
+    return "byte" if inner.get_vocab(with_added_tokens=False) == BYTE_OF else "other"
+
+
+def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:
+    characters: set[str] = set()
+    for piece in pieces:
+        characters.update(piece)
+    if not characters:
+        raise UserError("the text has no characters, expected at least one; give some text")
+    # BPE without merges takes a character at a time, and faster than WordLevel after a split. The unknown
+    # token must not be in the vocabulary: so an unknown character is an error in every program that opens
+    # the file, where without an unknown token it would be dropped without a word.
+    vocabulary = {character: i for i, character in enumerate(sorted(characters))}
+    inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))  # noqa: S106
+    inner.decoder = decoders.Fuse()
+    return inner
+
+
+def _make_byte() -> tokenizers.Tokenizer:
+    inner = tokenizers.Tokenizer(models.BPE(vocab=BYTE_OF, merges=[]))
+    return _read_bytes(inner, use_regex=False)
+
+
+def _check_vocab(n_vocab: int, special: int) -> int:
+    if not 256 + special <= n_vocab <= MOST_VOCAB:
+        named = "the end token" if special == 1 else "the end and mask tokens"
+        raise UserError(
+            f"the vocabulary is {n_vocab}, expected {256 + special} (256 bytes and {named}) to {MOST_VOCAB}"
+        )
+    return n_vocab
+
+
+def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
+    inner = _read_bytes(tokenizers.Tokenizer(models.BPE()), use_regex=True)
+    trainer = trainers.BpeTrainer(
+        vocab_size=n_vocab,
+        min_frequency=2,
+        initial_alphabet=sorted(BYTE_OF),
+        show_progress=False,
+    )
+    inner.train_from_iterator(pieces, trainer)
+    return inner
+
+
+def _train_words(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
+    """The most frequent words, with the space before them; all others are spelled in bytes."""
+    counter = _read_bytes(tokenizers.Tokenizer(models.WordLevel()), use_regex=True)
+    trainer = trainers.WordLevelTrainer(vocab_size=n_vocab, min_frequency=2, show_progress=False)
+    counter.train_from_iterator(pieces, trainer)
+    found = counter.get_vocab(with_added_tokens=False)
+    words = [word for word in sorted(found, key=found.__getitem__) if word not in BYTE_OF]
+    # BPE without merges spells in bytes, but for a word that is in the vocabulary as it stands.
+    vocabulary = BYTE_OF | {word: 256 + i for i, word in enumerate(words[: n_vocab - 256])}
+    inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
+    return _read_bytes(inner, use_regex=True)
+
+
+def _read_bytes(inner: tokenizers.Tokenizer, use_regex: bool) -> tokenizers.Tokenizer:
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=False, trim_offsets=False, use_regex=use_regex
+    )
+    inner.decoder = decoders.ByteLevel()
+    return inner

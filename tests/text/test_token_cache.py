@@ -1,0 +1,231 @@
+"""The cache of tokens: the right stream, kept once, never half."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clearhead.errors import UserError
+from clearhead.text.corpus import Document, documents
+from clearhead.text.token_cache import MANIFEST, tokenize
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import Tokens
+
+BYTE = Tokenizer.train("byte", [])
+TWO = [Document.of("one", "it was"), Document.of("two", "été")]
+END = BYTE.end_id
+STREAM = [END, *b"it was", END, *"été".encode(), END]
+
+
+def whole(tokens: Tokens) -> list[int]:
+    return [int(i) for i in tokens[:]]
+
+
+@pytest.mark.parametrize("shard_size", [1, 3, 7, len(STREAM), 2**26])
+def test_the_stream_is_the_documents_between_ends(tmp_path: Path, shard_size: int) -> None:
+    tokens = tokenize(TWO, BYTE, tmp_path, shard_size)
+    assert whole(tokens) == STREAM
+    assert len(tokens) == len(STREAM)
+    assert tokens.n_bytes == 11
+    [folder] = tmp_path.iterdir()
+    shards = sorted(folder.glob("tokens-*.npy"))
+    assert len(shards) == -(-len(STREAM) // shard_size)
+    assert np.concatenate([np.load(shard) for shard in shards]).tolist() == STREAM
+    assert np.load(shards[0]).dtype == np.uint16
+
+
+def test_a_large_vocabulary_takes_four_bytes(tmp_path: Path) -> None:
+    text = "".join(map(chr, range(0x10000, 0x10000 + 2**16)))
+    tokens = tokenize([Document.of("all", text)], Tokenizer.train("char", [text]), tmp_path)
+    assert whole(tokens) == [2**16, *range(2**16), 2**16]
+
+
+def test_a_long_file_has_the_ids_of_its_text(tmp_path: Path) -> None:
+    text = "It wasn't tired;  the road\r\n\n was 12 miles wide, \u00a0dit-elle à l'été.\t" * 16_000
+    (tmp_path / "long.txt").write_text(text, encoding="utf-8", newline="")
+    for kind in ("char", "bpe"):
+        tokenizer = Tokenizer.train(kind, [text[:10_000]], 300 if kind == "bpe" else None)
+        tokens = tokenize(documents([tmp_path / "long.txt"]), tokenizer, tmp_path / "cache", 2**20)
+        assert np.array_equal(tokens[:], [tokenizer.end_id, *tokenizer.encode(text), tokenizer.end_id])
+        assert tokens.n_bytes == len(text.encode())
+
+
+def test_what_is_kept_is_used_again(tmp_path: Path) -> None:
+    tokenize(TWO, BYTE, tmp_path)
+    [folder] = tmp_path.iterdir()
+    shard = folder / "tokens-00000.npy"
+    changed = np.load(shard)
+    changed[1] = ord("I")
+    np.save(shard, changed)
+    assert whole(tokenize(TWO, BYTE, tmp_path))[1] == ord("I")
+
+
+def test_another_text_or_tokenizer_is_kept_apart(tmp_path: Path) -> None:
+    tokenize(TWO, BYTE, tmp_path)
+    tokenize(TWO[::-1], BYTE, tmp_path)
+    tokenize(TWO, Tokenizer.train("char", ["it was été"]), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("damage", ["cut", "longer", "empty", "missing", "no manifest", "manifest", "dtype"])
+def test_what_is_damaged_is_made_again(tmp_path: Path, damage: str) -> None:
+    tokenize(TWO, BYTE, tmp_path, 5)
+    [folder] = tmp_path.iterdir()
+    shard, manifest = folder / "tokens-00001.npy", folder / MANIFEST
+    content = shard.read_bytes()
+    match damage:
+        case "cut":
+            shard.write_bytes(content[:-1])
+        case "longer":
+            shard.write_bytes(content + b"x")
+        case "empty":
+            shard.write_bytes(b"")
+        case "missing":
+            shard.unlink()
+        case "no manifest":
+            manifest.unlink()
+        case "manifest":
+            manifest.write_text(manifest.read_text()[:-5])
+        case "dtype":
+            np.save(shard, np.load(shard).astype(np.uint32))
+    assert whole(tokenize(TWO, BYTE, tmp_path, 5)) == STREAM
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_the_users_mistakes_leave_nothing_behind(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.train("char", ["it was"])
+    with pytest.raises(
+        UserError, match=r"two: 'é' \(U\+00E9 .*\) at character 0 is not among the 6 characters"
+    ):
+        tokenize(TWO, tokenizer, tmp_path)
+    far = "it " * 500_000 + "é"
+    with pytest.raises(UserError, match=r"far: 'é' .* at character 1500000 is not"):
+        tokenize([Document.of("far", far)], tokenizer, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_that_changes_meanwhile_is_not_kept(tmp_path: Path) -> None:
+    texts = iter(["it was", "it wasn't"])
+    with pytest.raises(UserError, match="changed while it was being read"):
+        tokenize([Document("log", lambda: [next(texts)])], BYTE, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_is_the_users_to_mend(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="memory is bounded by a system call of Unix")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(UserError, match=r"no room in .*, which need up to 2\.0 MB; free some space"):
+            tokenize([Document.of("long", "it " * 333_333)], BYTE, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_the_users_to_mend(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"no tokens can be kept in .*file"):
+        tokenize(TWO, BYTE, tmp_path / "file")
+
+
+ENDLESS = """
+import itertools, sys
+from pathlib import Path
+from clearhead.text.corpus import Document
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.token_cache import tokenize
+reads = itertools.count()
+def read():
+    if next(reads) == 0:
+        return ["it was"]
+    print("writing", flush=True)
+    return itertools.cycle(["it was " * 9999])
+tokenize([Document("endless", read)], Tokenizer.train("byte", []), Path(sys.argv[1]), 1000)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="dead processes cannot be told there")
+def test_a_killed_process_leaves_nothing_that_is_used_or_stays(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        while not list(tmp_path.glob(".*/tokens-00003.npy")):
+            assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+    assert len(list(tmp_path.iterdir())) == 1
+    alive = tmp_path / f".{socket.gethostname()}-{os.getppid()}-01234567"
+    elsewhere = tmp_path / ".some-other-machine-999999999-01234567"
+    alive.mkdir()
+    elsewhere.mkdir()
+    assert whole(tokenize([Document.of("x", "it was")], BYTE, tmp_path)) == [END, *b"it was", END]
+    left = {path.name for path in tmp_path.iterdir() if path.name.startswith(".")}
+    assert left == {alive.name, elsewhere.name}
+
+
+def test_the_slower_of_two_takes_what_the_faster_made(tmp_path: Path) -> None:
+    def read() -> list[str]:
+        # The second reading is the slow one's tokenizing; meanwhile the fast one begins and ends.
+        calls.append(1)
+        if len(calls) == 2:
+            tokenize([Document.of("x", "it was")], BYTE, tmp_path)
+            [folder] = [path for path in tmp_path.iterdir() if not path.name.startswith(".")]
+            folders.append((folder, folder.stat().st_ino))
+        return ["it was"]
+
+    calls: list[int] = []
+    folders: list[tuple[Path, int]] = []
+    assert whole(tokenize([Document("x", read)], BYTE, tmp_path)) == [END, *b"it was", END]
+    [(folder, inode)] = folders
+    assert list(tmp_path.iterdir()) == [folder]
+    assert folder.stat().st_ino == inode
+
+
+ONE_OF_MANY = """
+import sys
+from pathlib import Path
+from clearhead.text.corpus import Document
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.token_cache import tokenize
+documents = [Document.of("x", "it was " * 50_000)]
+sys.stdin.readline()
+print(len(tokenize(documents, Tokenizer.train("byte", []), Path(sys.argv[1]), 10_000)))
+"""
+
+
+def test_many_processes_at_once_agree(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ONE_OF_MANY, str(tmp_path)]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(3)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+    assert [int(process.communicate(timeout=60)[0]) for process in processes] == [350_002] * 3
+    [folder] = tmp_path.iterdir()
+    assert sum(json.loads((folder / MANIFEST).read_text())["shards"]) == 350_002
+
+
+def test_a_share_has_the_ends_of_the_documents_it_takes_alone(tmp_path: Path) -> None:
+    texts = [Document.of(str(number), f"number {number}") for number in range(100)]
+    tokens = tokenize(texts, BYTE, tmp_path, share=0.25)
+    ids = whole(tokens)
+    assert (ids[0], ids[-1]) == (END, END)
+    taken = "".join("|" if i == END else chr(i) for i in ids)[1:-1].split("|")
+    assert len(taken) == pytest.approx(25, abs=3)
+    assert set(taken) < {f"number {number}" for number in range(100)}
+    assert tokens.n_bytes is None
+    assert whole(tokenize(texts, BYTE, tmp_path, share=0.25)) == ids
+    assert len(tokenize(texts, BYTE, tmp_path)) > 3 * len(ids)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_hash_that_is_not_the_texts_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="changed while it was being read"):
+        tokenize(TWO, BYTE, tmp_path, text_sha256="0" * 64)
+    assert list(tmp_path.iterdir()) == []
