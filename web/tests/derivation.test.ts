@@ -3,7 +3,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Area, isWeight } from "../src/cells";
-import { derive, evaluate } from "../src/derivation";
+import { derive } from "../src/derivation";
+import { evaluate } from "../src/evaluation";
 import type { Config } from "../src/server";
 import { shapeOf } from "../src/shapes";
 
