@@ -17,7 +17,7 @@ export function press(page: Page, event: KeyboardEvent): boolean {
     PageDown: () => page.pageBlock(1),
     PageUp: () => page.pageBlock(-1),
     Escape: () => page.close(),
-    p: () => page.play(),
+    p: () => page.player.toggle(),
   };
   const act = keys[event.key];
   if (!act) return false;
