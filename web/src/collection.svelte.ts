@@ -1,6 +1,6 @@
 /** The models that there are, and what can be pulled: what the picker shows. */
 
-import { isSnapshot } from "./curves";
+import { isSnapshot } from "./runs";
 import { type Problem, problemOf } from "./problem";
 import { type Config, type Model, type Pullable, type PullState, type Server, ServerError } from "./server";
 

@@ -5,7 +5,7 @@ import { type Area, type Cell, isOfWords, isSquare, parse } from "./cells";
 import { Collection } from "./collection.svelte";
 import type { Theme } from "./colours";
 import { Connection } from "./connection.svelte";
-import { isSnapshot, runOf } from "./curves";
+import { isSnapshot, runOf } from "./runs";
 import { derive, deriveWeighed, lightUp, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
 import type { Kept } from "./kept";

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Area, isWeight } from "../src/cells";
-import { derive } from "../src/derivation";
+import { derive, lightUp } from "../src/derivation";
 import { evaluate } from "../src/evaluation";
 import type { Config } from "../src/server";
 import { shapeOf } from "../src/shapes";
@@ -50,4 +50,39 @@ describe.skipIf(!path)("with models recorded by the Python tests (CLEARHEAD_RECO
       expect(derive(config, ids, { name, row: 0, column: 0 }).how, name).toBe("trained");
     }
   });
+});
+
+const CONFIG = {
+  n_block: 3,
+  n_head: 4,
+  n_kv_head: 2,
+  d_model: 8,
+  d_head: 2,
+  d_hidden: 16,
+  d_k: 2,
+  causal: true,
+  position: "rotary",
+  qk_norm: false,
+  norm: "rms",
+  feedforward: "swiglu",
+  local_blocks: [] as number[],
+  rotary_dim: 2,
+  rotary_base: 10_000,
+  rotary_stretch: null,
+  local_rotary_base: 0,
+} as unknown as Config;
+
+test("where what a number was made of is not on screen, what that goes back to lights up", () => {
+  const ids = [1, 2, 3];
+  const name = (part: string) => `block.0.head.1.${part}`;
+  const seen = (each: string) => [name("query"), name("key")].includes(each);
+  const { from } = derive(CONFIG, ids, { name: name("weights"), row: 1, column: 0 });
+  const lit = lightUp(CONFIG, ids, from, seen);
+  expect(lit.map((area) => `${area.name} ${area.rows}`)).toEqual([
+    `${name("masked")} 1,2`,
+    `${name("query")} 1,2`,
+    `${name("key")} 0,1`,
+    `${name("key")} 1,2`,
+  ]);
+  expect(lightUp(CONFIG, ids, from, (each) => each === name("masked"))).toEqual(from);
 });

@@ -341,7 +341,6 @@ export const de: Messages = {
     others: (first, last) => (first === last ? `Block ${first}` : `Blöcke ${first} bis ${last}`),
     final: "Norm",
     nextWord: "nächstes Wort",
-    add: "zum Strom addiert",
     previousBlock: "Voriger Block",
     nextBlock: "Nächster Block",
     previousHead: "Voriger Kopf",
@@ -576,6 +575,5 @@ export const de: Messages = {
     lost: "Der Server ist weg. Die Seite fragt wieder nach ihm und kommt von selbst zurück.",
     access:
       "Hier antwortet jetzt ein anderer Server, der diese Seite nicht kennt: Öffne die Adresse, die er beim Start ausgab.",
-    none: "Kein Modell konnte geladen werden.",
   },
 };

@@ -341,7 +341,6 @@ export const en = {
       first === last ? `block ${first}` : `blocks ${first} to ${last}`,
     final: "norm",
     nextWord: "next word",
-    add: "added to the stream",
     previousBlock: "Previous block",
     nextBlock: "Next block",
     previousHead: "Previous head",
@@ -559,7 +558,6 @@ export const en = {
     lost: "The server is gone. The page asks for it again and comes back by itself.",
     access:
       "Another server answers here now, and it does not know this page: open the address that it printed at its start.",
-    none: "No model could be loaded.",
   },
 };
 
