@@ -1,6 +1,7 @@
 /** Was die Seite sagt, auf Deutsch. */
 
 import type { Messages } from "./en";
+import { HEADINGS } from "./headings.de";
 import { LABS } from "./labs.de";
 import { REFUSALS } from "./refusals.de";
 
@@ -92,6 +93,7 @@ export const de: Messages = {
     byHand: "Die Matrizen von Hand ändern",
     yes: "ja",
     no: "nein",
+    headings: HEADINGS,
     told: LABS,
   },
   asking: { word: "Für das nächste Wort" },

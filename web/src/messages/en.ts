@@ -82,6 +82,8 @@ export const en = {
     byHand: "Change the matrices by hand",
     yes: "yes",
     no: "no",
+    /** Of each lab, by what the server says; * stands for anything. In English the server says it itself. */
+    headings: {} as Record<string, Record<string, string>>,
     told: {} as Record<
       string,
       { title: string; says: string; question: string; settings?: Record<string, string> }
