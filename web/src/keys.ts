@@ -2,11 +2,14 @@
 
 import type { Page } from "./page.svelte";
 
+/** Whether keys are for what is typed or chosen there. */
+export function isField({ tagName }: HTMLElement): boolean {
+  return /INPUT|SELECT|TEXTAREA/.test(tagName);
+}
+
 /** Whether the key was one of ours. */
 export function press(page: Page, event: KeyboardEvent): boolean {
-  const target = event.target as HTMLElement;
-  if (event.metaKey || event.ctrlKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(target.tagName))
-    return false;
+  if (event.metaKey || event.ctrlKey || event.altKey || isField(event.target as HTMLElement)) return false;
   const keys: Record<string, () => void> = {
     ArrowRight: () => page.pageStep(1),
     ArrowLeft: () => page.pageStep(-1),
