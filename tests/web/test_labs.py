@@ -59,6 +59,9 @@ def test_in_german_by_keyboard_on_a_phone(visit):
     visitor.page.get_by_role("button", name="Warum durch √d_k geteilt wird").press("Enter")
     visitor.page.get_by_role("heading", name="Warum durch √d_k geteilt wird").wait_for()
     visitor.page.locator("[data-line=undivided]").first.wait_for()
+    captions = visitor.page.locator("figcaption").all_inner_texts()
+    assert captions == ["größtes Gewicht", "Steigung", "Streuung"]
+    assert "durch √d_k geteilt" in visitor.page.locator(".names").first.inner_text()
     wide = visitor.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert wide
 

@@ -65,7 +65,7 @@ def row(visitor, run="My-tales"):
 
 
 def state(visitor, run="My-tales"):
-    item = visitor.page.locator(".side li", has=visitor.page.get_by_text(run, exact=True))
+    item = visitor.page.locator("[aria-labelledby=runs] li", has=visitor.page.get_by_text(run, exact=True))
     return item.locator("[data-state]").get_attribute("data-state")
 
 

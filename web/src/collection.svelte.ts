@@ -1,8 +1,8 @@
 /** The models that there are, and what can be pulled: what the picker shows. */
 
-import { isSnapshot } from "./curves";
+import { isSnapshot } from "./runs";
 import { type Problem, problemOf } from "./problem";
-import type { Model, Pullable, PullState, Server } from "./server";
+import { type Config, type Model, type Pullable, type PullState, type Server, ServerError } from "./server";
 
 const OFTEN = 400; // milliseconds between two looks at what is under way
 
@@ -54,6 +54,21 @@ export class Collection {
       await this.refresh().catch(() => undefined);
       throw error;
     }
+  }
+
+  /** Of a model that can be looked into, opened where it is not. */
+  async configOf(name: string): Promise<Config> {
+    let details = this.find(name);
+    const there = details?.state === "loaded" || (!details && !isSnapshot(name));
+    if (!there) details = await this.open(name);
+    if (details?.kind && details.kind !== "transformer") {
+      const { kind } = details;
+      const says = `${details.name} is of kind ${kind}: it has no heads to show`;
+      throw new ServerError(400, says, "no_heads", { name: details.name, kind });
+    }
+    if (!details?.config)
+      throw new ServerError(404, `there is no model ${name}`, "model_not_found", { name });
+    return details.config as Config;
   }
 
   /** Look again and again as long as something is under way. */

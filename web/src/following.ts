@@ -1,5 +1,6 @@
 /** Following a word's logit back through the blocks: what is drawn of it, and its way in the address. */
 
+import { parse } from "./cells";
 import type { Attribution, Hop } from "./server";
 
 /** What a head brought from one token. */
@@ -20,14 +21,14 @@ export function broughtMost(found: Attribution, count: number): Brought[] {
 
 /** block.20.head.3.output is block 20, head 3; other parts are none. */
 export function headOf(name: string): { block: number; head: number } | null {
-  const found = /^block\.(\d+)\.head\.(\d+)\./.exec(name);
-  return found === null ? null : { block: Number(found[1]), head: Number(found[2]) };
+  const { block, head } = parse(name);
+  return block === null || head === null ? null : { block, head };
 }
 
 /** The block of a feed-forward, or nothing. */
 export function feedforwardOf(name: string): number | null {
-  const found = /^block\.(\d+)\.feedforward$/.exec(name);
-  return found === null ? null : Number(found[1]);
+  const { block, head, part } = parse(name);
+  return head === null && part === "feedforward" ? block : null;
 }
 
 export function writePath(path: Hop[]): string {

@@ -1,6 +1,6 @@
 /** The address follows the page: what is opened can be gone back from, the rest only replaces it. */
 
-import { runOf } from "./curves";
+import { runOf } from "./runs";
 import type { Page } from "./page.svelte";
 
 const ONE_GO = 1500; // milliseconds between two changes of the text: letters that are typed, words that are written

@@ -2,11 +2,14 @@
 
 import type { Page } from "./page.svelte";
 
+/** Whether keys are for what is typed or chosen there. */
+export function isField({ tagName }: HTMLElement): boolean {
+  return /INPUT|SELECT|TEXTAREA/.test(tagName);
+}
+
 /** Whether the key was one of ours. */
 export function press(page: Page, event: KeyboardEvent): boolean {
-  const target = event.target as HTMLElement;
-  if (event.metaKey || event.ctrlKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(target.tagName))
-    return false;
+  if (event.metaKey || event.ctrlKey || event.altKey || isField(event.target as HTMLElement)) return false;
   const keys: Record<string, () => void> = {
     ArrowRight: () => page.pageStep(1),
     ArrowLeft: () => page.pageStep(-1),
@@ -17,7 +20,7 @@ export function press(page: Page, event: KeyboardEvent): boolean {
     PageDown: () => page.pageBlock(1),
     PageUp: () => page.pageBlock(-1),
     Escape: () => page.close(),
-    p: () => page.play(),
+    p: () => page.player.toggle(),
   };
   const act = keys[event.key];
   if (!act) return false;

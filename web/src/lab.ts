@@ -16,6 +16,21 @@ export function tellValue(value: Value, yes: string, no: string): string {
   return pointed(size < 1e-3 || size >= 1e5 ? value.toExponential(2) : value.toFixed(4));
 }
 
+/** A heading in the reader's language, where it is known; what stands for a * is a heading, or stays as it is. */
+export function translate(headings: Record<string, string> | undefined, heading: string): string {
+  if (headings === undefined) return heading;
+  if (Object.hasOwn(headings, heading)) return headings[heading]!;
+  for (const [pattern, told] of Object.entries(headings)) {
+    if (!pattern.includes("*")) continue;
+    const plain = pattern.replaceAll(/[^\w\s*]/g, "\\$&");
+    const found = new RegExp(`^${plain.replaceAll("*", "(.+)")}$`).exec(heading);
+    if (found === null) continue;
+    const parts = found.slice(1).map((part) => translate(headings, part));
+    return told.replaceAll("*", () => parts.shift()!);
+  }
+  return heading;
+}
+
 export interface LinePlot {
   x: (value: number) => number;
   y: (value: number) => number;

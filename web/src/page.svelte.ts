@@ -1,28 +1,28 @@
 /** The page's one store: where one stands, what goes through the model, and what is known of it. */
 
-import { fromQuery, type Place, START, toQuery, type ViewName } from "./address";
-import { fitting } from "./changing";
-import { type Area, type Cell, isOfWords, isSquare, isWeight, parse } from "./cells";
+import { fromQuery, type Place, START, toQuery } from "./address";
+import { type Area, type Cell, isOfWords, isSquare, parse } from "./cells";
+import { Collection } from "./collection.svelte";
 import type { Theme } from "./colours";
-import { isSnapshot, runOf } from "./curves";
+import { Connection } from "./connection.svelte";
+import { isSnapshot, runOf } from "./runs";
 import { derive, deriveWeighed, lightUp, WEIGHED } from "./derivation";
 import { sitesOf, WHOLE } from "./flow";
+import type { Kept } from "./kept";
 import type { HeadName } from "./kinds";
-import type { Matrix } from "./matrix";
-import { Collection } from "./collection.svelte";
-import { type Problem, problemOf } from "./problem";
-import { type Reading, read, readOn } from "./reading";
-import { type Config, type Edit, type Question, Server, ServerError } from "./server";
+import { needsOf } from "./needs";
+import { Overview } from "./overview.svelte";
+import { headsOf, nextBlock, nextHead } from "./paging";
+import { Player } from "./player.svelte";
+import { type Reading, read, readChanged, readOn } from "./reading";
+import { type Config, type Edit, Server, ServerError } from "./server";
 import { shapeOf } from "./shapes";
 import { Slices } from "./slices.svelte";
 import { PARTS, type PartName, type Step, stepsOf } from "./steps";
 import { Training } from "./training.svelte";
 
-const CELLS = 24; // a side of a head's small picture
-const PAUSE = 2200; // milliseconds of a step while playing
 const MOMENT = 60; // milliseconds that a head's numbers may take before it is shown without them
 const LONG_MOMENT = 250; // of a long text, where painting twice would take longer than waiting
-const RETRY = 2000; // milliseconds until a lost server is asked again
 
 /** A text that went through a model. All that is drawn belongs to one of these. */
 export interface Shown extends Reading {
@@ -37,49 +37,31 @@ interface Added {
   slid: number;
 }
 
-/** What a saved file or a published folder holds of a model: nothing else can be gone to, nothing new goes through. */
-export interface Kept {
-  flow: boolean;
-  views: readonly ViewName[];
-  texts: readonly string[]; // to choose among
-  words: (question: Question) => readonly number[]; // next words that can be asked about
-  holds: (place: Pick<Place, "block" | "head" | "part">) => boolean;
-  knows: (path: string, asked: Question) => boolean; // whether a question has an answer
-  compares: (site: string) => boolean; // whether the site of both texts is there
-}
-
 export class Page {
   readonly server: Server;
   readonly collection: Collection;
   readonly training: Training;
+  readonly overview: Overview;
+  readonly connection = new Connection(() => void this.start(this.#example));
+  readonly player = new Player(() => this.pageStep(1));
   place = $state<Place>({ ...START });
   draft = $state("");
   shown = $state.raw<Shown | null>(null);
-  patterns = $state.raw<Matrix[][]>([]);
-  streams = $state.raw<Matrix[]>([]);
-  problem = $state.raw<Problem | null>(null);
-  lost = $state(false);
-  waiting = $state(false); // for a notebook's kernel
   missed = $state(false); // whether one wanted to where a saved file does not reach
   missing = $state(""); // a model that was asked for and is not here
   aside = $state(0); // changes that did not fit what was read last
   hovered = $state.raw<Cell | null>(null);
   opened = $state.raw<Cell[]>([]); // the doors gone through, the last is looked at
-  playing = $state(false);
   sorted = $state.raw<HeadName[] | null>(null); // heads as they are shown, where not as they stand
   theme = $state<Theme>("light");
-  loaded = $state(0); // how often a model had to be read again: it may have been trained since
 
-  #shownWhen = 0; // by that count
+  #shownWhen = 0; // by how often models were reopened
   #aside = 0; // changes that another model leaves behind
   #appended = Promise.resolve();
   #leaving: AbortController | null = null;
-  #aim: { block: number; head: number } | null = null; // where one is about to be
+  #aim: HeadName | null = null; // where one is about to be
   #example = "";
   #reading = $state(0); // texts on their way through the model
-  #working = $state(0); // requests of the page's own, beside those of the slices
-  #step: ReturnType<typeof setTimeout> | undefined;
-  #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     server: Server,
@@ -89,6 +71,7 @@ export class Page {
     this.server = server;
     this.collection = new Collection(server);
     this.training = new Training(server);
+    this.overview = new Overview(server);
     this.place = fromQuery(query);
     this.draft = this.place.text;
   }
@@ -144,7 +127,7 @@ export class Page {
   /** Whether what is on screen belongs to another text or model than the one that is asked for. */
   readonly stale = $derived(this.draft === "" || this.#reading > 0);
   /** Whether what is on screen is not yet all that belongs there. */
-  readonly busy = $derived(this.#working > 0 || (this.shown?.slices.busy ?? false));
+  readonly busy = $derived(this.connection.busy || (this.shown?.slices.busy ?? false));
   /** The cell whose making is told: the last one opened, or the one pointed at, or one to begin with. */
   readonly cell = $derived(this.opened.at(-1) ?? this.hovered ?? this.#first());
   /** How the cell that is told of was made. */
@@ -165,7 +148,7 @@ export class Page {
   /** With an example where no text is named, or with the ids of a text that is given. */
   async start(example: string, ids?: number[]): Promise<void> {
     this.#example = example;
-    await this.#guard(async () => {
+    await this.connection.guard(async () => {
       await this.collection.refresh();
       void this.training.refresh().catch(() => undefined); // the page can do without
       // In no list; and it may have been closed since it was opened.
@@ -189,7 +172,7 @@ export class Page {
       this.#leaving?.abort();
       return;
     }
-    await this.#guard(() => this.#open());
+    await this.connection.guard(() => this.#open());
   }
 
   /** One more token, whatever it says: it may be a part of a character, or have no text at all. */
@@ -198,7 +181,9 @@ export class Page {
     this.#appended = this.#appended.then(async () => {
       const { shown } = this;
       if (shown === null) return;
-      await this.#guard(() => this.#open({ ids: [...shown.trace.ids, id], piece, slid: shown.slid }));
+      await this.connection.guard(() =>
+        this.#open({ ids: [...shown.trace.ids, id], piece, slid: shown.slid }),
+      );
     });
     return this.#appended;
   }
@@ -210,7 +195,7 @@ export class Page {
         await this.collection.open(model);
       } catch (error) {
         if (error instanceof ServerError && error.status > 0) return; // the picker shows it
-        this.#fail(error);
+        this.connection.fail(error);
         return;
       }
     }
@@ -222,7 +207,7 @@ export class Page {
     this.place.model = model;
     this.missing = "";
     if (this.place.text === "") await this.type(example);
-    else await this.#guard(() => this.#open());
+    else await this.connection.guard(() => this.#open());
   }
 
   /** What the address says now, after going back or forth. */
@@ -235,13 +220,13 @@ export class Page {
     this.draft = place.text;
     this.opened = [];
     const asked = ({ model, text, edits }: Place) => JSON.stringify([model, text, edits]);
-    if (asked(place) !== asked(before)) await this.#guard(() => this.#open());
+    if (asked(place) !== asked(before)) await this.connection.guard(() => this.#open());
   }
 
   /** Change what the model computes; everything is read anew with these changes in force. */
   async change(edits: Edit[]): Promise<void> {
     this.place.edits = edits;
-    await this.#guard(() => this.#open());
+    await this.connection.guard(() => this.#open());
   }
 
   /** The next word that is asked about. */
@@ -266,41 +251,22 @@ export class Page {
     this.#aim = null;
     this.opened = [];
     this.hovered = null;
-    void this.shown?.slices.prepare(this.#needs(this.length)); // before anything is painted
+    if (this.shown) void this.shown.slices.prepare(this.#needs(this.shown)); // before anything is painted
   }
 
   pageBlock(by: number): void {
     if (!this.config) return;
-    const { n_block: blocks } = this.config;
-    const { block, head } = this.#aim ?? this;
-    void this.#turnTo(this.#find(blocks, (k) => ({ block: wrap(block + by * k, blocks), head })));
+    const aim = nextBlock(this.#aim ?? this, by, this.config.n_block, (aim) => this.holds(aim));
+    void this.#turnTo(aim);
   }
 
   /** In the order that heads are shown in. */
   pageHead(by: number): void {
     if (!this.config) return;
-    const { n_head: heads, n_block: blocks } = this.config;
-    const { block, head } = this.#aim ?? this;
-    const { sorted } = this;
-    if (sorted !== null && sorted.length > 0) {
-      const at = sorted.findIndex((each) => each.block === block && each.head === head);
-      const aim = this.#find(sorted.length, (k) => {
-        const next = sorted[at < 0 ? k - 1 : wrap(at + by * k, sorted.length)]!;
-        return { part: "head" as const, block: next.block, head: next.head };
-      });
-      return void this.#turnTo(aim);
-    }
-    const aim = this.#find(heads * blocks, (k) => {
-      const number = wrap(block * heads + head + by * k, heads * blocks);
-      return { part: "head" as const, block: Math.floor(number / heads), head: number % heads };
-    });
-    void this.#turnTo(aim);
-  }
-
-  /** Of so many places one after the other the first that can be gone to. */
-  #find<Aim extends Partial<Place>>(count: number, place: (k: number) => Aim): Aim {
-    for (let k = 1; k < count; k++) if (this.holds(place(k))) return place(k);
-    return place(count);
+    const order = this.sorted?.length ? this.sorted : headsOf(this.config);
+    const part = "head";
+    const aim = nextHead(this.#aim ?? this, by, order, (aim) => this.holds({ ...aim, part }));
+    void this.#turnTo({ ...aim, part });
   }
 
   /** Whether one can go there. */
@@ -317,15 +283,14 @@ export class Page {
   }
 
   /** To another head, once its numbers have come, or after a moment: so all of it is painted once. */
-  async #turnTo(aim: { block: number; head: number; part?: PartName }): Promise<void> {
+  async #turnTo(aim: HeadName & { part?: PartName }): Promise<void> {
     this.missed = this.kept !== null && aim.block === this.block && aim.head === this.head; // there is no other
     this.#aim = aim;
-    const { slices } = this.shown ?? {};
     const isLong = this.length > WHOLE;
     const needs = isLong
-      ? slices?.alike([this.block, this.head], [aim.block, aim.head])
-      : this.#needs(this.length, aim.block, aim.head);
-    const ready = slices?.prepare(needs ?? []);
+      ? this.shown?.slices.alike([this.block, this.head], [aim.block, aim.head])
+      : this.shown && this.#needs(this.shown, aim);
+    const ready = this.shown?.slices.prepare(needs ?? []);
     const moment = isLong ? LONG_MOMENT : MOMENT;
     await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, moment))]);
     if (this.#aim === aim && !this.missed) this.goTo(aim);
@@ -347,17 +312,6 @@ export class Page {
 
   follow(row: number): void {
     this.goTo({ row: Math.max(0, Math.min(this.length - 1, row)) });
-  }
-
-  play(): void {
-    this.playing = !this.playing;
-    clearTimeout(this.#step);
-    const next = () => {
-      if (!this.playing) return;
-      if (!this.pageStep(1)) this.playing = false;
-      else this.#step = setTimeout(next, PAUSE);
-    };
-    if (this.playing) this.#step = setTimeout(next, PAUSE);
   }
 
   /** Go through a door: what this cell was made of. */
@@ -401,36 +355,29 @@ export class Page {
   async #goThrough(added?: Added): Promise<void> {
     this.#leaving?.abort();
     const leaving = (this.#leaving = new AbortController());
-    let details = this.collection.find(this.place.model);
-    const there = details?.state === "loaded" || (!details && !isSnapshot(this.place.model));
-    if (!there) details = await this.collection.open(this.place.model);
-    if (details?.kind && details.kind !== "transformer")
-      throw new ServerError(
-        400,
-        `${details.name} is of kind ${details.kind}: it has no heads to show`,
-        "no_heads",
-        { name: details.name, kind: details.kind },
-      );
-    if (!details?.config)
-      throw new ServerError(404, `there is no model ${this.place.model}`, "model_not_found", {
-        name: this.place.model,
-      });
-    const config = details.config as Config;
+    const config = await this.collection.configOf(this.place.model);
     const { model, text, edits } = $state.snapshot(this.place);
     const ask = (edits: Edit[]) =>
       added
         ? readOn(this.server, { model, text, edits }, added.ids, added.slid, config, leaving.signal)
         : read(this.server, { model, text, edits }, config, leaving.signal);
-    const { question, trace, slid } = await this.#withChanges(edits, config, ask);
-    const slices = new Slices(this.server, question, (error) => this.#fail(error));
+    this.aside = this.#aside;
+    this.#aside = 0;
+    const { question, trace, slid } = await readChanged(edits, config, ask);
+    if (question.edits !== edits) {
+      this.place.edits = question.edits;
+      this.aside = edits.length - question.edits.length;
+    }
+    const slices = new Slices(this.server, question, (error) => this.connection.fail(error));
     const before = this.shown;
     leaving.signal.addEventListener("abort", () => slices.close());
     let prepared: Promise<void> | undefined;
     if (before && runOf(before.question.model) === runOf(model)) {
-      if (before.question.model === model && this.#shownWhen === this.loaded) slices.adopt(before.slices);
-      prepared = slices.prepare(this.#needs(trace.ids.length));
+      if (before.question.model === model && this.#shownWhen === this.connection.reopened)
+        slices.adopt(before.slices);
+      prepared = slices.prepare(this.#needs({ config, trace }));
     }
-    void this.#guard(() => this.#overview(question, config, trace.ids.length, leaving.signal));
+    void this.connection.guard(() => this.overview.read(question, config, trace.ids.length, leaving.signal));
     await prepared;
     if (leaving.signal.aborted) return;
     before?.slices.close();
@@ -439,99 +386,14 @@ export class Page {
       this.draft = this.place.text = trace.text.startsWith(draft) ? trace.text : draft + added.piece;
     }
     this.shown = { question, config, trace, slices, slid };
-    this.#shownWhen = this.loaded;
+    this.#shownWhen = this.connection.reopened;
     this.opened = [];
     this.hovered = null;
   }
 
-  /** With the changes that are in force; those that do not fit the text or the model any more are put aside. */
-  async #withChanges(
-    edits: Edit[],
-    config: Config,
-    ask: (edits: Edit[]) => Promise<Reading>,
-  ): Promise<Reading> {
-    this.aside = this.#aside;
-    this.#aside = 0;
-    try {
-      return await ask(edits);
-    } catch (error) {
-      if (!(error instanceof ServerError) || error.status !== 400 || edits.length === 0) throw error;
-      const plain = await ask([]);
-      const left = fitting(edits, config, plain.trace.ids.length);
-      const same = JSON.stringify(left) === JSON.stringify(edits);
-      const read = left.length === 0 || same ? plain : await ask(left).catch(() => plain);
-      this.place.edits = read.question.edits;
-      this.aside = edits.length - read.question.edits.length;
-      return read;
-    }
+  /** What the views show of a text, here or at another head. */
+  #needs({ config, trace }: Pick<Shown, "config" | "trace">, { block, head }: HeadName = this): Area[] {
+    const { part, site } = this.place;
+    return needsOf(config, trace.ids, { part, block, head, step: this.step, site });
   }
-
-  /** What the views show of a text of this length: of a long one they ask for parts, once they know which. */
-  #needs(length: number, block = this.block, head = this.head): Area[] {
-    const last: Area = { name: "logits", rows: [length - 1, length] };
-    if (length > WHOLE) return [last];
-    if (this.config === null) return [last];
-    const sites = stepsOf(this.place.part, this.config, block, head)[this.step]?.sites ?? [];
-    const site = sites[Math.min(this.place.site, sites.length - 1)];
-    const shown = site === undefined ? [] : [site, ...this.#sources(site)];
-    const names = [...Object.values(sitesOf(block, head)), ...shown].filter((name, i, all) => {
-      const { part } = parse(name);
-      return part !== WEIGHED && !isOfWords(part) && !isWeight(name) && all.indexOf(name) === i;
-    });
-    return [last, ...names.map((name) => ({ name }))];
-  }
-
-  /** The sites that a number of this one is computed from. */
-  #sources(site: string): string[] {
-    if (this.shown === null || parse(site).part === WEIGHED) return [];
-    const cell = { name: site, row: 0, column: 0 };
-    return derive(this.shown.config, this.shown.trace.ids, cell).from.map(({ name }) => name);
-  }
-
-  /** The small pictures of all heads, some blocks at a time, and the lengths of all streams. */
-  async #overview(question: Question, config: Config, length: number, signal: AbortSignal): Promise<void> {
-    const streams = this.server.streams(question, signal).then((found) => (this.streams = found));
-    const together = Math.max(1, Math.floor(2 ** 23 / config.n_head / length ** 2));
-    const patterns: Matrix[][] = [];
-    const read = async () => {
-      for (let first = 0; first < config.n_block; first += together) {
-        const last = Math.min(config.n_block, first + together);
-        patterns.push(...(await this.server.patterns(question, [first, last], CELLS, signal)));
-        this.patterns = [...patterns];
-      }
-    };
-    await Promise.all([streams, read()]);
-  }
-
-  async #guard(work: () => Promise<void>): Promise<void> {
-    this.#working++;
-    try {
-      await work();
-      this.problem = null;
-      this.lost = false;
-    } catch (error) {
-      this.#fail(error);
-    } finally {
-      this.#working--;
-    }
-  }
-
-  #fail(error: unknown): void {
-    if (error instanceof DOMException && error.name === "AbortError") return;
-    const problem = problemOf(error);
-    const { status } = problem;
-    this.problem = problem;
-    // A model that was not used for long may have been closed to make room: starting again opens it.
-    const closed = error instanceof ServerError && error.code === "model_not_open";
-    if (closed) this.loaded++;
-    this.lost = status === 0;
-    if (status !== 0 && status !== 401 && status !== 429 && !closed) return; // it may be known again by then
-    const seconds = error instanceof ServerError ? error.retryAfter : null;
-    clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => void this.start(this.#example), seconds ? 1000 * seconds : RETRY);
-  }
-}
-
-function wrap(number: number, count: number): number {
-  return ((number % count) + count) % count;
 }

@@ -1,7 +1,7 @@
 /** A published folder in a model's place: texts that went through it beforehand, each fetched when it is chosen. */
 
 import type { Place, ViewName } from "./address";
-import type { Kept } from "./page.svelte";
+import type { Kept } from "./kept";
 import { type Contents, questionKey, Recording, unpack } from "./recording";
 import type { Ask, HeadScores, Lab, LabAnswer, Model, Question } from "./server";
 import { exchange, type Listed, type Numbers, takeNumbers } from "./side";

@@ -1,6 +1,7 @@
 /** A text through a model: of one that is too long for it, the last window, as when it writes. */
 
-import { type Config, type Question, type Server, ServerError, type TraceAnswer } from "./server";
+import { fitting } from "./changing";
+import { type Config, type Edit, type Question, type Server, ServerError, type TraceAnswer } from "./server";
 
 const CANDIDATES = 1000; // of the next word, told with their texts
 const LONGEST = 4096; // tokens that the server takes
@@ -53,4 +54,21 @@ export async function readOn(
   const question = { ...asked, text: window };
   const trace = await server.trace(question, CANDIDATES, signal);
   return { question, trace, slid: slid + ids.length - window.length };
+}
+
+/** With these changes in force; those that do not fit the text or the model any more are left out. */
+export async function readChanged(
+  edits: Edit[],
+  config: Config,
+  ask: (edits: Edit[]) => Promise<Reading>,
+): Promise<Reading> {
+  try {
+    return await ask(edits);
+  } catch (error) {
+    if (!(error instanceof ServerError) || error.status !== 400 || edits.length === 0) throw error;
+    const plain = await ask([]);
+    const left = fitting(edits, config, plain.trace.ids.length);
+    const same = JSON.stringify(left) === JSON.stringify(edits);
+    return left.length === 0 || same ? plain : await ask(left).catch(() => plain);
+  }
 }

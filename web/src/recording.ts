@@ -2,7 +2,7 @@
 
 import type { Place, ViewName } from "./address";
 import type { Span } from "./cells";
-import type { Kept } from "./page.svelte";
+import type { Kept } from "./kept";
 import type { Ask, LensWord } from "./server";
 import { type Numbers, Side, type Told } from "./side";
 

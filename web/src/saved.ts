@@ -9,11 +9,11 @@ import { Publication } from "./publication";
 import { Recording } from "./recording";
 import { Server } from "./server";
 import "./style.css";
+import { systemTheme } from "./surroundings";
 import Inset from "./view/Inset.svelte";
 import Published from "./view/Published.svelte";
 
 const target = document.getElementById("page")!;
-const usual: Theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 const recorded = document.getElementById("recording")?.textContent.trim();
 
 await loadFonts();
@@ -26,7 +26,7 @@ async function showFile(recorded: string): Promise<void> {
   const paint = (theme: Theme) => {
     document.documentElement.dataset.theme = page.theme = theme;
   };
-  paint(usual);
+  paint(systemTheme());
   window.addEventListener("keydown", (event) => void press(page, event));
   const props = { page, ids: recording.ids, edits: recording.contents.edits, ontheme: paint };
   mount(Inset, { target, props });
@@ -40,7 +40,6 @@ async function showFolder(): Promise<void> {
     return new Uint8Array(await answer.arrayBuffer());
   });
   const page = new Page(new Server(publication.ask), location.search, publication);
-  page.theme = (localStorage.getItem("theme") ?? usual) === "dark" ? "dark" : "light";
   if (!publication.texts.includes(page.place.text)) page.place.text = "";
   target.replaceChildren();
   mount(Published, { target, props: { page } });

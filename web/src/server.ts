@@ -25,7 +25,6 @@ export type SensesAnswer = Schemas["SensesAnswer"];
 export type Edit = Schemas["EditRequest"];
 export type Lab = Schemas["LabDetails"];
 export type LabAnswer = Schemas["LabAnswer"];
-export type LabTable = Schemas["LabTable"];
 export type LabLines = Schemas["LabLines"];
 export type LabPoints = Schemas["LabPoints"];
 

@@ -2,7 +2,8 @@
  * there is neither, a number is NaN. */
 
 import { type Area, isOfWords, isWeight, parse } from "./cells";
-import { derive, evaluate } from "./derivation";
+import { derive } from "./derivation";
+import { evaluate } from "./evaluation";
 import { Matrix } from "./matrix";
 import type { Config, Model, TraceAnswer } from "./server";
 import { shapeOf } from "./shapes";

@@ -1,14 +1,19 @@
-/** Light or dark as what is around: JupyterLab, VS Code, Colab and marimo all say it in a way of their own. */
+/** Light or dark as what is around: the system, or JupyterLab, VS Code, Colab and marimo, each in a way of its own. */
 
 import type { Theme } from "./colours";
 
+/** As the reader's system is set. */
+export function systemTheme(): Theme {
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
 /** The colour that stands behind an element tells. */
-export function themeAround(element: Element): Theme {
+function themeAround(element: Element): Theme {
   for (let at: Element | null = element; at !== null; at = parentOf(at)) {
     const [red, green, blue, opacity] = paint(getComputedStyle(at).backgroundColor);
     if (opacity > 128) return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
   }
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  return systemTheme();
 }
 
 /** Red, green, blue and opacity, 0 to 255: whatever way a colour is written in, a browser can paint with it. */

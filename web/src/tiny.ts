@@ -72,7 +72,6 @@ export function readExample(found: unknown): TinyExample | null {
   return { sequence, W_Q, W_K, W_V, divided: divided === true, causal: causal === true };
 }
 
-/** The lecture's examples. */
 /** The lecture's example with these digits: all look for the one, and keys are so long. */
 export function looking(sequence: string, query: "0" | "1", boost: number): TinyExample {
   const sought = query === "1" ? [0, 1] : [1, 0];
@@ -84,6 +83,7 @@ export function looking(sequence: string, query: "0" | "1", boost: number): Tiny
   };
 }
 
+/** The lecture's examples. */
 export const EXAMPLES: Record<"boosted" | "plain" | "own", TinyExample> = {
   boosted: {
     sequence: "0010",

@@ -26,7 +26,7 @@ async function render({ model, el }: { model: Channel; el: HTMLElement }): Promi
   const root = host.attachShadow({ mode: "open" });
   root.append(Object.assign(document.createElement("style"), { textContent: style }));
   el.append(host);
-  const kernel = new Kernel(model, (waiting) => (page.waiting = waiting));
+  const kernel = new Kernel(model, (waiting) => (page.connection.waiting = waiting));
   const page = new Page(new Server(kernel.ask), opening.query);
   const unfollow = followTheme(el, (theme) => (host.dataset.theme = page.theme = theme));
   const props = { page, ids: opening.ids ?? undefined, edits: opening.edits };

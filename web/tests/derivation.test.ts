@@ -1,52 +1,38 @@
-/** Every site of models of many kinds: computed again, as the page says it was, it is what the model computed. */
-
-import { readFileSync } from "node:fs";
-import { describe, expect, test } from "vitest";
-import { type Area, isWeight } from "../src/cells";
-import { derive, evaluate } from "../src/derivation";
+import { expect, test } from "vitest";
+import { derive, lightUp } from "../src/derivation";
 import type { Config } from "../src/server";
-import { shapeOf } from "../src/shapes";
 
-interface Recorded {
-  config: Config;
-  ids: number[];
-  sites: string[];
-  numbers: Record<string, (number | null)[][]>;
-}
+const CONFIG = {
+  n_block: 3,
+  n_head: 4,
+  n_kv_head: 2,
+  d_model: 8,
+  d_head: 2,
+  d_hidden: 16,
+  d_k: 2,
+  causal: true,
+  position: "rotary",
+  qk_norm: false,
+  norm: "rms",
+  feedforward: "swiglu",
+  local_blocks: [] as number[],
+  rotary_dim: 2,
+  rotary_base: 10_000,
+  rotary_stretch: null,
+  local_rotary_base: 0,
+} as unknown as Config;
 
-const path = process.env.CLEARHEAD_RECORDED;
-const recorded: Record<string, Recorded> = path ? JSON.parse(readFileSync(path, "utf8")) : {};
-
-describe.skipIf(!path)("with models recorded by the Python tests (CLEARHEAD_RECORDED)", () => {
-  test.each(Object.keys(recorded))("%s", (kind) => {
-    const { config, ids, sites, numbers } = recorded[kind]!;
-
-    function take({ name, rows, columns }: Area): number[] {
-      const all = numbers[name];
-      if (!all) throw new Error(`${name} is neither a site nor a weight of the model`);
-      const [top, bottom] = rows ?? [0, all.length];
-      return all
-        .slice(top, bottom)
-        .flatMap((row) => row.slice(...(columns ?? [0, row.length])))
-        .map((value) => value ?? -Infinity);
-    }
-
-    expect(sites.length).toBeGreaterThan(20);
-    for (const name of sites) {
-      const whole = numbers[name]!;
-      expect([whole.length, whole[0]!.length], name).toEqual(shapeOf(config, ids.length, name));
-      whole.forEach((values, row) =>
-        values.forEach((value, column) => {
-          const derivation = derive(config, ids, { name, row, column });
-          const computed = evaluate(derivation, config, derivation.from.map(take));
-          const place = `${name}[${row}, ${column}]`;
-          if (value === null) expect(computed, place).toBe(-Infinity);
-          else expect(Math.abs(computed - value), place).toBeLessThan(2e-4 * (1 + Math.abs(value)));
-        }),
-      );
-    }
-    for (const name of Object.keys(numbers).filter(isWeight)) {
-      expect(derive(config, ids, { name, row: 0, column: 0 }).how, name).toBe("trained");
-    }
-  });
+test("where what a number was made of is not on screen, what that goes back to lights up", () => {
+  const ids = [1, 2, 3];
+  const name = (part: string) => `block.0.head.1.${part}`;
+  const seen = (each: string) => [name("query"), name("key")].includes(each);
+  const { from } = derive(CONFIG, ids, { name: name("weights"), row: 1, column: 0 });
+  const lit = lightUp(CONFIG, ids, from, seen);
+  expect(lit.map((area) => `${area.name} ${area.rows}`)).toEqual([
+    `${name("masked")} 1,2`,
+    `${name("query")} 1,2`,
+    `${name("key")} 0,1`,
+    `${name("key")} 1,2`,
+  ]);
+  expect(lightUp(CONFIG, ids, from, (each) => each === name("masked"))).toEqual(from);
 });

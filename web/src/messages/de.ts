@@ -1,6 +1,7 @@
 /** Was die Seite sagt, auf Deutsch. */
 
 import type { Messages } from "./en";
+import { HEADINGS } from "./headings.de";
 import { LABS } from "./labs.de";
 import { REFUSALS } from "./refusals.de";
 
@@ -92,6 +93,7 @@ export const de: Messages = {
     byHand: "Die Matrizen von Hand ändern",
     yes: "ja",
     no: "nein",
+    headings: HEADINGS,
     told: LABS,
   },
   asking: { word: "Für das nächste Wort" },
@@ -341,7 +343,6 @@ export const de: Messages = {
     others: (first, last) => (first === last ? `Block ${first}` : `Blöcke ${first} bis ${last}`),
     final: "Norm",
     nextWord: "nächstes Wort",
-    add: "zum Strom addiert",
     previousBlock: "Voriger Block",
     nextBlock: "Nächster Block",
     previousHead: "Voriger Kopf",
@@ -576,6 +577,5 @@ export const de: Messages = {
     lost: "Der Server ist weg. Die Seite fragt wieder nach ihm und kommt von selbst zurück.",
     access:
       "Hier antwortet jetzt ein anderer Server, der diese Seite nicht kennt: Öffne die Adresse, die er beim Start ausgab.",
-    none: "Kein Modell konnte geladen werden.",
   },
 };

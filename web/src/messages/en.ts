@@ -82,6 +82,8 @@ export const en = {
     byHand: "Change the matrices by hand",
     yes: "yes",
     no: "no",
+    /** Of each lab, by what the server says; * stands for anything. In English the server says it itself. */
+    headings: {} as Record<string, Record<string, string>>,
     told: {} as Record<
       string,
       { title: string; says: string; question: string; settings?: Record<string, string> }
@@ -341,7 +343,6 @@ export const en = {
       first === last ? `block ${first}` : `blocks ${first} to ${last}`,
     final: "norm",
     nextWord: "next word",
-    add: "added to the stream",
     previousBlock: "Previous block",
     nextBlock: "Next block",
     previousHead: "Previous head",
@@ -559,7 +560,6 @@ export const en = {
     lost: "The server is gone. The page asks for it again and comes back by itself.",
     access:
       "Another server answers here now, and it does not know this page: open the address that it printed at its start.",
-    none: "No model could be loaded.",
   },
 };
 
