@@ -91,6 +91,7 @@ export class Page {
     return one ? [one] : [];
   });
   readonly config = $derived(this.shown?.config ?? null);
+  readonly writes = $derived.by(() => this.kept === null && this.config?.causal !== false); // on from a text
   readonly tokens = $derived(this.shown?.trace.tokens ?? []);
   readonly length = $derived(this.tokens.length);
   /** The token that is followed. */

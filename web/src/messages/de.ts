@@ -343,6 +343,7 @@ export const de: Messages = {
     others: (first, last) => (first === last ? `Block ${first}` : `Blöcke ${first} bis ${last}`),
     final: "Norm",
     nextWord: "nächstes Wort",
+    lastWord: "Wort an der letzten Stelle",
     previousBlock: "Voriger Block",
     nextBlock: "Nächster Block",
     previousHead: "Voriger Kopf",

@@ -343,6 +343,7 @@ export const en = {
       first === last ? `block ${first}` : `blocks ${first} to ${last}`,
     final: "norm",
     nextWord: "next word",
+    lastWord: "word at the last place",
     previousBlock: "Previous block",
     nextBlock: "Next block",
     previousHead: "Previous head",
