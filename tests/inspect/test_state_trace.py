@@ -28,7 +28,7 @@ def model(request):
     network = Recurrent(config)
     for parameter in network.parameters():
         parameter.data.add_(0.3 * torch.randn_like(parameter))
-    return LanguageModel(network, tokenizer)
+    return LanguageModel(network, tokenizer, name="recurrent")
 
 
 def test_every_site_is_there(model):
@@ -46,6 +46,7 @@ def test_every_site_is_there(model):
     assert torch.allclose(trace.logits, model.logits(TEXT), atol=1e-6)
     assert torch.allclose(trace.probabilities.sum(-1), torch.ones(len(TEXT)))
     assert trace.verify() < 1e-5
+    assert trace.model_name == "recurrent"
 
 
 def test_gates_and_cell_make_the_state(model):

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.choice import Choice, as_index, choose
-from clearhead.inspect.read_text import ReadText
+from clearhead.inspect.read_text import UNNAMED, ReadText
 from clearhead.inspect.sites import SiteError
 from clearhead.inspect.trace import Trace
 from clearhead.inspect.views import Parts
@@ -49,9 +49,11 @@ class StateTrace(ReadText):
         tokens: list[list[str]],
         single: bool = True,
         tokenizer: Tokenizer | None = None,
+        model_name: str = UNNAMED,
     ) -> None:
         self.network, self.config, self.ids = network, network.config, ids
-        self.pieces, self.single, self.tokenizer = tokens, single, tokenizer
+        self.pieces, self.single = tokens, single
+        self.tokenizer, self.model_name = tokenizer, model_name
         self.grad = torch.is_grad_enabled()
         # cuDNN's kernel lets gradients flow only while a network trains.
         with torch.backends.cudnn.flags(enabled=not self.grad):

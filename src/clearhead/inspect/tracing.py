@@ -49,7 +49,7 @@ def trace_given(
                 need_transformer(config, "an edit")
             if padding == "left":
                 need_transformer(config, "a state that padding before a text leaves alone")
-            return StateTrace(network, ids, batch.tokens, single, tokenizer)
+            return StateTrace(network, ids, batch.tokens, single, tokenizer, model_name)
         edits = Edits.parse(edit or {}, network.config)
         return Trace(
             network, ids, batch.tokens, real, single, edits, tokenizer, watch=watch, model_name=model_name
