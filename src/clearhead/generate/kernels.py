@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 NORMS = {"none": 0, "layer": 1, "rms": 2}
 ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "geglu": 5}  # from 4 on gated
@@ -17,11 +18,21 @@ ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "ge
 
 @triton.jit
 def embed(
-    ids, positions, table, places, stream, scale, C: tl.constexpr, P: tl.constexpr, BLOCK: tl.constexpr
+    ids,
+    positions,
+    table,
+    places,
+    stream,
+    scale,
+    C: tl.constexpr,
+    P: tl.constexpr,
+    EARLY: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """x = E[id] (+ P[position]), one program a text."""
     b = tl.program_id(0)
     c = tl.arange(0, BLOCK)
+    wait(EARLY)
     x = tl.load(table + tl.load(ids + b) * C + c, mask=c < C).to(tl.float32) * scale
     if P:
         x += tl.load(places + tl.load(positions + b) * C + c, mask=c < C).to(tl.float32)
@@ -50,7 +61,71 @@ def _gelu_tanh(x):
 
 
 @triton.jit
+def wait(EARLY: tl.constexpr):
+    """Until the kernel before is done; what stands before this call may not read what that one writes.
+
+    An `EARLY` kernel is started while the one before it still runs, and so fetches its weights meanwhile.
+    """
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
+
+
+@triton.jit
 def linear(
+    x,
+    weight,
+    bias,
+    gain,
+    shift,
+    out,
+    N,
+    K: tl.constexpr,
+    epsilon: tl.constexpr,
+    NORM: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    BIAS: tl.constexpr,
+    ADD: tl.constexpr,
+    EARLY: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+):
+    """out = f(norm(x) Wᵀ + b), or out += it, for one text. A gated f has its gate's N rows of W behind them.
+
+    A program has `BN` rows of W, whole: `BK` is at least K.
+    """
+    n, k = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    word, inside = n < N, k < K
+    both = word[:, None] & inside[None, :]
+    at = weight + n[:, None].to(tl.int64) * K + k[None, :]
+    W = tl.load(at, mask=both, other=0.0)
+    if ACTIVATION >= 4:
+        G = tl.load(at + N * K, mask=both, other=0.0)
+    wait(EARLY)
+    seen = tl.load(x + k, mask=inside, other=0.0).to(tl.float32)
+    if NORM == 1:
+        seen = tl.where(inside, seen - tl.sum(seen, 0) / K, 0.0)
+    if NORM:
+        seen *= tl.rsqrt(tl.sum(seen * seen, 0) / K + epsilon)
+        seen *= tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)
+    if NORM == 1:
+        seen += tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)
+    acc = tl.sum(seen[None, :] * W.to(tl.float32), 1)
+    gate = acc
+    if ACTIVATION >= 4:
+        gate = tl.sum(seen[None, :] * G.to(tl.float32), 1)
+    if BIAS:
+        acc += tl.load(bias + n, mask=word, other=0.0).to(tl.float32)
+        if ACTIVATION >= 4:
+            gate += tl.load(bias + N + n, mask=word, other=0.0).to(tl.float32)
+    acc = activate(acc, gate, ACTIVATION)
+    if ADD:
+        acc += tl.load(out + n, mask=word, other=0.0)
+    tl.store(out + n, acc, mask=word)
+
+
+@triton.jit
+def linear_many(
     x,
     weight,
     bias,
@@ -65,24 +140,22 @@ def linear(
     ACTIVATION: tl.constexpr,
     BIAS: tl.constexpr,
     ADD: tl.constexpr,
+    EARLY: tl.constexpr,
     ROWS: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
-    """out = f(norm(x) Wᵀ + b), or out += it. A gated f has its gate's N rows of W behind the first N.
-
-    `ROWS` texts a program: 1, each product a sum in float32; or at least 16, products of tiles.
-    """
+    """The same for many texts, `ROWS` of them a program, by products of tiles: at least 16."""
     n = tl.program_id(0) * BN + tl.arange(0, BN)
     b = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     row, word = b < B, n < N
+    wait(EARLY)
     mean, scale = tl.zeros((ROWS,), tl.float32), tl.full((ROWS,), 1.0, tl.float32)
     if NORM:
         total, squares = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
         for start in range(0, K, BK):
             k = start + tl.arange(0, BK)
             seen = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & (k < K)[None, :], other=0.0)
-            seen = seen.to(tl.float32)
             total += tl.sum(seen, 1)
             squares += tl.sum(seen * seen, 1)
         if NORM == 1:
@@ -93,7 +166,6 @@ def linear(
         k = start + tl.arange(0, BK)
         inside = k < K
         seen = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & inside[None, :], other=0.0)
-        seen = seen.to(tl.float32)
         if NORM:
             seen = (seen - mean[:, None]) * scale[:, None]
             seen *= tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)[None, :]
@@ -101,9 +173,9 @@ def linear(
                 seen += tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)[None, :]
         both = word[:, None] & inside[None, :]
         at = weight + n[:, None].to(tl.int64) * K + k[None, :]
-        acc += _times(seen, tl.load(at, mask=both, other=0.0), ROWS)
+        acc += _times(seen, tl.load(at, mask=both, other=0.0))
         if ACTIVATION >= 4:
-            gate += _times(seen, tl.load(at + N * K, mask=both, other=0.0), ROWS)
+            gate += _times(seen, tl.load(at + N * K, mask=both, other=0.0))
     if BIAS:
         acc += tl.load(bias + n, mask=word, other=0.0).to(tl.float32)[None, :]
         if ACTIVATION >= 4:
@@ -116,10 +188,8 @@ def linear(
 
 
 @triton.jit
-def _times(x, weight, ROWS: tl.constexpr):
+def _times(x, weight):
     """ROWS K by BN K → ROWS BN."""
-    if ROWS == 1:
-        return tl.sum(x[:, None, :] * weight.to(tl.float32)[None, :, :], 2)
     return tl.dot(x.to(weight.dtype), tl.trans(weight), input_precision="ieee")
 
 
@@ -149,6 +219,7 @@ def attend(
     D: tl.constexpr,
     HALF: tl.constexpr,
     QK_NORM: tl.constexpr,
+    EARLY: tl.constexpr,
     BD: tl.constexpr,
     BS: tl.constexpr,
 ):
@@ -160,6 +231,7 @@ def attend(
     shared = h // (H // G)
     d = tl.arange(0, BD)
     inside = d < D
+    wait(EARLY)
     position = tl.load(positions + b)
     row = projected + b * (H + 2 * G) * D
     query, key = row + h * D, row + (H + shared) * D
@@ -224,6 +296,7 @@ def draw(
     GREEDY: tl.constexpr,
     TOP_K: tl.constexpr,
     MIN_P: tl.constexpr,
+    EARLY: tl.constexpr,
     BLOCK: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
@@ -235,6 +308,7 @@ def draw(
     b = tl.program_id(0)
     row = logits + b.to(tl.int64) * V
     v = tl.arange(0, BLOCK)
+    wait(EARLY)
     x = tl.load(row + v, mask=v < V, other=float("-inf"))
     highest = tl.max(x, 0)
     position = tl.load(positions + b) + 1
@@ -267,13 +341,14 @@ def draw(
 
 @triton.jit
 def _kth(x, k):
-    """The k-th largest of these numbers: its bits, the highest first."""
+    """A number that k of these reach, and no more but for equal ones: its bits, the highest first."""
     bits = x.to(tl.int32, bitcast=True)
     ordered = (tl.where(bits < 0, ~bits, bits ^ -2147483648)).to(tl.uint32, bitcast=True)
-    found = tl.full((), 0, tl.uint32)
-    for i in tl.static_range(32):
-        tried = found | (1 << (31 - i))
-        enough = tl.sum((ordered >= tried).to(tl.int32), 0) >= k
-        found = tl.where(enough, tried, found)
+    found, bit, above = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32), tl.full((), -1, tl.int32)
+    while (bit >= 0) & (above != k):  # where just as many lie above, what is left of it does not matter
+        tried = found | (tl.full((), 1, tl.uint32) << bit.to(tl.uint32))
+        count = tl.sum((ordered >= tried).to(tl.int32), 0)
+        found, above = tl.where(count >= k, tried, found), tl.where(count >= k, count, above)
+        bit -= 1
     found = found.to(tl.int32, bitcast=True)
     return tl.where(found < 0, found ^ -2147483648, ~found).to(tl.float32, bitcast=True)

@@ -30,6 +30,7 @@ from clearhead.model.transformer import Transformer
 LEAST_TOKENS = 64  # fewer are drawn before a graph is recorded
 MOST_SAMPLES = 256
 MOST_WORDS = 2**17  # of a vocabulary, of which a text's logits are held at once
+MANY_WORDS = 4096  # of which a program takes more at a time, since there are programs enough
 GLIMPSE = 32  # words are written between two looks
 
 
@@ -82,19 +83,27 @@ class QuickSteps:
         rotation = network.sights(everywhere)[0].rotation
         self.rotation = None if rotation is None else [part[0].float().contiguous() for part in rotation]
         config = self.config
-        self.stream, self.mixed = self._room(config.d_model), self._room(config.n_head * config.d_head)
+        self.stream, self.logits = self._room(config.d_model), self._room(config.n_vocab)
         self.projected = self._room((config.n_head + 2 * config.n_kv_head) * config.d_head)
-        self.hidden, self.logits = self._room(config.d_hidden), self._room(config.n_vocab)
+        # What only a product reads is as exact as its weights.
+        self.mixed = self._room(config.n_head * config.d_head, self.dtype)
+        self.hidden = self._room(config.d_hidden, self.dtype)
+        # From Hopper on a kernel may start before the one that it waits for has ended.
+        self.early = self.device.type == "cuda" and torch.cuda.get_device_capability(self.device) >= (9, 0)
         self.ids, self.positions = (
             torch.zeros(samples, dtype=torch.long, device=self.device) for _ in range(2)
         )
-        self.rows = 1 if samples == 1 else min(64, max(16, 2 ** math.ceil(math.log2(samples))))
+        self.rows = 1 if samples == 1 else min(64, max(16, _power(samples)))
         self.first, self.steps = 0, 0
         self.written, self.numbers = torch.empty(0), torch.empty(0)
         self.step: Callable[[], None] = self._step
 
-    def _room(self, width: int) -> Tensor:
-        return torch.empty(self.samples, width, device=self.device)
+    def _room(self, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.empty(self.samples, width, dtype=dtype, device=self.device)
+
+    def options(self, warps: int = 4) -> dict[str, Any]:
+        """How a kernel is started; the interpreter, which there is without CUDA, takes none."""
+        return {"num_warps": warps, "launch_pdl": self.early} if self.device.type == "cuda" else {}
 
     @torch.inference_mode()
     def begin(self, prompt: Sequence[int], numbers: Tensor) -> None:
@@ -124,7 +133,7 @@ class QuickSteps:
     def _step(self) -> None:
         """Read the last words drawn, and draw the next."""
         config, network = self.config, self.network
-        block = 2 ** math.ceil(math.log2(config.d_model))
+        block = _power(config.d_model)
         self.kernels.embed[(self.samples,)](
             self.ids,
             self.positions,
@@ -134,7 +143,9 @@ class QuickSteps:
             config.embedding_scale,
             config.d_model,
             self.places is not None,
+            self.early,
             block,
+            **self.options(),
         )
         for i, weights in enumerate(self.blocks):
             self._linear(self.stream, weights.projections, self.projected, weights.norm)
@@ -156,32 +167,46 @@ class QuickSteps:
     ) -> None:
         weight, bias = matrix
         N, K = out.shape[1], x.shape[1]
-        rows, words, inside = self.rows, *_tile(self.rows, N, K)
-        kind = "none" if norm is None else self.config.norm
-        self.kernels.linear[(-(-N // words), -(-self.samples // rows))](
-            x,
-            weight,
+        vectors = (
             weight if bias is None else bias,
             weight if norm is None else norm.gain,
             weight if norm is None or norm.shift is None else norm.shift,
-            out,
-            self.samples,
-            N,
+        )
+        chosen = (
             K,
             self.config.norm_epsilon,
-            self.kernels.NORMS[kind],
+            self.kernels.NORMS["none" if norm is None else self.config.norm],
             self.kernels.ACTIVATIONS[activation],
             bias is not None,
             add,
-            rows,
-            words,
-            inside,
+            self.early,
         )
+        if self.samples == 1:
+            words = _words_a_program(N, K)
+            self.kernels.linear[(-(-N // words),)](
+                x, weight, *vectors, out, N, *chosen, words, _power(K), **self.options()
+            )
+        else:
+            rows, words = self.rows, 16 if N <= MANY_WORDS else 64
+            self.kernels.linear_many[(-(-N // words), -(-self.samples // rows))](
+                x,
+                weight,
+                *vectors,
+                out,
+                self.samples,
+                N,
+                *chosen,
+                rows,
+                words,
+                64,
+                **self.options(8 if rows == 64 else 4),
+            )
 
     def _attend(self, i: int, weights: _BlockWeights) -> None:
         config, room = self.config, self.cache.room[i]
         cosines, sines = self.rotation or (self.stream, self.stream)
         gains = weights.gains or (self.stream, self.stream)
+        reach, warps = (256, 16) if self.samples == 1 else (64, 4)  # few programs, or many
         self.kernels.attend[(self.samples, config.n_head)](
             self.projected,
             room[0],
@@ -199,13 +224,15 @@ class QuickSteps:
             config.d_head,
             cosines.shape[1] if self.rotation else 0,
             weights.gains is not None,
-            2 ** math.ceil(math.log2(config.d_head)),
-            64,
+            self.early,
+            _power(config.d_head),
+            min(_power(self.size), reach),
+            **self.options(warps),
         )
 
     def _draw(self) -> None:
         sampling, V = self.sampling, self.config.n_vocab
-        block = 2 ** math.ceil(math.log2(V))
+        block = _power(V)
         self.kernels.draw[(self.samples,)](
             self.logits,
             self.numbers,
@@ -221,9 +248,10 @@ class QuickSteps:
             sampling.temperature == 0,
             sampling.top_k is not None,
             bool(sampling.min_p),
+            self.early,
             block,
             min(block, 4096),
-            **({"num_warps": 32} if self.device.type == "cuda" else {}),
+            **self.options(32),
         )
 
 
@@ -248,8 +276,11 @@ def _joined(*parts: Any) -> tuple[Tensor, Tensor | None]:
     return weight, None if biases[0] is None else torch.cat([bias.detach() for bias in biases])
 
 
-def _tile(rows: int, N: int, K: int) -> tuple[int, int]:
-    """Out and in features a program takes at a time: programs enough for all processors, none too small."""
-    if rows == 1:
-        return (4 if K > 2048 else 8 if N <= 1024 else 16 if N <= 16384 else 64), 256
-    return (16 if N <= 4096 else 64), 64
+def _power(count: int) -> int:
+    """The power of two that holds so many."""
+    return 2 ** math.ceil(math.log2(count))
+
+
+def _words_a_program(N: int, K: int) -> int:
+    """Rows of a matrix: programs enough for all processors, and of long rows few."""
+    return 4 if K > 2048 else 8 if N <= 1024 else 16
