@@ -1,0 +1,22 @@
+/** Of a small model, for tests. */
+import type { Config } from "../src/server";
+
+export const CONFIG = {
+  n_block: 3,
+  n_head: 4,
+  n_kv_head: 2,
+  d_model: 8,
+  d_head: 2,
+  d_hidden: 16,
+  d_k: 2,
+  causal: true,
+  position: "rotary",
+  qk_norm: false,
+  norm: "rms",
+  feedforward: "swiglu",
+  local_blocks: [] as number[],
+  rotary_dim: 2,
+  rotary_base: 10_000,
+  rotary_stretch: null,
+  local_rotary_base: 0,
+} as unknown as Config;
