@@ -1,6 +1,6 @@
 """The small pictures of docs/sites.md and docs/tutorial.md: every site, and a head as it forms.
 
-Usage: python -m bench.pictures docs/pictures. It trains on the embedded stories, with fixed seeds and steps:
+Usage: python -m bench.pictures docs/pictures. It trains on the built-in stories, with fixed seeds and steps:
 a transformer of the preset `modern` (with snapshots), one of `lecture`, an LSTM and a GRU. The sites that
 only Gemma 3 has are drawn from a network of its shape that has learned nothing. A few minutes on two cores.
 """

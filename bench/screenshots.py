@@ -1,6 +1,6 @@
 """Pictures of the page, for README and docs: the flow and a head, light and dark.
 
-Usage: python -m bench.screenshots OUT [MODEL]; a model trained on the embedded stories for a minute unless
+Usage: python -m bench.screenshots OUT [MODEL]; a model trained on the built-in stories for a minute unless
 one is named. Writes flow-light.png, flow-dark.png, head-light.png and head-dark.png into the folder OUT.
 """
 

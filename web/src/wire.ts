@@ -2190,7 +2190,7 @@ export interface components {
             name: string;
             /**
              * Text
-             * @description What it is trained on; the embedded stories, unless given.
+             * @description What it is trained on; the built-in stories, unless given.
              */
             text?: string | null;
             /**

@@ -1,4 +1,4 @@
-"""`clearhead demo`: a model trained on the embedded stories in about a minute, and a look inside it."""
+"""`clearhead demo`: a model trained on the built-in stories in about a minute, and a look inside it."""
 
 from __future__ import annotations
 

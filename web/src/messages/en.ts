@@ -301,7 +301,7 @@ export const en = {
     waiting: "Waiting for the first step …",
     begin: "Begin a run",
     text: "The text to learn from",
-    stories: "the embedded stories",
+    stories: "the built-in stories",
     drop: "Drop a text file here, or",
     choose: "choose a file",
     name: "name",

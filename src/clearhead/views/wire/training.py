@@ -21,7 +21,7 @@ class RunRequest(Asked):
 
     name: RunName = Field(description="Of a run that is not there yet: letters, digits, dots and dashes.")
     text: Annotated[str, StringConstraints(min_length=1, max_length=MOST_TEXT)] | None = Field(
-        default=None, description="What it is trained on; the embedded stories, unless given."
+        default=None, description="What it is trained on; the built-in stories, unless given."
     )
     text_name: Annotated[str, StringConstraints(max_length=200)] = Field(
         "text", description="What the text is called, such as the file that it comes from."
