@@ -91,9 +91,10 @@ def test_the_file_of_defaults(findings):
     assert (found["state"], "did you mean 'minutes'?" in found["says"]) == ("broken", True)
 
 
-def test_little_room(findings, monkeypatch):
+def test_little_room(findings, clearhead, monkeypatch):
     monkeypatch.setattr(checkup, "LITTLE_ROOM", 2**70)
     assert findings()["runs/"]["state"] == "missing"
+    assert "What is saved may find no place: runs/, home." in clearhead("doctor").out
 
 
 def test_what_a_processor_can_do(tmp_path):

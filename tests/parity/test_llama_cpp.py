@@ -163,7 +163,11 @@ def test_a_bpe_tokenizer_goes_along(tmp_path):
     ("config", "kind", "message"),
     [
         (preset("lecture", **SIZES), "byte", "gelu_tanh in the feed-forward, this model relu"),
-        (preset("modern", **SIZES, causal=False), "byte", "no architecture that computes this model"),
+        (
+            preset("modern", **SIZES, causal=False),
+            "byte",
+            "no other program has an architecture for this model",
+        ),
         (preset("modern", **SIZES, window=4, local_blocks=[0]), "byte", "some of this model only so far"),
         (
             preset("modern", **{**SIZES, **LLAMA, "window": 4, "local_blocks": [0, 1]}),
@@ -183,6 +187,13 @@ def test_what_a_file_cannot_hold_is_refused_with_the_reason(config, kind, messag
     model = make(config, Tokenizer.train(kind, ["abc"]))
     with pytest.raises(UserError, match=message):
         model.export(tmp_path / "model.gguf", "gguf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_no_architecture_computes_is_not_exported_as_a_folder_either(tmp_path):
+    model = make(preset("modern", **SIZES, causal=False), Tokenizer.train("byte", []))
+    with pytest.raises(UserError, match="no other program has an architecture for this model"):
+        model.export(tmp_path / "folder")
     assert not list(tmp_path.iterdir())
 
 

@@ -55,11 +55,13 @@ def _show(found: list[Finding], broken: list[Finding]) -> None:
         out.print(f"{mark} {each.name:<{width}}  {each.says}")
         if each.do is not None:
             out.print(f"  {'':<{width}}  to do: {each.do}")
-    missing = [each.name for each in found if each.state == "missing"]
     names = ", ".join(each.name for each in broken)
     said = f"Broken: {names}." if broken else "All that is needed is there."
-    if missing:
-        said += f" Missing, but not needed: {', '.join(missing)}."
+    missing = [each for each in found if each.state == "missing"]
+    if full := [each.name for each in missing if each.group == "places"]:
+        said += f" What is saved may find no place: {', '.join(full)}."
+    if others := [each.name for each in missing if each.group != "places"]:
+        said += f" Missing, but not needed: {', '.join(others)}."
     out.print(f"\n{said}")
 
 

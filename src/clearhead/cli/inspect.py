@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from clearhead.cli.completion import complete_sites
-from clearhead.cli.console import out, print_json, read_argument
+from clearhead.cli.console import out, plural, print_json, read_argument
 from clearhead.cli.options import DEVICE, MODEL
 from clearhead.cli.tables import (
     NUMBER,
@@ -53,7 +53,7 @@ def inspect(
     \b
     For example:
       clearhead inspect runs/my "Once upon a time"
-      clearhead inspect runs/my "Once upon a time" --block 0 --head 1
+      clearhead inspect runs/my "Once upon a time" --block 0 --head 0
       clearhead inspect runs/my "Once" --site block.0.head.0.scores --json
     """
     from clearhead.inspect.state_trace import StateTrace, need_heads
@@ -187,7 +187,7 @@ def _show_lens(trace: Trace, positions: range | None) -> None:
             said = "  ".join(f"{show_token(word)} {probability:.2f}" for word, probability in words)
             out.print(f"block {k:>2}   {said}")
     config = trace.config
-    out.print(f"\n{T} tokens, {config.n_block} blocks of {config.n_head} heads.")
+    out.print(f"\n{T} tokens, {plural(config.n_block, 'block')} of {plural(config.n_head, 'head')}.")
     out.print(f"The parts give back the whole to {trace.verify():.1e}.")
     out.print(
         "See where a head looks with --block 0 --head 0, any numbers with --site NAME (--sites lists them)."

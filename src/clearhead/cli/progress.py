@@ -39,7 +39,7 @@ def show_plan(run: Run) -> None:
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters"
         + (f", {count_parameters(run.model.network):,} in adapters that learn" if request.lora else ""),
         "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{run.plan.context} tokens "
-        f"({run.plan.epochs(n):.1f} times through the text), "
+        f"({_times(run.plan.epochs(n))} times through the text), "
         f"{recipe.name} ({recipe.optimiser}, rate {rate:g}, decay {recipe.weight_decay:g}), "
         f"dropout {config.dropout:g}, seed {recipe.seed}",
         "machine": f"{run.device.type}, {precision}"
@@ -50,6 +50,10 @@ def show_plan(run: Run) -> None:
         err.print(f"{name:<10} {row}")
     for word in run.plan.warnings(n):
         err.print(f"{'note':<10} {word}")
+
+
+def _times(epochs: float) -> str:
+    return f"{epochs:.1f}" if epochs < 100 else f"{epochs:,.0f}"
 
 
 def _shape(config: LearnerConfig, request: Request) -> str:

@@ -21,8 +21,9 @@ def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> Non
         _export_arpa(saved, path, to, numbers)
         return
     config = saved.network.config
-    if not isinstance(config, Config):
-        what = f"no other program has an architecture for this {config.kind}"
+    if not isinstance(config, Config) or not folder.opens_elsewhere(config):
+        named = "model" if isinstance(config, Config) else config.kind
+        what = f"no other program has an architecture for this {named}"
         raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
     if to is None and path.suffix != ".gguf" and (meant := guess(path.suffix.lower(), [".gguf"])):
         raise UserError(f"{path}: a folder would be called so{meant} Else say --to huggingface")

@@ -71,6 +71,11 @@ def save(folder: Path, saved: Saved) -> None:
         write_json(folder / CONFIG, written)
 
 
+def opens_elsewhere(config: AnyConfig) -> bool:
+    """Whether there is an architecture outside that computes it."""
+    return _family_for(config) is not own.FAMILY
+
+
 def _family_for(config: AnyConfig) -> Family:
     """The first that computes it; our own, for what is no transformer."""
     if not isinstance(config, Config):
