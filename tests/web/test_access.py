@@ -17,6 +17,12 @@ def test_axe_finds_no_serious_fault(visit, axe, theme, width):
         assert axe(visitor) == []
 
 
+def focused_cell(visitor):
+    """Its row and column; the focus follows a key with the next frame."""
+    there = visitor.page.evaluate("({...document.activeElement.dataset})")
+    return int(there["row"]), int(there["column"])
+
+
 def test_with_keys_alone(visitor):
     visitor.open(model="modern", text=TEXT)
     reached = []
@@ -31,11 +37,13 @@ def test_with_keys_alone(visitor):
         if reached[-1] == "grid":
             break
     assert {"Text that goes through the model", "temperature", "min-p", "softmax", "grid"} <= set(reached)
-    visitor.page.keyboard.press("ArrowDown")
+    row, column = focused_cell(visitor)
+    visitor.page.keyboard.press("ArrowUp")  # it is in the last row, that of the followed token
+    visitor.expect(lambda: focused_cell(visitor), (row - 1, column))
     visitor.page.keyboard.press("ArrowRight")
-    there = visitor.page.evaluate("({...document.activeElement.dataset})")
+    visitor.expect(lambda: focused_cell(visitor), (row - 1, column + 1))
     site = "block.0.head.0.query_raw"
-    visitor.see(site, (site, there["row"], there["column"]))
+    visitor.see(site, (site, row - 1, column + 1))
     visitor.page.keyboard.press("Enter")
     visitor.page.get_by_role("button", name="← back").wait_for()
     visitor.page.keyboard.press("Escape")
