@@ -93,7 +93,7 @@ class QuickSteps:
         self.ids, self.positions = (
             torch.zeros(samples, dtype=torch.long, device=self.device) for _ in range(2)
         )
-        self.rows = 1 if samples == 1 else min(64, max(16, _power(samples)))
+        self.rows = min(64, max(16, _power(samples)))  # a program takes, where there are many texts
         self.first, self.steps = 0, 0
         self.written, self.numbers = torch.empty(0), torch.empty(0)
         self.step: Callable[[], None] = self._step
@@ -101,7 +101,7 @@ class QuickSteps:
     def _room(self, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.empty(self.samples, width, dtype=dtype, device=self.device)
 
-    def options(self, warps: int = 4) -> dict[str, Any]:
+    def _options(self, warps: int = 4) -> dict[str, Any]:
         """How a kernel is started; the interpreter, which there is without CUDA, takes none."""
         return {"num_warps": warps, "launch_pdl": self.early} if self.device.type == "cuda" else {}
 
@@ -145,7 +145,7 @@ class QuickSteps:
             self.places is not None,
             self.early,
             block,
-            **self.options(),
+            **self._options(),
         )
         for i, weights in enumerate(self.blocks):
             self._linear(self.stream, weights.projections, self.projected, weights.norm)
@@ -184,7 +184,7 @@ class QuickSteps:
         if self.samples == 1:
             words = _words_a_program(N, K)
             self.kernels.linear[(-(-N // words),)](
-                x, weight, *vectors, out, N, *chosen, words, _power(K), **self.options()
+                x, weight, *vectors, out, N, *chosen, words, _power(K), **self._options()
             )
         else:
             rows, words = self.rows, 16 if N <= MANY_WORDS else 64
@@ -199,7 +199,7 @@ class QuickSteps:
                 rows,
                 words,
                 64,
-                **self.options(8 if rows == 64 else 4),
+                **self._options(8 if rows == 64 else 4),
             )
 
     def _attend(self, i: int, weights: _BlockWeights) -> None:
@@ -227,7 +227,7 @@ class QuickSteps:
             self.early,
             _power(config.d_head),
             min(_power(self.size), reach),
-            **self.options(warps),
+            **self._options(warps),
         )
 
     def _draw(self) -> None:
@@ -251,7 +251,7 @@ class QuickSteps:
             self.early,
             block,
             min(block, 4096),
-            **self.options(32),
+            **self._options(32),
         )
 
 
