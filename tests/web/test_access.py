@@ -88,6 +88,7 @@ def test_the_theme_is_kept(visit, theme):
 
 
 LOOK = """() => {
+  if (document.querySelector(".flow") === null) return null; // not drawn yet
   const boxOf = (each) => {
     const { left, right, top, bottom } = each.getBoundingClientRect();
     return { name: each.textContent.trim(), left, right, top, bottom };
@@ -116,7 +117,7 @@ def test_no_heading_is_over_another(visit, width, locale):
     on = visitor.page.locator(".pages button:last-child")
     names = set()
     while True:
-        seen = visitor.page.evaluate(LOOK)
+        seen = visitor.page.wait_for_function(LOOK).json_value()
         boxes, flow = seen["boxes"], seen["flow"]
         names |= {box["name"] for box in boxes}
         pairs = [(a, b) for i, a in enumerate(boxes) for b in boxes[i + 1 :]]
