@@ -90,7 +90,7 @@ REFUSED = [
     ('[generate]\nstop = "a"', ['stop = "a"', "expected a list"]),
     ("[serve]\nport = 99999", ["port = 99999", "0 to 65535"]),
     ("[chat]\ntokens = 0", ["tokens = 0", "at least 1"]),
-    ("[lab]\nboost = 3", ["boost is in no command's table"]),
+    ("[lab]\nboost = 3", ["lab.boost is in no command's table", "[lab.attention]"]),
     ("[lab.atention]\nboost = 3", ["[lab.atention] is no command", "did you mean 'attention'?"]),
     ("[lab.attention]\nboots = 3", ["'boots'", "did you mean 'boost'?"]),
     ("[train\nminutes = 5", ["clearhead.toml is no TOML", "line 1"]),

@@ -69,8 +69,8 @@ MISSPELT = [
     (["train", "my.txt", "--tokenizer", "chars"], ["did you mean 'char'?"]),
     (["train", "my.txt", "--recipe", "clasic"], ["did you mean 'classic'?"]),
     (["train", "my.txt", "--optimiser", "adam"], ["did you mean 'adamw'?"]),
-    (["pull", "smolm2"], ["did you mean smollm2?"]),
-    (["generate", "smolm2"], ["did you mean smollm2?"]),
+    (["pull", "smolm2"], ["did you mean 'smollm2'?"]),
+    (["generate", "smolm2"], ["did you mean 'smollm2'?"]),
     (["wholly-unknown"], ["No such command 'wholly-unknown'; see clearhead --help"]),
 ]
 
@@ -100,14 +100,21 @@ def test_an_option_without_its_value_leads_to_the_help_of_its_command(arguments,
 def test_a_misspelt_site(refused, model_folder):
     words = ["'block.0.head.0.wieghts'", "did you mean 'weights'?"]
     refused("inspect", model_folder, "The", "--site", "block.0.head.0.wieghts", words=words)
+    words = ["'foo'", "embedding", "and those of blocks and heads, such as block.0.head.0.weights"]
+    refused("inspect", model_folder, "The", "--site", "foo", words=words)
 
 
 def test_a_misspelt_run(refused, copied_model):
     Path("runs").mkdir()
     copied_model.rename("runs/austen")
-    refused(
-        "generate", "runs/austin", words=["no such folder or file: runs/austin; did you mean runs/austen?"]
-    )
+    words = ["no such folder or file: runs/austin;", "did you mean 'runs/austen'?"]
+    refused("generate", "runs/austin", words=words)
+
+
+def test_a_misspelt_text(refused):
+    Path("plays.txt").write_text("To be, or not to be.", encoding="utf-8")
+    refused("train", "plas.txt", words=["no such file: plas.txt;", "did you mean 'plays.txt'?"])
+    refused("train", "nowhere/plays.txt", words=["no such file: nowhere/plays.txt;"])
 
 
 def test_a_run_that_is_not_here_is_not_asked_of_the_hub(refused):

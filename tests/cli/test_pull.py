@@ -76,7 +76,7 @@ def test_json(clearhead, smollm2, home):
 
 
 def test_mistakes_get_one_line(refused):
-    refused("pull", "smolm", words=["'smolm'", "did you mean smollm2?"])
+    refused("pull", "smolm", words=["'smolm'", "did you mean 'smollm2'?"])
     refused("pull", "../../etc", words=["'../../etc'", "there is smollm2"])
     refused("pull", "", words=["can be pulled"])
     refused("pull", words=["'NAME'; see clearhead pull --help"])

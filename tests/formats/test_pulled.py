@@ -144,9 +144,9 @@ def test_a_name_that_is_not_in_the_catalogue():
     assert find("nothing") is None
     assert find("../models") is None
     for near in ("smolm2", "SmolLM2", "smollm"):
-        with pytest.raises(UserError, match="did you mean smollm2"):
+        with pytest.raises(UserError, match="did you mean 'smollm2'"):
             look_up(near)
-    with pytest.raises(UserError, match="'elephant' can be pulled: there is smollm2"):
+    with pytest.raises(UserError, match="'elephant' can be pulled; there is smollm2"):
         pull("elephant")
 
 

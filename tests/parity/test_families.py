@@ -236,5 +236,5 @@ def test_torchs_own_words_for_device_and_precision(small):
     for name in (None, 5, b"x"):
         with pytest.raises(UserError, match="is no name of a model"):
             clearhead.load(name)
-    with pytest.raises(UserError, match="did you mean smollm2"):
+    with pytest.raises(UserError, match="did you mean 'smollm2'"):
         clearhead.load("SmolLM")

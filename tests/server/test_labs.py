@@ -26,7 +26,7 @@ def test_a_lab_gives_what_it_gives_in_python(client):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"name": "atention"}, "did you mean attention"),
+        ({"name": "atention"}, "did you mean 'attention'"),
         ({"name": "attention", "settings": {"boost": 1000}}, "0 to 100"),
         ({"name": "attention", "settings": {"colour": "red"}}, "has no setting colour"),
         ({"name": "attention", "settings": {"sequence": "2"}}, "expected digits 0 and 1"),

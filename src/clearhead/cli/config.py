@@ -120,7 +120,10 @@ def _read_tables(document: dict[str, Any], group: TyperGroup, where: str, inside
     for name, table in document.items():
         command = group.commands.get(name)
         if not isinstance(table, dict):
-            raise UserError(f"{where}: {name} is in no command's table: put it under one, such as [train]")
+            such = "lab.attention" if inside else "train"
+            raise UserError(
+                f"{where}: {inside}{name} is in no command's table: put it under one, as [{such}]"
+            )
         if command is None:
             raise UserError(f"{where}: [{inside}{name}] is no command{guess(name, group.commands)}")
         if isinstance(command, TyperGroup):

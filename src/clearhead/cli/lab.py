@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from inspect import Parameter, Signature
+from itertools import count
+from time import monotonic
 from typing import Any
 
 import typer
 
 from clearhead.cli.command import Command
-from clearhead.cli.console import err, out
+from clearhead.cli.console import clock, err, out
 from clearhead.cli.options import CSV, FIGURE, JSON
+from clearhead.cli.progress import live_line
 from clearhead.cli.results import check_figure, give
 from clearhead.labs.catalogue import LABS
-from clearhead.labs.lab import Lab, Lines, Points, Result, Setting, Table, Value
+from clearhead.labs.lab import Lab, Lines, Points, Result, Setting, Table, Value, Watch
 
 MOST_ROWS = 40  # of a table on the screen
 MOST_COLUMNS = 12
@@ -34,9 +38,8 @@ def _make_command(lab: Lab) -> Callable[..., None]:
         from clearhead.labs.catalogue import lab as run
 
         check_figure(figure)
-        if lab.long:
-            err.print(f"{lab.name} trains; it takes a while …")
-        result = run(lab.name, model, **settings)
+        with _watching(lab) as watch:
+            result = run(lab.name, model, watch, **settings)
         give(result, figure, json, csv, partial(_show, lab))
 
     parameters = [_option(setting) for setting in lab.settings]
@@ -54,6 +57,18 @@ def _make_command(lab: Lab) -> Callable[..., None]:
     examples = f"clearhead lab {lab.name}\n  clearhead lab {lab.name} --json"
     command.__doc__ = f"{title}\n\n{lab.says}\n\n\b\nFor example:\n  {examples}"
     return command
+
+
+@contextmanager
+def _watching(lab: Lab) -> Iterator[Watch | None]:
+    """How far a lab that trains has come, on a terminal."""
+    if not lab.long:
+        yield None
+        return
+    err.print(f"{lab.name} trains; it takes a while …")
+    began, steps = monotonic(), count(1)
+    with live_line() as show:
+        yield lambda: show(f"{next(steps):,} steps   {clock(monotonic() - began)}", False)
 
 
 def _option(setting: Setting) -> Parameter:

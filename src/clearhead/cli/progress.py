@@ -71,13 +71,12 @@ def _shape(config: LearnerConfig, request: Request) -> str:
 
 def follow(kept: KeptRun, interrupted: list[int]) -> bool:
     """Train to the end, showing how it goes. False if `interrupted` filled first."""
-    run, validation = kept.run, None
+    run, validated = kept.run, None
     with live_line() as show:
         for progress in kept:
             tell(run)
-            if progress.validation is not None:
-                validation = progress.validation
-            show(_describe(progress, validation), _is_plain_line(progress))
+            validated = validated if progress.validation is None else progress
+            show(_describe(progress, validated), _is_plain_line(progress))
             if progress.sample is not None:
                 err.print("  │ " + " ".join(progress.sample.split()), style="dim")
             if run.workers.any(bool(interrupted)):
@@ -88,14 +87,14 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
 
 def watch(name: str, run: Run) -> None:
     """Train to the end a run that is not kept, showing how it goes."""
-    validation = None
+    validated = None
     for word in run.plan.warnings(len(run.tokens)):
         err.print(f"{name:<12} {word}")
     with live_line() as show:
         for progress in run:
             tell(run)
-            validation = validation if progress.validation is None else progress.validation
-            show(f"{name:<12} {_describe(progress, validation)}", _is_plain_line(progress))
+            validated = validated if progress.validation is None else progress
+            show(f"{name:<12} {_describe(progress, validated)}", _is_plain_line(progress))
     for word in run.hindsight():
         err.print(f"{name:<12} {word}")
 
@@ -106,12 +105,15 @@ def tell(run: Run) -> None:
         err.print(f"clearhead: {run.notes.pop(0)}")
 
 
-def _describe(progress: Progress, validation: float | None) -> str:
+def _describe(progress: Progress, validated: Progress | None) -> str:
+    """With the last validation, and when that was."""
     record = progress.record
     left = (progress.steps - record.step) * progress.seconds_a_step
-    validated = f"   validation {validation:.4f}" if validation is not None else ""
+    validation = f"   validation {validated.validation:.4f}" if validated is not None else ""
+    if validated is not None and validated is not progress:
+        validation += f" at {validated.record.step:,}"
     return (
-        f"step {record.step:,}/{progress.steps:,}   loss {progress.loss:.3f}{validated}"
+        f"step {record.step:,}/{progress.steps:,}   loss {progress.loss:.3f}{validation}"
         f"   {progress.tokens_a_second:,.0f} tokens/s   {clock(left)} left"
     )
 

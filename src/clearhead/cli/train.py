@@ -223,6 +223,8 @@ def _train(
     if not is_run(folder) and workers.first:
         check_free(folder)
     texts = list(documents(text, sys.stdin.buffer if workers.count == 1 else None))
+    if resume and not is_run(folder) and workers.first:
+        err.print(f"there is no run in {folder} to go on with: this one begins it")
     kept = KeptRun.open(folder, texts, with_time(request), resume, workers=workers, **keeping)
     if kept is None:
         err.print(f"the run in {folder} is finished; try: clearhead generate {folder}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import re
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 from clearhead.formats import arpa, folder, hub, pulled
 from clearhead.formats.places import RUNS, name_models
 from clearhead.formats.saved import Saved
@@ -67,11 +66,10 @@ def find_model(name: str | Path) -> Path:
     if hub.is_name(text) and not path.parent.exists() and path.parts[0] != RUNS:
         return hub.fetch(text)
     known = ", ".join(pulled.CATALOGUE)
-    close = difflib.get_close_matches(text.lower(), [*pulled.CATALOGUE, *name_models()], n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
+    meant = guess(text.lower(), [*pulled.CATALOGUE, *name_models()])
     raise UserError(
-        f"no such folder or file: {path}; {hint}name a folder that `clearhead train` or transformers saved, "
-        f"a GGUF file, or a model that can be pulled ({known})"
+        f"no such folder or file: {path}; name a folder that `clearhead train` or transformers saved, "
+        f"a GGUF file, or a model that can be pulled ({known}){meant}"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from clearhead import files
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 
 Report = Callable[[str, int, int], object]  # what is being done, bytes so far, bytes in all
 
@@ -72,9 +71,8 @@ def look_up(name: str) -> Pullable:
     """A model of the catalogue by its name."""
     if name in CATALOGUE:
         return CATALOGUE[name]
-    close = difflib.get_close_matches(name.lower(), CATALOGUE, n=1, cutoff=0.5)
-    known = f"did you mean {close[0]}?" if close else f"there is {', '.join(CATALOGUE)}"
-    raise UserError(f"no model called {name!r} can be pulled: {known}")
+    known = ", ".join(CATALOGUE) + guess(name.lower(), CATALOGUE)
+    raise UserError(f"no model called {name!r} can be pulled; there is {known}")
 
 
 def find(name: str, home: Path | None = None) -> Path | None:

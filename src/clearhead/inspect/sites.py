@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 from clearhead.model.config import Config
 
 
@@ -103,9 +102,8 @@ def parse_site(text: str, config: Config) -> Site:
         names = end_names(config) if block is None else block_names(config)
     name = found[4]
     if name not in names:
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        message = f"site {text!r}: {hint}there are {', '.join(names)}"
+        others = ", and those of blocks and heads, such as block.0.head.0.weights" if block is None else ""
+        message = f"site {text!r}: there are {', '.join(names)}{others}{guess(name, names)}"
         raise SiteError(message, "site_unknown", site=text)
     return Site(name, block, head, kv_head)
 

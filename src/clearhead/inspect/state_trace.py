@@ -8,7 +8,6 @@ Shapes, seen from one sequence: T positions, C features, V words; a batch has B 
 
 from __future__ import annotations
 
-import difflib
 import re
 from textwrap import shorten
 from typing import Any
@@ -17,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 from clearhead.inspect.choice import Choice, as_index, choose
 from clearhead.inspect.read_text import UNNAMED, ReadText
 from clearhead.inspect.sites import SiteError
@@ -107,9 +106,8 @@ class StateTrace(ReadText):
             found = re.fullmatch(r"block\.(\d+)\.([a-z_]+)", str(name))
             if found and found[2] in block_names(self.config):
                 raise SiteError(f"site {name!r}: this model has blocks 0 to {self.config.n_block - 1}")
-            close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.8)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise SiteError(_lacking(f"site {name!r}{hint}", self.config))
+            meant = guess(str(name).rpartition(".")[2], [*block_names(self.config), *ENDS])
+            raise SiteError(_lacking(f"site {name!r}", self.config) + meant)
         if name in ENDS:
             return None, name
         _, block, site = name.split(".")

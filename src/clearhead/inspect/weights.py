@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from torch import Tensor
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
@@ -49,10 +48,9 @@ def weight(network: Transformer, name: str) -> Tensor:
             raise UserError(f"no weight is called {name!r}: this model has {what}s 0 to {count - 1}")
     names = weight_names(config)
     if not found or name not in names:
-        close = difflib.get_close_matches(str(name), names, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
         ends = [each for each in names if not re.search(r"\.[1-9]", each)]
-        raise UserError(f"no weight is called {name!r}; {hint}there are {', '.join(ends)}, and so on")
+        known = f"there are {', '.join(ends)}, and so on"
+        raise UserError(f"no weight is called {name!r}; {known}{guess(str(name), names)}")
     if found[1] is None:
         return _end(network, name).detach()
     block = network.blocks[int(found[1])]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 from clearhead.labs.lab import Lab, Result, Setting, Watch
 
 if TYPE_CHECKING:
@@ -246,9 +245,7 @@ LABS = {
 def find_lab(name: str) -> Lab:
     if name in LABS:
         return LABS[name]
-    near = get_close_matches(name, LABS, 1, 0.6)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(LABS)}"
-    raise UserError(f"there is no lab {name!r}: {hint}")
+    raise UserError(f"there is no lab {name!r}; there are {', '.join(LABS)}{guess(name, LABS)}")
 
 
 def lab(

@@ -11,12 +11,14 @@ import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 
 BLOCK = 2**20  # bytes read at a time
+MOST_GUESSED = 1000  # names among which one is looked for that may have been meant
 
 # Of a folder's files these are taken to be text, also with .gz or .xz after it, or with only that.
 # A file or a pattern that is given by name may be called anything.
@@ -106,14 +108,24 @@ def _find(argument: str | Path, stdin: BinaryIO | None) -> Iterable[Source]:
 
 def _match(pattern: str) -> list[Source]:
     if not glob.has_magic(pattern):
+        meant = guess(Path(pattern).name, _names_beside(Path(pattern)))
         raise UserError(
-            f"no such file: {show(pattern)}; name a file, a folder or a pattern such as 'books/*.txt'"
+            f"no such file: {show(pattern)}; name a file, a folder or a pattern such as 'books/*.txt'{meant}"
         )
     matches = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
     paths = [path for path in map(Path, matches) if path.is_file()]
     if not paths:
         raise UserError(f"no file matches {show(pattern)}; check the pattern and the folder you are in")
     return [Source(str(path), path) for path in sorted(paths, key=lambda path: path.parts)]
+
+
+def _names_beside(path: Path) -> list[str]:
+    """What there is in the folder that it would be in."""
+    try:
+        with os.scandir(path.parent) as entries:
+            return [entry.name for entry in islice(entries, MOST_GUESSED)]
+    except (OSError, ValueError):
+        return []
 
 
 def _walk(folder: Path) -> list[Source]:
