@@ -44,7 +44,7 @@ SIZES = {"blocks": 6, "heads": 6, "width": 384, "context": 256, "batch": 64}
 WORKS: dict[str, dict[str, Any]] = {
     "plays": {**SIZES, "steps": 180, "dropout": 0.0, "learning_rate": 0.05, "compiled": True},
     "best": {**SIZES, "steps": 2000, "learning_rate": 0.04, "compiled": True},
-    "minutes": {"minutes": 2.9},  # what is left of the 180 seconds is starting up
+    "minutes": {"minutes": 2.9, "context": 256},  # what is left of the 180 seconds is starting up
 }
 SHORT = {"blocks": 1, "heads": 1, "width": 32, "context": 256, "batch": 2, "steps": 3}
 

@@ -24,6 +24,15 @@ def test_the_fast_recipe_is_muons():
     assert plan(optimiser="adamw").recipe.learning_rate == 0.006
 
 
+def test_on_a_processor_a_transformers_muon_evens_its_rows():
+    assert (plan().recipe.momentum, plan().recipe.even_rows) == (0.9, True)
+    assert plan(n_vocab=1000, width=64).recipe.learning_rate == 0.01  # of a table that is there once
+    assert plan(n_vocab=60, width=64).recipe.learning_rate == 0.02
+    assert plan(n_vocab=60, width=128).recipe.learning_rate == 0.01
+    assert not plan(kind="lstm").recipe.even_rows
+    assert not plan(optimiser="adamw").recipe.even_rows
+
+
 def test_the_classic_recipe_is_nanogpts():
     recipe = plan(recipe="classic").recipe
     assert (recipe.name, recipe.optimiser) == ("classic", "adamw")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from clearhead.errors import UserError
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches, windows_for_evaluation
@@ -84,6 +85,16 @@ def test_restored_it_goes_on_bit_for_bit(optimiser):
     assert [again.take_step().loss for _ in range(3)] == losses[3:]
     for (name, one), other in zip(whole.tensors().items(), again.tensors().values(), strict=True):
         assert torch.equal(one, other), name
+
+
+def test_a_checkpoint_of_another_version_is_refused_and_changes_nothing():
+    it = trainer()
+    before = {name: tensor.detach().clone() for name, tensor in it.tensors().items()}
+    other = {name: tensor + 1 for name, tensor in before.items() if not name.endswith(".square")}
+    with pytest.raises(UserError, match=r"step 3 is of another version of clearhead \(it has no optimiser"):
+        it.restore(3, other)
+    assert it.step == 0
+    assert all(torch.equal(tensor, before[name]) for name, tensor in it.tensors().items())
 
 
 def test_evaluation_is_the_exact_mean_whatever_the_batch():

@@ -2,7 +2,8 @@
 
 Keller Jordan's optimiser, here with matrices of one shape done together as a batch, where torch's own works
 one at a time; in bfloat16 on CUDA, whose float32 products are ten times slower, and else in float32: many
-processors only emulate bfloat16.
+processors only emulate bfloat16. Then, as in NorMuon and if asked for, the rows are made equally long too,
+each by how long it was of late, and the whole stays as long as it was.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+MEMORY = 0.95  # for the squared length of each row of the updates
 
 
 class Muon(torch.optim.Optimizer):
@@ -24,10 +27,16 @@ class Muon(torch.optim.Optimizer):
         momentum: float = 0.95,
         weight_decay: float = 0.1,
         steps: int = 5,
+        even_rows: bool = False,
     ) -> None:
-        super().__init__(
-            params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "steps": steps}
-        )
+        settings = {
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "steps": steps,
+            "even_rows": even_rows,
+        }
+        super().__init__(params, settings)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]  # noqa: ARG002
@@ -36,22 +45,33 @@ class Muon(torch.optim.Optimizer):
                 self._step_alike(alike, group)
 
     def _step_alike(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
-        gradients: list[Tensor] = [matrix.grad for matrix in matrices if matrix.grad is not None]
+        matrices = sorted(matrices, key=_is_tall)
+        wide = sum(not _is_tall(matrix) for matrix in matrices)
         for matrix in matrices:
             if not self.state[matrix]:
-                self.state[matrix]["momentum"] = torch.zeros_like(matrix)
+                self.state[matrix].update(first_state(matrix))
+        gradients: list[Tensor] = [matrix.grad for matrix in matrices if matrix.grad is not None]
         momenta = [self.state[matrix]["momentum"] for matrix in matrices]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
-        wide = [_is_wide(matrix) for matrix in matrices]
-        batch = torch.stack([each if is_wide else each.T for each, is_wide in zip(ahead, wide, strict=True)])
+        batch = torch.stack([*ahead[:wide], *(each.T for each in ahead[wide:])])
         if batch.is_cuda:
             batch = batch.bfloat16()
         made = orthogonalise(batch, group["steps"]).to(matrices[0].dtype)
-        updates = [each if is_wide else each.T for each, is_wide in zip(made, wide, strict=True)]
+        as_wide, turned = made[:wide], made[wide:]
+        if group["even_rows"]:
+            squares = [self.state[matrix]["square"] for matrix in matrices]
+            as_wide = even_out(as_wide, squares[:wide], across=2)
+            turned = even_out(turned, squares[wide:], across=1)
+        updates = [*as_wide, *turned.mT]
         reaches = [max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5 for matrix in matrices]
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
         torch._foreach_sub_(matrices, torch._foreach_mul(torch._foreach_mul(updates, reaches), group["lr"]))
+
+
+def first_state(matrix: Tensor) -> dict[str, Tensor]:
+    """What is remembered of a matrix, as it is before the first step."""
+    return {"momentum": torch.zeros_like(matrix), "square": matrix.new_zeros(len(matrix))}
 
 
 def orthogonalise(matrices: Tensor, steps: int) -> Tensor:
@@ -65,8 +85,21 @@ def orthogonalise(matrices: Tensor, steps: int) -> Tensor:
     return x
 
 
-def _is_wide(matrix: Tensor) -> bool:
-    return matrix.shape[0] <= matrix.shape[1]
+def even_out(updates: Tensor, squares: list[Tensor], across: int) -> Tensor:
+    """Divide rows, which lie `across` this dimension, by how long each was of late; as long as before in all.
+
+    What is known of that, a mean of squares for each row, is brought up to date.
+    """
+    if not squares:
+        return updates
+    torch._foreach_lerp_(squares, list(updates.square().mean(across)), 1 - MEMORY)
+    made = updates * torch.stack(squares).clamp(min=1e-20).rsqrt().unsqueeze(across)
+    length, now = (each.norm(dim=(1, 2), keepdim=True) for each in (updates, made))
+    return made * (length / now.clamp(min=1e-20))
+
+
+def _is_tall(matrix: Tensor) -> bool:
+    return matrix.shape[0] > matrix.shape[1]
 
 
 def _alike(matrices: list[Tensor]) -> Iterable[list[Tensor]]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from clearhead.errors import UserError
 from clearhead.model.kinds import Learner
-from clearhead.training.muon import Muon
+from clearhead.training.muon import Muon, first_state
 
 RECIPES = ("fast", "classic")  # ours; and nanoGPT's, to compare with
 OPTIMISERS = ("muon", "adamw")
@@ -28,6 +28,8 @@ class Recipe:
     optimiser: str = "muon"
     learning_rate: float = 0.01  # AdamW's: of embeddings and vectors, and of matrices unless Muon has them
     matrix_rate: float = 0.03  # Muon's
+    momentum: float = 0.95  # likewise
+    even_rows: bool = False  # whether Muon makes rows equally long too
     beta2: float = 0.95  # how long AdamW remembers squared gradients
     weight_decay: float = 0.1  # of matrices; vectors are not decayed
     decay_embeddings: bool = False
@@ -52,7 +54,7 @@ class Recipe:
         for name, known in (("name", RECIPES), ("optimiser", OPTIMISERS), ("curve", CURVES)):
             if getattr(self, name) not in known:
                 raise UserError(f"{name} = {getattr(self, name)!r}: expected one of {', '.join(known)}")
-        for name in ("beta2", "final_rate", "noise"):
+        for name in ("beta2", "momentum", "final_rate", "noise"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name} = {getattr(self, name)}: expected at least 0 and below 1")
         for name in ("learning_rate", "matrix_rate", "clip"):
@@ -76,7 +78,7 @@ def make_states(optimiser: torch.optim.Optimizer) -> None:
         for parameter in group["params"]:
             state = optimiser.state[parameter]
             if isinstance(optimiser, Muon):
-                state["momentum"] = torch.zeros_like(parameter)
+                state.update(first_state(parameter))
             else:
                 state["step"] = torch.zeros((), device=parameter.device if group["fused"] else None)
                 state["exp_avg"] = torch.zeros_like(parameter)
@@ -110,7 +112,15 @@ def make_optimisers(network: Learner, recipe: Recipe) -> list[torch.optim.Optimi
         )
     ]
     if recipe.optimiser == "muon":
-        optimisers.append(Muon(matrices, lr=matrix_rate, weight_decay=recipe.weight_decay))
+        optimisers.append(
+            Muon(
+                matrices,
+                lr=matrix_rate,
+                momentum=recipe.momentum,
+                weight_decay=recipe.weight_decay,
+                even_rows=recipe.even_rows,
+            )
+        )
     return optimisers
 
 

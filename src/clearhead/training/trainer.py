@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from clearhead.errors import UserError
 from clearhead.model.kinds import Learner
 from clearhead.text.batches import Batches
 from clearhead.training.recipe import Recipe, make_optimisers, make_states
@@ -69,8 +70,14 @@ class Trainer:
     @torch.no_grad()
     def restore(self, step: int, tensors: dict[str, Tensor]) -> None:
         """Go back to, or on from, where these were taken; of sharded ones, this process's share is enough."""
+        own_tensors = self.tensors()
+        if lacking := next((name for name in own_tensors if name not in tensors), None):
+            raise UserError(
+                f"the checkpoint of step {step} is of another version of clearhead (it has no {lacking}): go "
+                "on with that version, or begin anew in another folder"
+            )
         self.step = step
-        for name, own in self.tensors().items():
+        for name, own in own_tensors.items():
             held(own).copy_(held(tensors[name]))
 
     def _learning(self) -> Iterator[tuple[str, nn.Parameter]]:
