@@ -26,9 +26,9 @@ from clearhead.training.trainer import Trainer
 
 DEFAULT_STEPS = 1000
 
-# Measured over budgets of 1 to 150 TFLOP on a megabyte of plays (see LOG.md): the lowest loss lies near ten
+# Measured over budgets of 1 to 150 TFLOP on a megabyte of plays (see LOG.md): the lowest loss lies at 5 to 16
 # tokens read for each parameter of the blocks, in 1,000 to 2,000 steps.
-TOKENS_A_PARAMETER = 10
+TOKENS_A_PARAMETER = 8
 BEST_STEPS = 1200
 LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
 MOST_PARAMETERS_A_TOKEN = 10  # of the text: beyond, a model only learns it by heart
