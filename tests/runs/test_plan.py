@@ -29,6 +29,7 @@ def test_on_a_processor_a_transformers_muon_evens_its_rows():
     assert plan(n_vocab=1000, width=64).recipe.learning_rate == 0.01  # of a table that is there once
     assert plan(n_vocab=60, width=64).recipe.learning_rate == 0.02
     assert plan(n_vocab=60, width=128).recipe.learning_rate == 0.01
+    assert plan(n_vocab=20, width=32).recipe.learning_rate == 0.02
     assert not plan(kind="lstm").recipe.even_rows
     assert not plan(optimiser="adamw").recipe.even_rows
 

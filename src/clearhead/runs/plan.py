@@ -359,7 +359,7 @@ def _recipe(
         # For transformers, in minutes on a processor, other numbers were found best (see LOG.md); on a GPU,
         # and for recurrent networks, they were not tried.
         if isinstance(config, Config) and device.type == "cpu":
-            share = 1.0 if config.tied else 2 * 64 / config.d_model
+            share = 1.0 if config.tied else 2 * min(1.0, 64 / config.d_model)
             recipe = replace(recipe, momentum=0.9, even_rows=True)
         return replace(recipe, learning_rate=share * recipe.learning_rate)
     return replace(recipe, learning_rate=request.learning_rate or ADAMW_RATE)

@@ -49,7 +49,7 @@ class Muon(torch.optim.Optimizer):
         wide = sum(not _is_tall(matrix) for matrix in matrices)
         for matrix in matrices:
             if not self.state[matrix]:
-                self.state[matrix].update(first_state(matrix))
+                self.state[matrix].update(first_state(matrix, group["even_rows"]))
         gradients: list[Tensor] = [matrix.grad for matrix in matrices if matrix.grad is not None]
         momenta = [self.state[matrix]["momentum"] for matrix in matrices]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
@@ -69,9 +69,10 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_sub_(matrices, torch._foreach_mul(torch._foreach_mul(updates, reaches), group["lr"]))
 
 
-def first_state(matrix: Tensor) -> dict[str, Tensor]:
+def first_state(matrix: Tensor, even_rows: bool) -> dict[str, Tensor]:
     """What is remembered of a matrix, as it is before the first step."""
-    return {"momentum": torch.zeros_like(matrix), "square": matrix.new_zeros(len(matrix))}
+    state = {"momentum": torch.zeros_like(matrix)}
+    return {**state, "square": matrix.new_zeros(len(matrix))} if even_rows else state
 
 
 def orthogonalise(matrices: Tensor, steps: int) -> Tensor:

@@ -78,7 +78,7 @@ def make_states(optimiser: torch.optim.Optimizer) -> None:
         for parameter in group["params"]:
             state = optimiser.state[parameter]
             if isinstance(optimiser, Muon):
-                state.update(first_state(parameter))
+                state.update(first_state(parameter, group["even_rows"]))
             else:
                 state["step"] = torch.zeros((), device=parameter.device if group["fused"] else None)
                 state["exp_avg"] = torch.zeros_like(parameter)
