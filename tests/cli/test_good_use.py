@@ -44,6 +44,24 @@ def test_train_prints_its_plan_and_progress_beside_one_json_document(clearhead, 
     assert "\x1b" not in result.err
 
 
+def test_the_line_of_a_run_says_when_its_last_validation_was(clearhead, story_file):
+    result = clearhead("train", story_file, "--out", "model", *SMALL[2:], "--steps", 20)
+    (loss,) = re.findall(
+        r"^step 4/20   loss \S+   validation (\S+)   [\d,]+ tokens/s", result.err, re.MULTILINE
+    )
+    assert re.search(rf"^step 6/20   loss \S+   validation {loss} at 4   ", result.err, re.MULTILINE), (
+        result.err
+    )
+
+
+def test_to_go_on_where_there_is_no_run_begins_one_and_says_so(clearhead, story_file):
+    said = "there is no run in model to go on with: this one begins it"
+    result = clearhead("train", story_file, "--out", "model", "--resume", *SMALL)
+    assert (result.code, said in result.err) == (0, True)
+    assert said not in clearhead("train", story_file, "--out", "model", "--resume", *SMALL).err
+    assert said not in clearhead("train", story_file, "--out", "other", *SMALL).err
+
+
 def test_a_classic_model_that_sees_both_ways(clearhead, story_file, tmp_path):
     result = clearhead(
         "train", story_file, "--out", "m", "--both-ways", "--recipe", "classic", "--json", *SMALL

@@ -120,6 +120,12 @@ def test_the_live_line_of_a_terminal_without_colour_where_none_is_wanted(command
     assert (tmp_path / "model" / "config.json").exists()
 
 
+def test_a_lab_that_trains_counts_its_steps_on_a_terminal(command):
+    code, seen = in_a_terminal([*command, "lab", "stream", "--steps", "2", "--json"])
+    assert code == 0, seen
+    assert re.search(r"stream trains; it takes a while .*2K2 steps   \d:\d\d", seen, re.DOTALL), seen
+
+
 def test_a_reader_that_leaves_early_is_no_failure(model_folder):
     """Nothing forked: Python's own start and end are part of it."""
     arguments = [sys.executable, "-m", "clearhead", "generate", model_folder, "The", "--tokens", "2000"]

@@ -60,7 +60,7 @@ def test_what_has_no_gradient_stays():
 @pytest.mark.parametrize("across", [1, 2])
 def test_rows_become_as_long_as_each_other_and_the_whole_stays_as_long(across):
     torch.manual_seed(0)
-    updates = torch.randn(3, 6, 6) * torch.arange(1, 7).unsqueeze(2 - across)
+    updates = torch.randn(3, 6, 6) * torch.arange(1, 7).unsqueeze(across - 1)
     squares = list(torch.zeros(3, 6))
     made = even_out(updates, squares, across)
     lengths = made.norm(dim=across)

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from clearhead.cli.command import Command
-from clearhead.cli.console import clock, err, out
+from clearhead.cli.console import clock, err, out, plural
 from clearhead.cli.options import CSV, FIGURE, JSON
 from clearhead.cli.progress import live_line
 from clearhead.cli.results import check_figure, give
@@ -68,7 +68,7 @@ def _watching(lab: Lab) -> Iterator[Watch | None]:
     err.print(f"{lab.name} trains; it takes a while …")
     began, steps = monotonic(), count(1)
     with live_line() as show:
-        yield lambda: show(f"{next(steps):,} steps   {clock(monotonic() - began)}", False)
+        yield lambda: show(f"{plural(next(steps), 'step')}   {clock(monotonic() - began)}", False)
 
 
 def _option(setting: Setting) -> Parameter:
