@@ -26,15 +26,15 @@ from clearhead.training.trainer import Trainer
 
 DEFAULT_STEPS = 1000
 
-# Measured over budgets of 1 to 150 TFLOP on a megabyte of plays (see LOG.md): the lowest loss lies at 5 to 16
-# tokens read for each parameter of the blocks, in 1,000 to 2,000 steps.
+# Measured over budgets of 1 to 150 TFLOP on 1 MB of plays (docs/experiments.md): the loss is lowest at 5 to
+# 16 training tokens per parameter of the blocks, in 1,000 to 2,000 steps.
 TOKENS_A_PARAMETER = 8
 BEST_STEPS = 1200
 LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
 MOST_PARAMETERS_A_TOKEN = 10  # of the text: beyond, a model only learns it by heart
 
 # Below so many epochs, this dropout, this weight decay, and this share of words read wrongly. Measured at 32
-# epochs (see LOG.md); that of 8 to 16 lies between and was not.
+# epochs (see docs/experiments.md); that of 8 to 16 lies between and was not.
 RESTRAINTS = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
 MOST_RESTRAINT = (0.3, 0.4, 0.1)
 MOST_EPOCHS = RESTRAINTS[-1][0]  # beyond, no restraint helps for long, and the user is told
@@ -356,8 +356,8 @@ def _recipe(
     if recipe.optimiser == "muon":
         recipe = replace(recipe, matrix_rate=request.learning_rate or recipe.matrix_rate)
         share = 1.0 if config.tied else (64 / config.d_model) ** 0.5
-        # For transformers, in minutes on a processor, other numbers were found best (see LOG.md); on a GPU,
-        # and for recurrent networks, they were not tried.
+        # These values were best for transformers trained for minutes on a CPU (see docs/experiments.md);
+        # they were not tried on a GPU or with recurrent networks.
         if isinstance(config, Config) and device.type == "cpu":
             share = 1.0 if config.tied else 2 * min(1.0, 64 / config.d_model)
             recipe = replace(recipe, momentum=0.9, even_rows=True)

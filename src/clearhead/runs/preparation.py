@@ -21,7 +21,7 @@ LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
 LARGEST_START_VALIDATION = 20_000  # of one to go on from, which is large and reads slowly
 
 # Bytes that a tokenizer is trained on, from all over the text: 4 MB so taken serve as well as the first 16
-# (see LOG.md). A large vocabulary needs more, and a short time allows less.
+# (see docs/experiments.md). A large vocabulary needs more, and a short time allows less.
 TOKENIZER_TEXT = 4_000_000
 TOKENIZER_TEXT_A_TOKEN = 1_000
 TOKENIZER_TEXT_A_SECOND = 2**16

@@ -35,7 +35,7 @@ LADDER: tuple[Size, ...] = (
 DEFAULT_SIZE: Size = (4, 128, 4)
 
 # A table of words this small beside the blocks may be there twice, as embedding and as unembedding: then a
-# model learns more in as many steps (see LOG.md).
+# model learns more in as many steps (see docs/experiments.md).
 SMALL_TABLE = 0.1
 
 # Of recurrent networks, which have no heads.

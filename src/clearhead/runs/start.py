@@ -30,7 +30,7 @@ from clearhead.training.objective import half_precision, word_loss
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
-# AdamW's, of all weights and of adapters; Muon's, where it is asked for (see LOG.md).
+# AdamW's, of all weights and of adapters; Muon's, where it is asked for (see docs/experiments.md).
 FULL_RATE, LORA_RATE, MUON_RATE = 3e-4, 1e-3, 0.002
 
 WINDOW_ON_CPU, WINDOW = 256, 1024  # tokens
