@@ -7,19 +7,25 @@ WEB := web/node_modules/.package-lock.json
 PAGE := src/clearhead/views/page/index.html
 PAGE_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/tests/*')
 NPM := $(shell command -v npm)
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 export PYTHONDONTWRITEBYTECODE = # what is compiled is kept: tests start many processes
 
-.PHONY: demo test check bench types docs format clean
+.PHONY: demo test test-all check bench types docs format clean
 .NOTPARALLEL: # installing builds the page too
 
 demo: $(READY) $(PAGE)
 	$(BIN)/clearhead demo
 
+# Everything that guards correctness, in minutes.
 test: check $(PAGE)
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not clock"
-	$(BIN)/pytest -m clock
+	$(PYTEST) -m "not slow and not clock"
 	$(if $(NPM),cd web && npm test --silent)
+
+# The rest as well: real browsers on every view, executed notebooks and docs, wheels, long labs, and speed.
+test-all: test
+	$(PYTEST) -m "slow and not clock"
+	$(BIN)/pytest -m clock
 
 check: $(READY) $(if $(NPM),$(WEB))
 	$(BIN)/ruff check

@@ -27,12 +27,16 @@ sys.modules["rfc3987_syntax"] = None
 
 HOMES = count()
 
-# They come first: the last of them would be what all others wait for.
-SLOW = ("notebook", "bench", "web", "runs", "docs", "parity", "labs")
+# Collected first, so that no worker is left with a long file at the end.
+LONG = ("notebook", "bench", "web", "runs", "docs", "parity", "labs")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.parent.name not in SLOW)
+    for item in items:
+        if "browser" in item.fixturenames and not item.get_closest_marker("smoke"):
+            item.add_marker("slow")
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +116,19 @@ def forked():
     else:
         with Forked() as python:
             yield python
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all tests of a worker.
+
+    Playwright keeps an event loop running in this thread: tests run theirs with `tests.event_loop.run`.
+    """
+    browser = pytest.importorskip("bench.browser", reason="Playwright is not installed: pip install '.[dev]'")
+    if browser.find_chromium() is None:
+        pytest.skip("Chromium is not installed")
+    with browser.browsing() as made:
+        yield made
 
 
 @pytest.fixture

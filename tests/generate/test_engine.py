@@ -17,6 +17,7 @@ from clearhead.generate.engine import Busy, Engine
 from clearhead.generate.request import Event, Request
 from clearhead.generate.sampling import Sampling
 from clearhead.model.cache import Cache
+from tests import event_loop
 
 SLOTS = 8
 
@@ -254,7 +255,7 @@ def test_events_go_to_asyncio(engine):
         assert seen == ticket.events
         return seen
 
-    events = asyncio.run(collect())
+    events = event_loop.run(collect())
     assert {event.sample for event in events if event.finish} == {0, 1}
 
 

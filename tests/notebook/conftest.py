@@ -9,16 +9,6 @@ from tests.web.conftest import axe, models  # noqa: F401 (fixtures)
 from tests.web.visitor import Visitor
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Not for longer: its loop runs in this thread, where other tests run one of their own."""
-    found = pytest.importorskip("bench.browser", reason="there is no playwright: pip install '.[dev]'")
-    if found.find_chromium() is None:
-        pytest.skip("there is no Chromium")
-    with found.browsing() as made:
-        yield made
-
-
 class Reader(Visitor):
     """Someone with a file and without a network."""
 

@@ -1,4 +1,3 @@
-import asyncio
 import re
 
 import httpx
@@ -7,6 +6,7 @@ import pytest
 from clearhead.errors import UserError
 from clearhead.server.access import GUARDS, KEPT, Access, Door
 from clearhead.server.process import address, make_door, open_socket
+from tests import event_loop
 
 TOKEN = "a-token-for-the-tests-0123456789"
 OURS = {
@@ -213,7 +213,7 @@ def ask(access, kind="http", headers=(), query=b""):
         "query_string": query,
         "headers": [(name.encode(), value.encode()) for name, value in headers],
     }
-    asyncio.run(access(scope, receive, send))
+    event_loop.run(access(scope, receive, send))
     return sent
 
 

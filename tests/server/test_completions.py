@@ -9,6 +9,7 @@ import pytest
 
 from clearhead.generate import service
 from clearhead.generate.drawing import make_grammar
+from tests import event_loop
 
 LONG = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}, "seed": 1}
 SEEDED = {"seed": 7, "temperature": 0.9, "max_tokens": 30}
@@ -280,7 +281,7 @@ def test_many_at_once_get_their_own_texts(server):
             return await asyncio.gather(*(ask(many, i) for i in range(24)))
 
     expected = [server.model.generate(f"{i}", 20, seed=i, temperature=0.9) for i in range(24)]
-    assert asyncio.run(ask_all()) == expected
+    assert event_loop.run(ask_all()) == expected
 
 
 def test_the_numbers_for_prometheus_grow(client):

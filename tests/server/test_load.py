@@ -8,6 +8,7 @@ import pytest
 
 from bench.load_test import main
 from clearhead.text.tokenizer import Tokenizer
+from tests import event_loop
 
 
 @pytest.mark.clock
@@ -58,7 +59,7 @@ def test_nobody_waits_behind_chat_templates(start, slow_shelf):
             return took
 
     with start(shelf=slow_shelf) as server:
-        assert asyncio.run(ask(server)) < 3
+        assert event_loop.run(ask(server)) < 3
 
 
 def test_a_chat_that_cannot_be_taken_is_told_before_its_template_is_filled_in(start, slow_shelf):

@@ -1,6 +1,5 @@
 """The page: a small one made here, the one that was built, and none."""
 
-import asyncio
 import gzip
 import json
 import os
@@ -16,6 +15,7 @@ from fastapi import FastAPI
 from clearhead.server.access import GUARDS, KEPT, Access, Door
 from clearhead.server.page import PAGE, is_built, make_routes
 from clearhead.server.process import address
+from tests import event_loop
 
 BUDGET = 400_000  # bytes of JavaScript and styles, as gzip sends them
 WEB = Path(__file__).parents[2] / "web"
@@ -56,7 +56,7 @@ def get(shelf):
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return await client.get(path, headers={"Authorization": f"Bearer {TOKEN}", **headers})
 
-        return asyncio.run(one())
+        return event_loop.run(one())
 
     return ask
 

@@ -55,21 +55,11 @@ def server(shelf):
         yield made
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Ended with each file: as long as it is there, no test of the same process can run a loop of its own."""
-    browser = pytest.importorskip("bench.browser", reason="there is no playwright: pip install '.[dev]'")
-    if browser.find_chromium() is None:
-        pytest.skip("there is no Chromium")
-    if not is_built():
-        pytest.skip("the page was not built: pip install . builds it, with npm")
-    with browser.browsing() as made:
-        yield made
-
-
 @pytest.fixture
 def visit(browser, server):
     """Someone who has been here before; at the end the browser must have had nothing to complain of."""
+    if not is_built():
+        pytest.skip("the page was not built: pip install . builds it, with npm")
     made = []
 
     def come(server=server, width=1800, height=1000, walked=True, **settings):
