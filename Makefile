@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WEB := web/node_modules/.package-lock.json
-PAGE := src/clearhead/views/page/index.html
+PAGE := src/clearhead/page/site/index.html
 PAGE_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/tests/*')
 NPM := $(shell command -v npm)
 PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
@@ -56,7 +56,7 @@ types: $(READY) $(WEB)
 
 # The docs site, into build/site; a warning, such as of a dead link, is an error.
 docs: $(READY)
-	$(BIN)/python -m bench.reference docs/reference
+	$(BIN)/python -m tools.reference docs/reference
 	$(BIN)/zensical build --strict
 
 format: $(READY) $(WEB)
@@ -80,4 +80,4 @@ $(WEB): web/package.json web/package-lock.json
 	touch $(WEB)
 
 clean:
-	rm -rf web/node_modules src/clearhead/views/page src/clearhead/views/carried docs/reference .cache $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf web/node_modules src/clearhead/page/site src/clearhead/page/bundles docs/reference .cache $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

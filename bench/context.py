@@ -21,7 +21,7 @@ from clearhead.generate.continuation import Reader
 from clearhead.generate.shifting import ShiftingReader
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.text.corpus import Document
 from clearhead.text.stories import stories
@@ -64,7 +64,7 @@ def main(short: bool) -> dict[str, Any]:
         }
     texts = [Document.of(f"{i}", story.text) for i, story in enumerate(islice(stories(), 600))]
     steps = 3 if short else 300
-    request = Request(steps=steps, blocks=3, width=64, heads=2, context=64, batch=16, device="cpu")
+    request = TrainingRequest(steps=steps, blocks=3, width=64, heads=2, context=64, batch=16, device="cpu")
     with tempfile.TemporaryDirectory() as cache:
         run = Run(texts, request, Path(cache))
         list(run)

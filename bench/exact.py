@@ -28,12 +28,12 @@ STORIES = 20  # an epoch of them is about ten steps
 def train_leg(folder: Path, settings: dict[str, Any], stop_after: int | None, device: str | None) -> None:
     """Begin the run or go on with it, to its end or to a step, where it is left as a crash leaves it."""
     from clearhead.runs.kept_run import KeptRun
-    from clearhead.runs.request import Request
+    from clearhead.runs.request import TrainingRequest
     from clearhead.text.corpus import Document
     from clearhead.text.stories import stories
 
     text = "\n".join(story.text for story in islice(stories(), STORIES))
-    request = Request(**settings, device=device)
+    request = TrainingRequest(**settings, device=device)
     kept = KeptRun.open(
         folder / "run",
         [Document.of("stories", text)],

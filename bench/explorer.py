@@ -33,12 +33,12 @@ from urllib.parse import urlencode
 import torch
 from playwright.sync_api import Page
 
-from bench.browser import browsing
 from clearhead.formats.pulled import pull
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
+from tools.browser import browsing
 
 SENTENCE = (
     "The chicken didn't cross the road because it was too tired, and the duck said that it would wait. "

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.breaking import Commands, Ended, Fault
 from clearhead.runs.run_folder import read_metrics
+from tools.fault_injection import Commands, Ended, Fault
 
 KILLS, SHORT = 200, 4
 EVERY = 3  # steps between checkpoints

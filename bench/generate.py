@@ -22,15 +22,15 @@ import torch
 
 from bench.peers import llama_cpp, transformers_gpt2
 from clearhead.generate.continuation import continuations
-from clearhead.generate.drawing import make_drawers
-from clearhead.generate.quick import is_quick, quick_continuations
+from clearhead.generate.cuda_decoder import quick_continuations, supports
 from clearhead.generate.readers import make_reader
+from clearhead.generate.sampler import make_drawers
 from clearhead.generate.sampling import Sampling
 from clearhead.language_model import load
 from clearhead.model.config import preset
-from clearhead.model.machine import pick_device
-from clearhead.model.quantized import quantize
 from clearhead.model.transformer import Transformer
+from clearhead.runtime.device import pick_device
+from clearhead.runtime.quantization import quantize
 from clearhead.text.tokenizer import Tokenizer
 
 SIZES = {"n_block": 12, "n_head": 12, "d_model": 768, "n_context": 1024, "n_vocab": 50257}
@@ -130,7 +130,7 @@ def _gpt2(sizes: dict[str, int], device: torch.device, dtype: torch.dtype) -> tu
 
 def _write(network: Transformer, prompt: list[int], batch: int, tokens: int) -> None:
     drawers = make_drawers(SAMPLING, Tokenizer.train("byte", []), network.config.n_vocab, prompt, 0, batch)
-    if is_quick(network, SAMPLING, len(prompt), tokens, batch):
+    if supports(network, SAMPLING, len(prompt), tokens, batch):
         steps = quick_continuations(network, prompt, SAMPLING, drawers, tokens)
     else:
         steps = continuations(make_reader(network, batch, len(prompt) + tokens), prompt, drawers)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import mean
 from typing import Any
 
-from clearhead.labs.catalogue import find_lab, lab
+from clearhead.labs.catalog import find_lab, lab
 from clearhead.labs.lab import Lab, Lines, Result
 
 Spread = list[float]  # lowest, mean, highest

@@ -35,11 +35,11 @@ def train_one(
     """As `clearhead train TEXT --minutes M` does, its clock begun before its imports."""
     began = time.perf_counter()
     from clearhead.runs.kept_run import KeptRun
-    from clearhead.runs.request import Request
+    from clearhead.runs.request import TrainingRequest
     from clearhead.runs.run import save_somewhere
     from clearhead.text.corpus import documents
 
-    request = Request(minutes=minutes, device=device, start=start)
+    request = TrainingRequest(minutes=minutes, device=device, start=start)
     texts = list(documents([text]))
     kept = KeptRun.open(folder / "run", texts, request, cache=folder / "cache", began=began)
     assert kept is not None

@@ -34,7 +34,7 @@ from typing import Any
 from clearhead.text.stories import stories
 
 ROOT = Path(__file__).parents[1]
-BUILT = ("src/clearhead/views/page", "src/clearhead/views/carried")
+BUILT = ("src/clearhead/page/site", "src/clearhead/page/bundles")
 SHELLS = ("", "sh", "bash", "console")  # the languages of blocks
 SERVES = ("serve", "explore")
 LONGEST = 3600  # seconds of a step
@@ -189,7 +189,7 @@ def go_a_short_way(path: Way) -> dict[str, Any]:
     path.step(f"{python} -m build --no-isolation --outdir {path.folder / 'dist'} {source}", other=without_npm)
     (wheel,) = (path.folder / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
-        carried = sum(name.startswith("clearhead/views/page/") for name in packed.namelist())
+        carried = sum(name.startswith("clearhead/page/site/") for name in packed.namelist())
     venv = path.folder / "venv"
     path.step(f"{python} -m venv --without-pip {venv}")
     (site,) = venv.glob("lib/python*/site-packages")

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.text.corpus import Document, documents
 from clearhead.text.stories import stories
@@ -35,10 +35,12 @@ def compare(
     texts: list[Document], minutes: float, seeds: int, classic_rate: float | None, cache: Path
 ) -> dict[str, Any]:
     """Both recipes with the sizes that are planned for `fast`."""
-    tokenizer = Run(texts, Request(steps=1, tokenizer="bpe"), cache=cache).tokenizer  # not on the clock
-    planned = Run(texts, Request(minutes=minutes, tokenizer="bpe"), cache=cache, tokenizer=tokenizer)
+    tokenizer = Run(
+        texts, TrainingRequest(steps=1, tokenizer="bpe"), cache=cache
+    ).tokenizer  # not on the clock
+    planned = Run(texts, TrainingRequest(minutes=minutes, tokenizer="bpe"), cache=cache, tokenizer=tokenizer)
     config, batch = planned.model.transformer().config, planned.plan.recipe.batch_size
-    sizes = Request(
+    sizes = TrainingRequest(
         minutes=minutes,
         blocks=config.n_block,
         heads=config.n_head,

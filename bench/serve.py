@@ -19,11 +19,11 @@ import torch
 
 from clearhead.formats.pulled import pull
 from clearhead.generate.engine import Engine
-from clearhead.generate.request import Event, Request
+from clearhead.generate.request import Event, GenerationRequest
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import preset
-from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
+from clearhead.runtime.device import pick_device
 from clearhead.text.tokenizer import Tokenizer
 
 SMALL = {"n_vocab": 1024, "n_context": 256, "n_block": 4, "n_head": 4, "d_model": 128}
@@ -37,12 +37,12 @@ def make(shape: dict[str, int]) -> LanguageModel:
     return LanguageModel(network, Tokenizer.train("byte", []))
 
 
-def ask(model: LanguageModel, number: int, tokens: int) -> Request:
+def ask(model: LanguageModel, number: int, tokens: int) -> GenerationRequest:
     drawn = torch.randint(256, (16,), generator=torch.Generator().manual_seed(number))
     return model.request(drawn.tolist(), tokens, seed=number)
 
 
-def serve(engine: Engine, requests: list[Request]) -> tuple[int, float]:
+def serve(engine: Engine, requests: list[GenerationRequest]) -> tuple[int, float]:
     """Tokens made, and seconds."""
     start = time.perf_counter()
     tickets = [engine.submit(request) for request in requests]
@@ -51,7 +51,7 @@ def serve(engine: Engine, requests: list[Request]) -> tuple[int, float]:
     return sum(len(ticket.events) for ticket in tickets), time.perf_counter() - start
 
 
-def make_plainly(model: LanguageModel, request: Request) -> float:
+def make_plainly(model: LanguageModel, request: GenerationRequest) -> float:
     start = time.perf_counter()
     model.generate(list(request.ids), request.tokens, seed=request.seed)
     return time.perf_counter() - start

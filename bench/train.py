@@ -30,10 +30,10 @@ import torch
 
 from bench.peers import transformers_gpt2
 from clearhead.model.config import preset
-from clearhead.model.machine import can_compile, has_fast_bfloat16, pick_device
 from clearhead.model.transformer import Transformer
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
+from clearhead.runtime.device import can_compile, has_fast_bfloat16, pick_device
 from clearhead.text.batches import Batches
 from clearhead.text.corpus import documents
 from clearhead.text.tokens import Tokens
@@ -97,7 +97,7 @@ def take_one(settings: dict[str, Any]) -> dict[str, Any]:
     """A run, and the seconds of its steps alone, of setting them up, and of validation."""
     text, cache = settings.pop("text"), Path(settings.pop("cache"))
     began = time.perf_counter()
-    request = Request(tokenizer="char", validation=0.1, **settings)
+    request = TrainingRequest(tokenizer="char", validation=0.1, **settings)
     run = Run(list(documents([text])), request, cache=cache)
     planned = time.perf_counter()
     run.trainer.set_up()

@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from clearhead.classics.skip_gram import Settings
 from clearhead.text.corpus import Document, documents
-from clearhead.text.words import WordCorpus, passages
-from clearhead.training.skip_gram import Settings
+from clearhead.text.word_corpus import WordCorpus, passages
 from clearhead.word_vectors import learn_words
 
 LONGEST_LINE = 10_000  # words; of longer ones gensim would take no more

@@ -12,7 +12,7 @@ import torch
 from clearhead.errors import UserError
 from clearhead.formats.pulled import pull
 from clearhead.language_model import load
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.text.corpus import documents
 from clearhead.text.stories import stories
@@ -67,7 +67,7 @@ def story_file(story_text, tmp_path_factory):
 @pytest.fixture(scope="session")
 def trained(story_file, tmp_path_factory):
     """A run of a few steps, at its end."""
-    request = Request(
+    request = TrainingRequest(
         steps=30, blocks=1, width=32, heads=1, context=64, tokenizer="char", device="cpu", dropout=0.1
     )
     run = Run(list(documents([story_file])), request, tmp_path_factory.mktemp("cache"))
@@ -124,7 +124,7 @@ def browser():
 
     Playwright keeps an event loop running in this thread: tests run theirs with `tests.event_loop.run`.
     """
-    browser = pytest.importorskip("bench.browser", reason="Playwright is not installed: pip install '.[dev]'")
+    browser = pytest.importorskip("tools.browser", reason="Playwright is not installed: pip install '.[dev]'")
     if browser.find_chromium() is None:
         pytest.skip("Chromium is not installed")
     with browser.browsing() as made:

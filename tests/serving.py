@@ -21,9 +21,9 @@ from clearhead.formats.pulled import CATALOGUE
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.server.access import Door
+from clearhead.server.access import Credentials
+from clearhead.server.model_registry import ModelRegistry, Served
 from clearhead.server.process import make_door, make_server, open_socket
-from clearhead.server.shelf import Served, Shelf
 from clearhead.text.tokenizer import Tokenizer
 
 TOKEN = "a-token-for-the-tests-0123456789"
@@ -48,8 +48,8 @@ def make_model(kind="modern", template=TEMPLATE, **sizes):
 class Running:
     """A server that runs."""
 
-    door: Door
-    shelf: Shelf
+    door: Credentials
+    shelf: ModelRegistry
     log: list[str] = field(default_factory=list)
     leave: Callable[[], object] = lambda: None  # as at SIGTERM
 
@@ -94,7 +94,7 @@ class Running:
 def make_shelf(slots=8, queue=64, **models):
     given = models or {"small": make_model()}
     served = [Served(name, model, model.engine(slots, queue)) for name, model in given.items()]
-    return Shelf([*served, Served("broken", error="could not be loaded from /secret/folder")])
+    return ModelRegistry([*served, Served("broken", error="could not be loaded from /secret/folder")])
 
 
 @contextmanager

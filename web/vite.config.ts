@@ -14,7 +14,7 @@ export default defineConfig(({ mode }) => ({
   base: "./",
   publicDir: CARRIED.includes(mode) ? false : "public",
   build: {
-    outDir: CARRIED.includes(mode) ? "../src/clearhead/views/carried" : "../src/clearhead/views/page",
+    outDir: CARRIED.includes(mode) ? "../src/clearhead/page/bundles" : "../src/clearhead/page/site",
     emptyOutDir: mode !== "saved", // which comes after the widget
     assetsInlineLimit: 0, // the server's content security policy lets nothing inline run
     modulePreload: { polyfill: false },

@@ -6,24 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clearhead.classics.ngram import NGram
+    from clearhead.classics.ngram_config import NGramConfig
+    from clearhead.classics.recurrent import Recurrent
+    from clearhead.classics.recurrent_config import RecurrentConfig
     from clearhead.errors import UserError
+    from clearhead.export.saved_page import save_html
+    from clearhead.figures.figure import figure
     from clearhead.inspect.edits import Edit
-    from clearhead.labs.catalogue import lab
+    from clearhead.labs.catalog import lab
     from clearhead.labs.heads import heads
     from clearhead.labs.probe import probe
     from clearhead.labs.race import race
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
-    from clearhead.model.ngram import NGram
-    from clearhead.model.ngram_config import NGramConfig
-    from clearhead.model.recurrent import Recurrent
-    from clearhead.model.recurrent_config import RecurrentConfig
     from clearhead.model.transformer import Transformer
-    from clearhead.notebook.saved_page import save_html
     from clearhead.notebook.showing import show
     from clearhead.runs.training import train
     from clearhead.text.tokenizer import Tokenizer
-    from clearhead.views.figures import figure
     from clearhead.word_vectors import WordVectors, load_words, train_words
 
 __version__ = "0.1.0"
@@ -57,22 +57,22 @@ _HOMES = {
     "Config": "clearhead.model.config",
     "Edit": "clearhead.inspect.edits",
     "LanguageModel": "clearhead.language_model",
-    "NGram": "clearhead.model.ngram",
-    "NGramConfig": "clearhead.model.ngram_config",
-    "Recurrent": "clearhead.model.recurrent",
-    "RecurrentConfig": "clearhead.model.recurrent_config",
+    "NGram": "clearhead.classics.ngram",
+    "NGramConfig": "clearhead.classics.ngram_config",
+    "Recurrent": "clearhead.classics.recurrent",
+    "RecurrentConfig": "clearhead.classics.recurrent_config",
     "Tokenizer": "clearhead.text.tokenizer",
     "Transformer": "clearhead.model.transformer",
     "UserError": "clearhead.errors",
     "WordVectors": "clearhead.word_vectors",
-    "figure": "clearhead.views.figures",
+    "figure": "clearhead.figures.figure",
     "heads": "clearhead.labs.heads",
-    "lab": "clearhead.labs.catalogue",
+    "lab": "clearhead.labs.catalog",
     "load": "clearhead.language_model",
     "load_words": "clearhead.word_vectors",
     "probe": "clearhead.labs.probe",
     "race": "clearhead.labs.race",
-    "save_html": "clearhead.notebook.saved_page",
+    "save_html": "clearhead.export.saved_page",
     "show": "clearhead.notebook.showing",
     "train": "clearhead.runs.training",
     "train_words": "clearhead.word_vectors",

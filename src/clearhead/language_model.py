@@ -10,6 +10,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from clearhead.classics.ngram_config import NGramConfig
+from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
 from clearhead.formats.exporting import export
@@ -21,7 +23,7 @@ from clearhead.generate.beams import Search
 from clearhead.generate.capacity import QUEUE, SLOTS
 from clearhead.generate.continuation import Reads
 from clearhead.generate.engine import Engine
-from clearhead.generate.request import Request
+from clearhead.generate.request import GenerationRequest
 from clearhead.generate.sampling import Sampling, refuse_unknown
 from clearhead.generate.writing import Generated, Writer, read_stops, with_text
 from clearhead.inspect.edits import Edit, Edits, Value
@@ -31,13 +33,11 @@ from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.tracing import trace_given
 from clearhead.inspect.weights import weight
 from clearhead.model.config import Config
-from clearhead.model.kinds import AnyConfig, Network, need_transformer
-from clearhead.model.machine import pick_device
-from clearhead.model.ngram_config import NGramConfig
-from clearhead.model.quantized import need_exact
-from clearhead.model.quantized import quantize as round_matrices
-from clearhead.model.recurrent import Recurrent
 from clearhead.model.transformer import Transformer
+from clearhead.networks import AnyConfig, Network, need_transformer
+from clearhead.runtime.device import pick_device
+from clearhead.runtime.quantization import need_exact
+from clearhead.runtime.quantization import quantize as round_matrices
 from clearhead.text.chat import render
 from clearhead.text.corpus import Document, documents
 from clearhead.text.given import read_given, read_prompt
@@ -180,10 +180,10 @@ class LanguageModel:
         stop: str | Sequence[str] | None = None,
         seconds: float | None = None,
         **sampling: Any,
-    ) -> Request:
+    ) -> GenerationRequest:
         """What `generate` is asked, to be handed to an engine. It is ended after so many seconds, if said."""
         ids, stops = self._read_prompt(prompt), read_stops(stop)
-        return Request(tuple(ids), tokens, Sampling.of(sampling), seed, stops, samples, seconds)
+        return GenerationRequest(tuple(ids), tokens, Sampling.of(sampling), seed, stops, samples, seconds)
 
     def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
         """Serves many requests at once, from any thread: `engine.submit(model.request("Once"))`.

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from clearhead.classics.skip_gram import Settings, SkipGram, SkipGramProgress, compiled
+from clearhead.classics.word_table import WordTable
 from clearhead.formats import word2vec
-from clearhead.model.word_table import WordTable
 from clearhead.text.corpus import Document, documents
-from clearhead.text.words import WordCorpus
-from clearhead.training.skip_gram import Progress, Settings, SkipGram, compiled
+from clearhead.text.word_corpus import WordCorpus
 
 
 class WordVectors(WordTable):
@@ -37,7 +37,7 @@ def train_words(sources: str | Path | Sequence[str | Path], **settings: Any) -> 
 
 
 def learn_words(
-    texts: Iterable[Document], settings: Settings, tell: Callable[[Progress], object] | None = None
+    texts: Iterable[Document], settings: Settings, tell: Callable[[SkipGramProgress], object] | None = None
 ) -> WordVectors:
     """Learn word vectors from documents; `tell` is called with how far it came, many times."""
     compiled()  # where it cannot be, that is said before the text is read

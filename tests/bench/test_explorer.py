@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from clearhead.server.page import is_built
+from clearhead.page.built import has_site
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
 def browser():
-    found = pytest.importorskip("bench.browser", reason="there is no playwright: pip install '.[dev]'")
+    found = pytest.importorskip("tools.browser", reason="there is no playwright: pip install '.[dev]'")
     if found.find_chromium() is None:
         pytest.skip("there is no Chromium")
-    if not is_built():
+    if not has_site():
         pytest.skip("the page was not built: pip install . builds it, with npm")
 
 
@@ -42,7 +42,7 @@ def test_short_mode_prints_one_line_with_its_bounds():
 
 
 def test_pictures_of_the_flow_and_of_a_head(model_folder, tmp_path):
-    said = run("bench.screenshots", str(tmp_path), str(model_folder))
+    said = run("tools.screenshots", str(tmp_path), str(model_folder))
     names = {f"{what}-{theme}.png" for what in ("flow", "head") for theme in ("light", "dark")}
     assert {Path(line).name for line in said.split()} == names
     for name in names:

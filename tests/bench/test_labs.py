@@ -3,7 +3,7 @@
 import pytest
 
 from bench.labs import CLAIMS, measure
-from clearhead.labs.catalogue import LABS
+from clearhead.labs.catalog import LABS
 
 
 def test_claims_are_those_of_labs_that_train():

@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("numba", reason="numba is not installed, which compiles the training of word vectors")
 
 from bench.words import measure
+from clearhead.classics.skip_gram import Settings
 from clearhead.text.corpus import Document
-from clearhead.training.skip_gram import Settings
 
 
 def test_ours_alone(story_text, monkeypatch):

@@ -10,9 +10,9 @@ import pytest
 from clearhead.cli.completion import complete_models, complete_sites
 from clearhead.inspect.sites import all_sites
 from clearhead.model.config import PRESETS
-from clearhead.model.kinds import KINDS as NETWORKS
+from clearhead.networks import KINDS as NETWORKS
 from clearhead.text.tokenizer_kinds import KINDS
-from clearhead.training.recipe import OPTIMISERS, RECIPES
+from clearhead.training.recipe import OPTIMIZERS, RECIPES
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_models_are_those_in_runs_and_at_home(complete, copied_model, home):
         ("--kind", NETWORKS),
         ("--tokenizer", KINDS),
         ("--recipe", RECIPES),
-        ("--optimiser", OPTIMISERS),
+        ("--optimiser", OPTIMIZERS),
     ],
 )
 def test_an_option_offers_what_is_known(option, known, complete):

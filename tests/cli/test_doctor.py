@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead import checkup
+from clearhead import doctor
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_models_and_runs_are_counted(findings, copied_model, home):
 
 
 def test_what_few_need_may_be_missing(findings, monkeypatch, clearhead):
-    monkeypatch.setattr(checkup, "EXTRAS", (("no_such_package", "numba", "something"),))
+    monkeypatch.setattr(doctor, "EXTRAS", (("no_such_package", "numba", "something"),))
     found = findings()["no_such_package"]
     assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[numba]'")
     assert "Missing, but not needed: no_such_package." in clearhead("doctor").out
@@ -59,13 +59,13 @@ def test_extras_are_those_of_the_package():
 
     project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text(encoding="utf-8"))
     offered = project["project"]["optional-dependencies"]
-    for package, extra, _ in checkup.EXTRAS:
+    for package, extra, _ in doctor.EXTRAS:
         assert any(each.startswith(package) for each in offered[extra])
-    assert {extra for _, extra, _ in checkup.EXTRAS} == offered.keys() - {"dev"}
+    assert {extra for _, extra, _ in doctor.EXTRAS} == offered.keys() - {"dev"}
 
 
-def test_a_page_that_was_not_built(findings, monkeypatch, tmp_path):
-    monkeypatch.setattr("clearhead.views.__file__", str(tmp_path / "__init__.py"))
+def test_a_page_that_was_not_built(findings, monkeypatch):
+    monkeypatch.setattr("clearhead.doctor.has_site", lambda: False)
     found = findings()["page"]
     assert (found["state"], "npm" in found["do"]) == ("missing", True)
 
@@ -92,7 +92,7 @@ def test_the_file_of_defaults(findings):
 
 
 def test_little_room(findings, clearhead, monkeypatch):
-    monkeypatch.setattr(checkup, "LITTLE_ROOM", 2**70)
+    monkeypatch.setattr(doctor, "LITTLE_ROOM", 2**70)
     assert findings()["runs/"]["state"] == "missing"
     assert "What is saved may find no place: runs/, home." in clearhead("doctor").out
 
@@ -100,9 +100,9 @@ def test_little_room(findings, clearhead, monkeypatch):
 def test_what_a_processor_can_do(tmp_path):
     told = tmp_path / "cpuinfo"
     told.write_text("flags\t\t: fpu avx2 amx_tile avx512_bf16\n")
-    assert checkup._features(told) == ["AVX2", "AVX-512 bfloat16", "AMX"]
+    assert doctor._features(told) == ["AVX2", "AVX-512 bfloat16", "AMX"]
     told.write_text("MemTotal:       24576000 kB\nMemAvailable:   12288000 kB\n")
-    assert checkup._memory(told) == "24.6 GB, 12.3 of them free"
+    assert doctor._memory(told) == "24.6 GB, 12.3 of them free"
 
 
 def test_nothing_is_written(clearhead, tree):

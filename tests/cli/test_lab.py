@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from clearhead.labs.catalogue import LABS
+from clearhead.labs.catalog import LABS
 
 
 def test_they_are_listed(clearhead):

@@ -5,12 +5,12 @@ import shutil
 
 import pytest
 
-from clearhead.notebook.built import is_built
+from clearhead.page.built import has_bundles
 from clearhead.runs import demo
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 
 pytestmark = pytest.mark.skipif(
-    not is_built(), reason="the page was not built: pip install . builds it, with npm"
+    not has_bundles(), reason="the page was not built: pip install . builds it, with npm"
 )
 QUICK = ["--head", "0.0", "--no-labs"]
 
@@ -42,7 +42,7 @@ def test_where_there_is_none_it_is_trained(clearhead, tmp_path, monkeypatch):
     small = {"blocks": 1, "width": 16, "heads": 2, "context": 128, "batch": 2}
     monkeypatch.setattr(demo, "demo_texts", lambda: texts)
     monkeypatch.setattr(
-        demo, "demo_request", lambda **given: Request(steps=2, tokenizer="byte", **small, **given)
+        demo, "demo_request", lambda **given: TrainingRequest(steps=2, tokenizer="byte", **small, **given)
     )
     result = clearhead("publish", "site", *QUICK)
     assert result.code == 0, result.err

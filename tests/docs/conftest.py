@@ -12,7 +12,7 @@ import pytest
 import clearhead
 from clearhead.labs.lab import Lab
 from clearhead.language_model import LanguageModel, load
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 
 # How the code is made short. It is run as it stands, but for these numbers.
 STEPS, SIZES = 2, {"blocks": 2, "heads": 2, "width": 32, "context": 128, "vocab": 384}
@@ -63,7 +63,7 @@ def workplace(prepared, tmp_path, monkeypatch):
 @pytest.fixture
 def brief(monkeypatch):
     """Two steps in place of minutes, small networks, a few tokens, small labs."""
-    ask, settle = Request.__init__, Lab.check
+    ask, settle = TrainingRequest.__init__, Lab.check
 
     def small(self, **settings):
         # A race is so short that its plan is small by itself.
@@ -85,7 +85,7 @@ def brief(monkeypatch):
 
         return write_little
 
-    monkeypatch.setattr(Request, "__init__", small)
+    monkeypatch.setattr(TrainingRequest, "__init__", small)
     monkeypatch.setattr(
         Lab, "check", lambda lab, given: {n: LAB.get(n, v) for n, v in settle(lab, given).items()}
     )

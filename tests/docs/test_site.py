@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from bench import reference
 from tests.docs.html import Html
 from tests.docs.pages import PAGES, ROOT, name_of
+from tools import reference
 
 pytest.importorskip("zensical", reason="there is no zensical: pip install -c constraints.txt '.[dev]'")
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.inspect import sites, state_trace
 from clearhead.model.config import Config
-from clearhead.model.recurrent_config import RecurrentConfig
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs" / "sites.md").read_text(encoding="utf-8")

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from clearhead.classics.kneser_ney import estimate
+from clearhead.classics.ngram_counts import count_ngrams
 from clearhead.errors import UserError
 from clearhead.formats import arpa
 from clearhead.formats.listing import describe
 from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
-from clearhead.training.kneser_ney import estimate
-from clearhead.training.ngram_counts import count_ngrams
 
 SMALL = r"""
 made by hand

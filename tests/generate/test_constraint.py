@@ -15,7 +15,7 @@ from tokenizers import AddedToken, decoders, models, normalizers
 
 from clearhead.errors import UserError
 from clearhead.generate.constraint import LONGEST, Grammar
-from clearhead.generate.drawing import Drawer
+from clearhead.generate.sampler import Sampler
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.writing import Generated, Writer
 from clearhead.text.tokenizer import Tokenizer
@@ -59,7 +59,7 @@ def write(
 ) -> Generated:
     """What random weights would write: every row of logits is drawn anew."""
     n_vocab = tokenizer.n_vocab + 3  # a model may have more words than its tokenizer
-    drawer = Drawer(Sampling(1.0, **given), tokenizer, n_vocab, prompt, seed)
+    drawer = Sampler(Sampling(1.0, **given), tokenizer, n_vocab, prompt, seed)
     writer = Writer(tokenizer, prompt=prompt, exact=True)
     rows = torch.Generator().manual_seed(seed)
     pieces: list[Generated] = []

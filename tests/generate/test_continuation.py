@@ -3,7 +3,7 @@ import itertools
 import torch
 
 from clearhead.generate.continuation import Reader, continuations
-from clearhead.generate.drawing import make_drawers
+from clearhead.generate.sampler import make_drawers
 from clearhead.generate.sampling import Sampling
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer

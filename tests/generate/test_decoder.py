@@ -8,7 +8,7 @@ import torch
 from clearhead.errors import UserError
 from clearhead.generate.continuation import Reader
 from clearhead.generate.decoder import Decoder, turned
-from clearhead.model.sight import REACH, reach, spans
+from clearhead.model.mask import REACH, reach, spans
 
 
 def some_ids(length: int, seed: int = 0) -> list[int]:

@@ -14,9 +14,9 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy, Engine
-from clearhead.generate.request import Event, Request
+from clearhead.generate.request import Event, GenerationRequest
 from clearhead.generate.sampling import Sampling
-from clearhead.model.cache import Cache
+from clearhead.model.kv_cache import KVCache
 from tests import event_loop
 
 SLOTS = 8
@@ -28,7 +28,7 @@ class Recorder:
     def __init__(self) -> None:
         self.rows: dict[tuple[int, int], list[bytes]] = {}
 
-    def __call__(self, request: Request, number: int, draw):
+    def __call__(self, request: GenerationRequest, number: int, draw):
         rows = self.rows.setdefault((request.seed, number), [])
 
         def noting(logits):
@@ -38,11 +38,13 @@ class Recorder:
         return noting
 
 
-def some_request(chance: random.Random, seed: int) -> Request:
+def some_request(chance: random.Random, seed: int) -> GenerationRequest:
     sampling = chance.choice([Sampling(0), Sampling(), Sampling(1.3, top_p=0.9, repetition_penalty=1.2)])
     ids = tuple(chance.choices(range(256), k=chance.choice([1, 3, 30, 63, 64, 65, 100, 140])))
     stops = chance.choice([(), (), ("a", "zz")])
-    return Request(ids, chance.randint(1, 24), sampling, seed, stops, samples=chance.choice([1, 1, 1, 2, 5]))
+    return GenerationRequest(
+        ids, chance.randint(1, 24), sampling, seed, stops, samples=chance.choice([1, 1, 1, 2, 5])
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,9 +91,9 @@ def engine(make, tokenizer):
     made.close(cancel=True)  # a test that failed has left texts that never end
 
 
-def endless(seed: int = 0, **settings) -> Request:
+def endless(seed: int = 0, **settings) -> GenerationRequest:
     """One that goes on until it is told to end: the end token is never the likeliest."""
-    return Request((65,), tokens=10**9, sampling=Sampling(temperature=0), seed=seed, **settings)
+    return GenerationRequest((65,), tokens=10**9, sampling=Sampling(temperature=0), seed=seed, **settings)
 
 
 def wait_until(condition) -> None:
@@ -120,7 +122,7 @@ def test_a_queue_that_is_full_says_so_and_takes_more_when_it_is_not(engine):
 def test_cancelling_frees_the_slot(engine):
     first, second = engine.submit(endless()), engine.submit(endless())
     wait_until(lambda: engine.running == 2)
-    third = engine.submit(Request((66,), tokens=3))
+    third = engine.submit(GenerationRequest((66,), tokens=3))
     time.sleep(0.05)
     assert not third.events
     second.cancel()
@@ -143,12 +145,12 @@ def test_time_runs_out_while_writing_and_while_waiting(engine):
 
 def test_closing_finishes_what_was_begun_and_what_waits(make, tokenizer):
     engine = Engine(make(), tokenizer, slots=2)
-    tickets = [engine.submit(Request((65,), tokens=20)) for _ in range(5)]
+    tickets = [engine.submit(GenerationRequest((65,), tokens=20)) for _ in range(5)]
     engine.close()
     assert all(ticket.done for ticket in tickets)
     assert {event.finish for ticket in tickets for event in ticket} <= {None, "stop", "length"}
     with pytest.raises(Busy, match="closed"):
-        engine.submit(Request((65,)))
+        engine.submit(GenerationRequest((65,)))
     engine.close()  # again
 
 
@@ -193,9 +195,9 @@ def test_a_process_that_forgets_to_close_ends_all_the_same(make, tokenizer, tmp_
 def test_our_own_mistake_is_told_to_whoever_waits(engine, monkeypatch):
     monkeypatch.setattr(engine._service, "turn", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        engine.submit(Request((65,))).texts()
+        engine.submit(GenerationRequest((65,))).texts()
     monkeypatch.undo()
-    assert len(engine.submit(Request((65,), tokens=3)).texts()) == 1
+    assert len(engine.submit(GenerationRequest((65,), tokens=3)).texts()) == 1
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -205,16 +207,16 @@ def test_nobody_waits_for_a_thread_that_is_no_more(engine):
 
     waiting = engine.submit(endless())
     with pytest.raises(RuntimeError, match="broke down"):
-        engine.submit(Request((65,)), leave).texts()
+        engine.submit(GenerationRequest((65,)), leave).texts()
     with pytest.raises(RuntimeError, match="broke down"):
         waiting.texts()
     with pytest.raises(Busy, match="closed"):
-        engine.submit(Request((65,)))
+        engine.submit(GenerationRequest((65,)))
 
 
 def test_bad_ids_are_refused_where_they_are_handed_in(engine):
     with pytest.raises(UserError, match="id 9999 does not exist"):
-        engine.submit(Request((9999,)))
+        engine.submit(GenerationRequest((9999,)))
 
 
 def test_what_is_no_request_is_refused_where_it_is_handed_in(engine):
@@ -228,7 +230,7 @@ def test_many_threads_hand_in_and_wait(engine):
     def work(seed: int) -> None:
         while True:
             try:
-                found[seed] = engine.submit(Request((65,), tokens=8, seed=seed % 3)).texts()
+                found[seed] = engine.submit(GenerationRequest((65,), tokens=8, seed=seed % 3)).texts()
                 return
             except Busy:
                 time.sleep(0.01)
@@ -246,7 +248,7 @@ def test_events_go_to_asyncio(engine):
     async def collect() -> list[Event]:
         loop, events = asyncio.get_running_loop(), asyncio.Queue()
         ticket = engine.submit(
-            Request((65,), tokens=8, samples=2),
+            GenerationRequest((65,), tokens=8, samples=2),
             lambda event: loop.call_soon_threadsafe(events.put_nowait, event),
         )
         seen = []
@@ -260,13 +262,13 @@ def test_events_go_to_asyncio(engine):
 
 
 def test_events_can_be_read_twice(engine):
-    ticket = engine.submit(Request((65,), tokens=8))
+    ticket = engine.submit(GenerationRequest((65,), tokens=8))
     assert list(ticket) == list(ticket) == ticket.events
 
 
 def test_two_torch_threads_change_nothing(make, tokenizer):
     """More threads may split rows otherwise; what holds is found out anew by each engine."""
-    network, request = make(d_model=128, n_block=1), Request((65, 66), tokens=12, seed=1)
+    network, request = make(d_model=128, n_block=1), GenerationRequest((65, 66), tokens=12, seed=1)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -294,7 +296,7 @@ def test_what_a_request_held_is_free_at_its_end(make, tokenizer):
             pass
 
     def caches():
-        return sum(type(each) is Cache for each in gc.get_objects())
+        return sum(type(each) is KVCache for each in gc.get_objects())
 
     gc.collect()
     gc.disable()
@@ -302,7 +304,10 @@ def test_what_a_request_held_is_free_at_its_end(make, tokenizer):
     try:
         with Engine(make("gpt2", n_context=32), tokenizer, SLOTS) as engine:
             # One whose context is full is read again and again; one is ended before its end.
-            listeners = [Listener(engine, Request((65,) * 20, 40)), Listener(engine, Request((65,), 4096))]
+            listeners = [
+                Listener(engine, GenerationRequest((65,) * 20, 40)),
+                Listener(engine, GenerationRequest((65,), 4096)),
+            ]
             listeners[0].ticket.texts()
             listeners[1].ticket.cancel()
             listeners[1].ticket.texts()

@@ -11,13 +11,13 @@ from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.text.corpus import Document
 from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 
-LEARNED = Request(
+LEARNED = TrainingRequest(
     steps=180, both_ways=True, tokenizer="bpe", vocab=800, blocks=1, width=64, heads=2, context=64, batch=8,
     device="cpu",
 )  # fmt: skip

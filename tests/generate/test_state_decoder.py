@@ -3,13 +3,13 @@
 import pytest
 import torch
 
+from clearhead.classics.recurrent import Recurrent
+from clearhead.classics.recurrent_cell import CELLS
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
 from clearhead.generate.continuation import StateReader
 from clearhead.generate.state_decoder import StateDecoder
 from clearhead.language_model import LanguageModel
-from clearhead.model.cell import CELLS
-from clearhead.model.recurrent import Recurrent
-from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.text.tokenizer import Tokenizer
 
 PROMPT = "The chicken didn't cross the road because it was too tired. " * 2

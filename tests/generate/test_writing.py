@@ -13,7 +13,7 @@ from tokenizers import decoders, models, normalizers
 
 from clearhead.errors import UserError
 from clearhead.generate.continuation import Reader, continuations
-from clearhead.generate.drawing import Drawn, make_drawers
+from clearhead.generate.sampler import SampledToken, make_drawers
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.writing import Generated, Stopper, Writer, check_limits, with_text, write
 from clearhead.model.config import preset
@@ -57,7 +57,7 @@ def test_what_cannot_become_a_stop_string_is_not_held_back():
 
 
 def push(writer: Writer, ids: list[int] | bytes) -> list[Generated]:
-    return [writer.push(Drawn(i)) for i in ids]
+    return [writer.push(SampledToken(i)) for i in ids]
 
 
 def test_a_stop_string_may_span_tokens_and_characters_bytes():
@@ -88,21 +88,21 @@ def test_any_end_token_ends():
 
 def test_a_word_may_be_the_last_without_being_an_end():
     writer = Writer(BYTES, ["bc"])
-    pieces = [writer.push(Drawn(ord("a"))), writer.push(Drawn(ord("b"), last=True))]
+    pieces = [writer.push(SampledToken(ord("a"))), writer.push(SampledToken(ord("b"), last=True))]
     assert ("".join(pieces), pieces[0].finish, pieces[1].finish) == ("ab", None, "stop")
 
 
 def test_a_limit_hands_out_what_was_held_and_says_so():
     writer = Writer(BYTES, ["bcd"])
-    whole = writer.push_all([Drawn(i) for i in b"abc"], "length")
+    whole = writer.push_all([SampledToken(i) for i in b"abc"], "length")
     assert (whole, whole.finish, whole.ids) == ("abc", "length", list(b"abc"))
-    cut = Writer(BYTES, ["bc"]).push_all([Drawn(i) for i in b"abcd"], "length")
+    cut = Writer(BYTES, ["bc"]).push_all([SampledToken(i) for i in b"abcd"], "length")
     assert (cut, cut.finish, cut.ids) == ("a", "stop", list(b"abc"))
     cancelled = Writer(BYTES, ["bcd"])
     push(cancelled, b"ab")
     rest = cancelled.close("cancelled")
     assert (rest, rest.finish, rest.ids, cancelled.finish) == ("b", "cancelled", [], "cancelled")
-    half = Writer(BYTES).push_all([Drawn(i) for i in "é".encode()[:1]], "time")
+    half = Writer(BYTES).push_all([SampledToken(i) for i in "é".encode()[:1]], "time")
     assert (half, half.finish) == ("\ufffd", "time")
 
 
@@ -125,7 +125,7 @@ def test_after_a_prompt_a_space_is_a_space(pieces):
 
     def written(prompt: list[int], exact: bool = False) -> str:
         writer = Writer(pieces, prompt=prompt, exact=exact)
-        return "".join(writer.push(Drawn(i)) for i in [4, 1, 3])
+        return "".join(writer.push(SampledToken(i)) for i in [4, 1, 3])
 
     end = pieces.end_id
     assert pieces.encode("ba a") == [4, 1, 3]
@@ -176,7 +176,7 @@ def test_time_runs_from_the_first_word_and_one_is_always_drawn():
     def slow():
         for _ in itertools.count():
             time.sleep(0.02)
-            yield [Drawn(65)]
+            yield [SampledToken(65)]
 
     steps = write(slow(), [Writer(BYTES)], 1000, 0.1)
     time.sleep(0.15)
@@ -191,7 +191,7 @@ def test_time_runs_from_the_first_word_and_one_is_always_drawn():
 
 def test_a_stream_gives_no_piece_without_text_but_the_last():
     writer = Writer(BYTES)
-    drawn = [Drawn(i, -1.0) for i in [*"é".encode(), ord("a"), 256]]
+    drawn = [SampledToken(i, -1.0) for i in [*"é".encode(), ord("a"), 256]]
     pieces = list(with_text(writer.push(each) for each in drawn))
     assert pieces == ["é", "a", ""]
     assert [piece.ids for piece in pieces] == [[0xC3, 0xA9], [ord("a")], [256]]
@@ -200,13 +200,13 @@ def test_a_stream_gives_no_piece_without_text_but_the_last():
 
 
 def test_what_is_written_is_a_str():
-    text = Generated("ab", [Drawn(1, -0.5), Drawn(2, -1.5)], "length", -1.0)
+    text = Generated("ab", [SampledToken(1, -0.5), SampledToken(2, -1.5)], "length", -1.0)
     assert text == "ab"
     assert isinstance(text, str)
     assert json.dumps([text]) == '["ab"]'
     assert {text: 1}["ab"] == 1
     assert text.log_probabilities == [-0.5, -1.5]
-    assert Generated("a", [Drawn(1)]).log_probabilities is None
+    assert Generated("a", [SampledToken(1)]).log_probabilities is None
     for again in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
         assert (again, again.drawn, again.finish, again.score) == (text, text.drawn, "length", -1.0)
 

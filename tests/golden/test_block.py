@@ -4,7 +4,7 @@ import torch
 
 from clearhead.model.block import Block
 from clearhead.model.config import preset
-from clearhead.model.sight import Sight
+from clearhead.model.mask import AttentionMask
 
 
 def layer_norm(x, gamma, beta, epsilon):
@@ -45,11 +45,11 @@ def test_the_block_is_the_lectures_formulas():
 
     ours = {
         "t1": block.norm(x)[0],
-        "t2": attention(block.norm(x), Sight(causal=True))[0],
-        "t3": block.first_half(x, Sight(causal=True))[0],
+        "t2": attention(block.norm(x), AttentionMask(causal=True))[0],
+        "t3": block.first_half(x, AttentionMask(causal=True))[0],
         "t4": block.norm2(t3),
         "t5": feedforward(t4),
-        "h": block(x, Sight(causal=True))[0],
+        "h": block(x, AttentionMask(causal=True))[0],
     }
     for name, expected in {"t1": t1, "t2": t2, "t3": t3, "t4": t4, "t5": t5, "h": h}.items():
         assert torch.allclose(ours[name], expected, rtol=0, atol=1e-12), name

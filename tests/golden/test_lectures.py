@@ -14,7 +14,7 @@ from clearhead.model.lectures import (
     query_attention,
     simplest_attention,
 )
-from clearhead.model.sight import triangle
+from clearhead.model.mask import triangle
 
 ZERO, ONE = [1.0, 0.0], [0.0, 1.0]
 IDENTITY = torch.eye(2, dtype=torch.float64)

@@ -1,7 +1,7 @@
 """The lectures' skip-gram samples."""
 
-from clearhead.text.words import split_words
-from clearhead.training.skip_gram import pairs
+from clearhead.classics.skip_gram import pairs
+from clearhead.text.word_corpus import split_words
 
 FOX = "The quick brown fox jumps over the lazy dog"
 

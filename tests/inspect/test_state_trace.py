@@ -4,12 +4,12 @@ import pytest
 import torch
 
 import clearhead as ch
+from clearhead.classics.recurrent import Recurrent
+from clearhead.classics.recurrent_cell import CELLS
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
 from clearhead.inspect.senses import map_senses
 from clearhead.language_model import LanguageModel
-from clearhead.model.cell import CELLS
-from clearhead.model.recurrent import Recurrent
-from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.text.tokenizer import Tokenizer
 
 TEXT = "I'm scared of bats, and I swing bats."

@@ -1,6 +1,6 @@
 """Sentences of our stories in which `it` may be either of two nouns."""
 
-from clearhead.labs.antecedents import LECTURE, Batch, lecture, sentences, vocabulary
+from clearhead.labs.antecedents import LECTURE, SentenceBatch, lecture, sentences, vocabulary
 from clearhead.text.stories import parses
 
 
@@ -35,7 +35,7 @@ def test_twins_differ_in_the_adjective_and_in_what_is_meant():
 
 
 def test_a_batch_knows_the_places():
-    batch = Batch.of(lecture())
+    batch = SentenceBatch.of(lecture())
     words = [[vocabulary()[i] for i in row] for row in batch.ids.tolist()]
     assert " ".join(words[0]).strip() == "The chicken didn't cross the road because it was too tired ."
     assert [row[i] for row, i in zip(words, batch.pronouns.tolist(), strict=True)] == ["it", "it"]

@@ -8,7 +8,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import UserError
-from clearhead.labs.catalogue import LABS, find_lab
+from clearhead.labs.catalog import LABS, find_lab
 from clearhead.labs.lab import Lines, Points, Result, Setting, Table
 
 RESULT = Result(

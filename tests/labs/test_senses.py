@@ -4,10 +4,10 @@ import pytest
 import torch
 
 import clearhead
+from clearhead.classics.recurrent import Recurrent
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
-from clearhead.model.recurrent import Recurrent
-from clearhead.model.recurrent_config import RecurrentConfig
 
 SENTENCES = {"one": "The dog ran / Anna saw the dog", "other": "A red dog / Tom has a dog / dog"}
 

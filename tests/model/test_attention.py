@@ -3,7 +3,7 @@ import torch
 
 from clearhead.model.attention import Attention, attend, attend_fused
 from clearhead.model.config import preset
-from clearhead.model.sight import triangle
+from clearhead.model.mask import triangle
 
 
 @pytest.mark.parametrize("n_shared", [1, 2, 6])

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
-from clearhead.model.cache import Cache
 from clearhead.model.config import PRESETS, Config, preset
+from clearhead.model.kv_cache import KVCache
 from clearhead.model.transformer import Transformer
 
 CHOICES = PRESETS | {
@@ -61,7 +61,7 @@ def test_a_model_that_sees_both_ways_does():
 @pytest.mark.parametrize("parts", [[12], [1] * 12, [5, 1, 1, 5], [3, 4, 5]])
 def test_cached_decoding_equals_uncached(choice, parts):
     network, ids = make(choice), some_ids()
-    cache = Cache(network.config, batch=2)
+    cache = KVCache(network.config, batch=2)
     logits = torch.cat([network(part, cache=cache) for part in ids.split(parts, dim=1)], dim=1)
     assert cache.length == 12
     assert close(logits, network(ids))
@@ -94,7 +94,7 @@ def test_a_row_does_not_depend_on_its_neighbours(choice):
 @pytest.mark.parametrize("cached", [False, True])
 def test_too_long_a_sequence_says_both_numbers(cached):
     network = make("lecture")
-    cache = Cache(network.config) if cached else None
+    cache = KVCache(network.config) if cached else None
     if cache is not None:
         network(some_ids(1, 10), cache=cache)
     with pytest.raises(UserError, match="13 tokens are more than the context of 12"):

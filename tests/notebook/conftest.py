@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from clearhead.notebook.built import is_built
+from clearhead.page.built import has_bundles
 from tests.web.conftest import axe, models  # noqa: F401 (fixtures)
 from tests.web.visitor import Visitor
 
@@ -26,7 +26,7 @@ class Reader(Visitor):
 @pytest.fixture
 def read(browser):
     """At the end the browser must have had nothing to complain of, and must have asked for the file alone."""
-    if not is_built():
+    if not has_bundles():
         pytest.skip("the page was not built: pip install . builds it, with npm")
     made = []
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from clearhead.notebook.built import is_built
+from clearhead.page.built import has_bundles
 from tests.web.visitor import percent, shows
 
 TEXT = "The duck was too tired"
@@ -74,7 +74,7 @@ def marimo(mode, folder):
 @pytest.mark.skipif(find_spec("marimo") is None, reason="there is no marimo: pip install marimo")
 @pytest.mark.parametrize(("mode", "theme"), [("run", "light"), ("edit", "dark")])
 def test_a_notebook(browser, models, tmp_path, mode, theme):
-    if not is_built():
+    if not has_bundles():
         pytest.skip("the page was not built: pip install . builds it, with npm")
     model = models["modern"]
     model.save(tmp_path / "model")

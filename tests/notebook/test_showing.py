@@ -12,11 +12,11 @@ import pytest
 
 import clearhead
 from clearhead.errors import UserError
-from clearhead.notebook.built import is_built
+from clearhead.page.built import has_bundles
 from tests.serving import make_model
 
 pytest.importorskip("anywidget", reason="there is no anywidget: pip install '.[dev]'")
-if not is_built():
+if not has_bundles():
     pytest.skip("the page was not built: pip install . builds it, with npm", allow_module_level=True)
 
 

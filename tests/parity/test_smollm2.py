@@ -14,7 +14,7 @@ import clearhead
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.text.corpus import Document
 from clearhead.text.tokenizer import Tokenizer
@@ -156,7 +156,9 @@ print((peak() - before) / sum(p.numel() * p.element_size() for p in model.networ
 def test_it_learns_more_and_transformers_opens_what_came_of_it(lora, path, tmp_path):
     """All weights, or adapters: a few steps at the rates that are chosen unless told."""
     text = "".join(f"The {n} crow on the roof said kraa to the {n + 1} moon.\n" for n in range(14))
-    request = Request(start=str(path), lora=lora, steps=3, context=48, batch=1, validation=0.2, device="cpu")
+    request = TrainingRequest(
+        start=str(path), lora=lora, steps=3, context=48, batch=1, validation=0.2, device="cpu"
+    )
     run = Run([Document.of("crows", text)], request, tmp_path)
     before = run.validate()
     assert list(run)[-1].validation < before - (0.1 if lora is None else 0.02)

@@ -5,7 +5,7 @@ import torch
 
 from clearhead.model.block import Block
 from clearhead.model.config import preset
-from clearhead.model.sight import Sight
+from clearhead.model.mask import AttentionMask
 
 
 @pytest.mark.parametrize("preset_name", ["lecture", "gpt2"])
@@ -47,5 +47,5 @@ def test_the_block_is_torchs_encoder_layer(preset_name, causal):
     x = torch.randn(2, 9, 32)
     mask = torch.nn.Transformer.generate_square_subsequent_mask(9) if causal else None
     assert torch.allclose(
-        block(x, Sight(causal=causal)), layer(x, src_mask=mask, is_causal=causal), atol=1e-5
+        block(x, AttentionMask(causal=causal)), layer(x, src_mask=mask, is_causal=causal), atol=1e-5
     )

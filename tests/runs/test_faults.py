@@ -14,8 +14,8 @@ from clearhead.runs.run_folder import read_metrics
 if not hasattr(os, "fork"):
     pytest.skip("the processes are forked", allow_module_level=True)
 
-from bench.breaking import Commands, Fault
 from bench.faults import EVERY, TEXT, Broken, files, make_command
+from tools.fault_injection import Commands, Fault
 
 WHEN = ("before", "torn", "after")
 A_SAVE = "mkdir checkpoints/.step"

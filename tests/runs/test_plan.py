@@ -6,7 +6,7 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.runs.plan import MOST_EPOCHS, Plan, make_plan
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.text.tokens import Tokens
 
 CPU = torch.device("cpu")
@@ -14,7 +14,7 @@ CPU = torch.device("cpu")
 
 def plan(length=100_000, n_vocab=300, **settings):
     tokens = Tokens.of(np.zeros(length, dtype=np.int64))
-    return make_plan(Request(**{"steps": 1000, **settings}), tokens, 100, n_vocab, CPU, None)
+    return make_plan(TrainingRequest(**{"steps": 1000, **settings}), tokens, 100, n_vocab, CPU, None)
 
 
 def test_the_fast_recipe_is_muons():
@@ -71,14 +71,14 @@ def test_compiling_is_for_cuda():
     assert not plan(compiled=False).recipe.compiled
     if not torch.cuda.is_available():
         with pytest.raises(UserError, match="compiled: that is for CUDA"):
-            Request(compiled=True)
+            TrainingRequest(compiled=True)
 
 
 def test_the_classic_recipe_has_no_muon():
     with pytest.raises(UserError, match="the classic recipe trains with adamw"):
-        Request(recipe="classic", optimiser="muon")
+        TrainingRequest(recipe="classic", optimiser="muon")
     with pytest.raises(UserError, match="recipe = 'slow': expected one of fast, classic"):
-        Request(recipe="slow")
+        TrainingRequest(recipe="slow")
 
 
 @pytest.mark.parametrize("settings", [{}, {"recipe": "classic"}, {"both_ways": True}])

@@ -8,7 +8,7 @@ from clearhead.errors import UserError
 from clearhead.runs import preparation
 from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.preparation import prepare_text
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.text.corpus import STRETCH, Document
 
 SHORT = 0.001  # minutes, in which little can be tokenized
@@ -28,13 +28,13 @@ def n_bytes(texts):
 
 
 def test_without_a_clock_all_of_it_is_taken(long_text, tmp_path):
-    text = prepare_text(long_text, Request(steps=1, tokenizer="byte"), tmp_path)
+    text = prepare_text(long_text, TrainingRequest(steps=1, tokenizer="byte"), tmp_path)
     assert text.share == 1.0
     assert len(text.tokens) + len(text.validation) == n_bytes(long_text) + 2
 
 
 def test_a_short_time_takes_a_part_from_all_over(long_text, tmp_path):
-    text = prepare_text(long_text, Request(minutes=SHORT, tokenizer="byte"), tmp_path)
+    text = prepare_text(long_text, TrainingRequest(minutes=SHORT, tokenizer="byte"), tmp_path)
     assert text.share in (0.5, 0.25, 0.125)
     taken = text.tokenizer.decode([*text.tokens[:], *text.validation[:]])
     assert len(taken) == pytest.approx(text.share * n_bytes(long_text), rel=0.3)
@@ -44,18 +44,20 @@ def test_a_short_time_takes_a_part_from_all_over(long_text, tmp_path):
     jumps = [(a, b) for a, b in pairwise(numbers) if b != a + 1]
     assert all(b > a for a, b in jumps)
     assert len(jumps) == pytest.approx(len(taken) / STRETCH, abs=1.5)
-    again = prepare_text(long_text, Request(minutes=SHORT, tokenizer="byte"), tmp_path, share=text.share)
+    again = prepare_text(
+        long_text, TrainingRequest(minutes=SHORT, tokenizer="byte"), tmp_path, share=text.share
+    )
     assert again.tokens[:].tolist() == text.tokens[:].tolist()
     assert again.sha256 == text.sha256
 
 
 def test_enough_time_takes_all(long_text, tmp_path):
-    assert prepare_text(long_text, Request(minutes=60.0, tokenizer="byte"), tmp_path).share == 1.0
+    assert prepare_text(long_text, TrainingRequest(minutes=60.0, tokenizer="byte"), tmp_path).share == 1.0
 
 
 def test_what_is_kept_already_takes_no_time(long_text, tmp_path):
-    prepare_text(long_text, Request(steps=1, tokenizer="byte"), tmp_path)
-    assert prepare_text(long_text, Request(minutes=SHORT, tokenizer="byte"), tmp_path).share == 1.0
+    prepare_text(long_text, TrainingRequest(steps=1, tokenizer="byte"), tmp_path)
+    assert prepare_text(long_text, TrainingRequest(minutes=SHORT, tokenizer="byte"), tmp_path).share == 1.0
 
 
 def test_a_tokenizer_learns_from_all_over_the_text(tmp_path):
@@ -64,7 +66,7 @@ def test_a_tokenizer_learns_from_all_over_the_text(tmp_path):
         "quixotic zephyrs vex jumpy wolves. " * 30_000,
     )
     texts = [Document.of("two", first + second + first)]
-    request = Request(minutes=0.05, tokenizer="bpe", vocab=400)
+    request = TrainingRequest(minutes=0.05, tokenizer="bpe", vocab=400)
     share = 60 * 0.05 * preparation.TOKENIZER_TEXT_A_SECOND / n_bytes(texts)
     assert share < 0.1
     tokenizer = prepare_text(texts, request, tmp_path).tokenizer
@@ -74,20 +76,22 @@ def test_a_tokenizer_learns_from_all_over_the_text(tmp_path):
 def test_a_tokenizer_does_not_learn_from_what_a_part_is_validated_on(tmp_path):
     plain, secret = "the same old words again. " * 100_000, "xyzzyx " * 30_000
     assert 200_000 < len(secret) < 0.1 * len(plain)
-    request = Request(minutes=0.01, tokenizer="bpe", vocab=300)
+    request = TrainingRequest(minutes=0.01, tokenizer="bpe", vocab=300)
     tokenizer = prepare_text([Document.of("a", plain + secret)], request, tmp_path).tokenizer
     assert not any("xyz" in piece for piece in tokenizer.pieces(range(tokenizer.n_vocab)))
 
 
 def test_a_character_that_is_unknown_is_still_named_with_its_place(tmp_path, long_text):
-    tokenizer = prepare_text(long_text, Request(steps=1, tokenizer="char"), tmp_path).tokenizer
+    tokenizer = prepare_text(long_text, TrainingRequest(steps=1, tokenizer="char"), tmp_path).tokenizer
     with pytest.raises(UserError, match=r"other\.txt: 'ß' .* at character 7"):
-        prepare_text([Document.of("other.txt", "1 2 3 4ß")], Request(minutes=SHORT), tmp_path, tokenizer)
+        prepare_text(
+            [Document.of("other.txt", "1 2 3 4ß")], TrainingRequest(minutes=SHORT), tmp_path, tokenizer
+        )
 
 
 def test_a_run_that_is_gone_on_with_takes_the_same_part(long_text, tmp_path, monkeypatch):
     sizes = {"blocks": 1, "width": 32, "heads": 1, "context": 32, "batch": 2, "tokenizer": "byte"}
-    request = Request(minutes=SHORT, device="cpu", **sizes)
+    request = TrainingRequest(minutes=SHORT, device="cpu", **sizes)
     with KeptRun.open(tmp_path / "run", long_text, request, cache=tmp_path / "cache") as kept:
         share, tokens = kept.run.plan.share, kept.run.tokens[:].tolist()
         assert share < 1

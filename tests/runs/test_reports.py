@@ -16,7 +16,7 @@ import clearhead
 from clearhead.errors import UserError
 from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.reports import Reports
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run_folder import read_metrics
 from clearhead.text.corpus import documents
 
@@ -46,7 +46,7 @@ def offline(tmp_path, monkeypatch):
 
 def take(folder, text, reports, turns=None, steps=10, breaking=()):
     """So many turns of a run, or the rest of it, with numbers that break at these steps at first."""
-    request = Request(steps=steps, **SIZES)
+    request = TrainingRequest(steps=steps, **SIZES)
     kept = KeptRun.open(folder, list(documents([text])), request, True, checkpoint_every=4)
     trainer = kept.run.trainer
     gather = trainer._gather
@@ -195,7 +195,7 @@ def test_wandb_that_is_turned_off(story_file, tmp_path, monkeypatch):
 
 
 def test_a_run_that_took_no_step_leaves_no_report(story_file, tmp_path):
-    texts, request = list(documents([story_file])), Request(steps=2, **SIZES)
+    texts, request = list(documents([story_file])), TrainingRequest(steps=2, **SIZES)
     with KeptRun.open(tmp_path / "run", texts, request) as kept:
         kept.report_to(Reports(tensorboard=True, wandb="stories"))
         assert (tmp_path / "run" / "wandb").exists()

@@ -9,18 +9,20 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
-from clearhead.runs.request import Request
-from clearhead.runs.run import Run, Smooth, with_time
+from clearhead.runs.request import TrainingRequest
+from clearhead.runs.run import ExponentialAverage, Run, with_time
 from clearhead.text.corpus import Document, documents
 
-SMALL = Request(steps=8, blocks=1, heads=1, width=32, context=32, tokenizer="char", dropout=0.1, device="cpu")
+SMALL = TrainingRequest(
+    steps=8, blocks=1, heads=1, width=32, context=32, tokenizer="char", dropout=0.1, device="cpu"
+)
 
 
 SIZES = {"blocks": 1, "heads": 1, "width": 32, "context": 32, "batch": 4, "tokenizer": "byte"}
 
 
 def request(**settings):
-    return Request(**{**vars(SMALL), **settings})
+    return TrainingRequest(**{**vars(SMALL), **settings})
 
 
 @pytest.fixture
@@ -149,7 +151,7 @@ def test_a_loss_that_is_no_number_does_not_keep_the_model_from_being_saved(texts
 
 @pytest.mark.clock
 def test_by_the_clock_it_ends_on_time(story_file):
-    run = Run(list(documents([story_file])), Request(minutes=0.1, device="cpu"))
+    run = Run(list(documents([story_file])), TrainingRequest(minutes=0.1, device="cpu"))
     progress = list(run)
     assert 3 < run.seconds < 12
     assert progress[-1].record.step == progress[-1].steps == run.plan.recipe.steps
@@ -171,7 +173,7 @@ def test_it_ends_on_time_though_the_machine_changes_its_speed(factor, story_file
         return min(passed, middle) + factor * max(0.0, passed - middle)
 
     monkeypatch.setattr(time, "perf_counter", clock)
-    request = Request(minutes=8 / 60, device="cpu", **SIZES)
+    request = TrainingRequest(minutes=8 / 60, device="cpu", **SIZES)
     run = Run(list(documents([story_file])), request, tmp_path)
     progress = list(run)
     assert run.seconds == pytest.approx(8, rel=0.15)
@@ -183,7 +185,7 @@ def test_it_ends_on_time_though_the_machine_changes_its_speed(factor, story_file
 
 @pytest.mark.clock
 def test_what_the_caller_does_is_part_of_the_time(story_file, tmp_path):
-    request = Request(minutes=0.1, device="cpu", **SIZES)
+    request = TrainingRequest(minutes=0.1, device="cpu", **SIZES)
     run = Run(list(documents([story_file])), request, tmp_path, began=time.perf_counter() - 1.0)
     run.ending = 1.5
     for _ in run:
@@ -194,7 +196,9 @@ def test_what_the_caller_does_is_part_of_the_time(story_file, tmp_path):
 
 def test_a_time_that_is_over_before_it_began_still_gives_a_model(story_file, tmp_path):
     began = time.perf_counter() - 100
-    run = Run(list(documents([story_file])), Request(minutes=0.01, device="cpu"), tmp_path, began=began)
+    run = Run(
+        list(documents([story_file])), TrainingRequest(minutes=0.01, device="cpu"), tmp_path, began=began
+    )
     [progress] = run
     assert progress.record.step == 1
     assert progress.validation is not None
@@ -202,7 +206,7 @@ def test_a_time_that_is_over_before_it_began_still_gives_a_model(story_file, tmp
 
 @pytest.mark.clock
 def test_a_validation_that_takes_long_reads_less(story_text, tmp_path):
-    request = Request(minutes=0.05, device="cpu", validation=0.9, **SIZES)
+    request = TrainingRequest(minutes=0.05, device="cpu", validation=0.9, **SIZES)
     run = Run([Document.of("long", story_text * 20)], request, tmp_path)
     assert run.plan.validations == 1
     assert 32 <= len(run.validation) == run.plan.validated < 0.5 * len(story_text) * 20
@@ -235,7 +239,7 @@ def test_the_settings_asked_for_are_kept(texts):
     [(20, {"steps": 2}), (300, {"steps": 2}), (20, {"minutes": 0.005}), (300, {"minutes": 0.005})],
 )
 def test_a_tiny_text_gets_a_plan_it_can_bear(length, time, story_text):
-    run = Run([Document.of("tiny", story_text[:length])], Request(**time, device="cpu"))
+    run = Run([Document.of("tiny", story_text[:length])], TrainingRequest(**time, device="cpu"))
     config = run.plan.config
     assert run.tokenizer.kind == "byte"
     assert 8 <= config.n_context <= max(8, length / 8)
@@ -248,7 +252,7 @@ def test_a_tiny_text_gets_a_plan_it_can_bear(length, time, story_text):
 @pytest.mark.parametrize("length", [1, 2, 5, 10])
 def test_a_text_that_is_too_short_says_so(length):
     with pytest.raises(UserError, match="give more text"):
-        Run([Document.of("tiny", "abcdefghij"[:length])], Request(steps=1, device="cpu"))
+        Run([Document.of("tiny", "abcdefghij"[:length])], TrainingRequest(steps=1, device="cpu"))
 
 
 def test_the_tokenizer_grows_with_the_text(story_text):
@@ -267,13 +271,13 @@ def test_what_is_validated_on_does_not_train_the_tokenizer(story_text):
 
 
 def test_a_word_about_time_is_not_needed():
-    assert with_time(Request()).minutes == 3
-    assert with_time(Request(steps=5)) == Request(steps=5)
-    assert with_time(Request(minutes=1)) == Request(minutes=1)
+    assert with_time(TrainingRequest()).minutes == 3
+    assert with_time(TrainingRequest(steps=5)) == TrainingRequest(steps=5)
+    assert with_time(TrainingRequest(minutes=1)) == TrainingRequest(minutes=1)
 
 
 def test_a_smooth_mean_forgets():
-    smooth = Smooth()
+    smooth = ExponentialAverage()
     assert [smooth(number) for number in (4.0, 2.0, 3.0)] == [4.0, 3.0, 3.0]
     for _ in range(400):
         smooth(7.0)

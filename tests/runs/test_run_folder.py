@@ -10,7 +10,7 @@ import torch
 import clearhead
 from clearhead.errors import UserError
 from clearhead.runs.kept_run import KeptRun, snapshot_steps
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run_folder import RunFolder, read_metrics
 from clearhead.text.corpus import documents
 
@@ -37,7 +37,7 @@ def short_text(tmp_path_factory):
 
 def open_run(folder, text, cache, resume=False, **more):
     keeping = {name: more.pop(name) for name in ("checkpoint_every", "snapshots") if name in more}
-    request = Request(**{**SMALL, **more})
+    request = TrainingRequest(**{**SMALL, **more})
     return KeptRun.open(folder, list(documents([text])), request, resume, cache=cache, **keeping)
 
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import clearhead as ch
+from clearhead.classics.recurrent_cell import CELLS
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
-from clearhead.model.cell import CELLS
-from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.model.transformer import Transformer
 from clearhead.runs.kept_run import KeptRun
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.run_folder import read_metrics
 from clearhead.runs.sizes import list_sizes, usual_size
@@ -35,14 +35,14 @@ SMALL = {
 def test_the_ladder_climbs_in_size_whatever_the_kind():
     tokens = range(1_000_000)
     for kind in ("transformer", *CELLS):
-        sizes = list_sizes(Request(kind=kind, steps=1), tokens, 500)
+        sizes = list_sizes(TrainingRequest(kind=kind, steps=1), tokens, 500)
         inside = [each.n_block * each.n_parameter_a_block for each in sizes]
         assert len(sizes) > 5
         assert inside == sorted(inside)
         assert {each.kind for each in sizes} == {kind}
-    [asked] = list_sizes(Request(kind="gru", width=48, blocks=3, context=20, steps=1), tokens, 500)
+    [asked] = list_sizes(TrainingRequest(kind="gru", width=48, blocks=3, context=20, steps=1), tokens, 500)
     assert asked == RecurrentConfig("gru", 500, n_context=20, n_block=3, d_model=48)
-    assert usual_size(Request(kind="lstm", steps=1), tokens, 500).kind == "lstm"
+    assert usual_size(TrainingRequest(kind="lstm", steps=1), tokens, 500).kind == "lstm"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_ladder_climbs_in_size_whatever_the_kind():
 )
 def test_what_does_not_go_together_is_refused(settings, words):
     with pytest.raises(UserError, match=words):
-        Request(**settings)
+        TrainingRequest(**settings)
 
 
 @pytest.mark.parametrize("kind", CELLS)
@@ -67,7 +67,9 @@ def test_it_learns_stories(kind, story_file, tmp_path):
     text = story_file.read_text()
     shares = [text.count(each) / len(text) for each in set(text)]
     by_frequency = -sum(share * math.log(share) for share in shares)
-    request = Request(**{**SMALL, "kind": kind, "steps": 120, "width": 48, "blocks": 1, "dropout": 0.0})
+    request = TrainingRequest(
+        **{**SMALL, "kind": kind, "steps": 120, "width": 48, "blocks": 1, "dropout": 0.0}
+    )
     run = Run(list(documents([story_file])), request, tmp_path)
     first = run.validate()
     list(run)
@@ -90,7 +92,7 @@ def train_until(kept, step):
 @pytest.mark.parametrize("kind", CELLS)
 def test_resumed_is_as_if_never_stopped(kind, story_file, tmp_path):
     def open_run(name):
-        request = Request(kind=kind, **SMALL)
+        request = TrainingRequest(kind=kind, **SMALL)
         return KeptRun.open(tmp_path / name, list(documents([story_file])), request, True, cache=tmp_path)
 
     train_until(open_run("whole"), None)
@@ -103,7 +105,7 @@ def test_resumed_is_as_if_never_stopped(kind, story_file, tmp_path):
 
 
 def test_minutes_are_the_dial_here_too(story_file, tmp_path):
-    run = Run(list(documents([story_file])), Request(kind="gru", minutes=0.1, device="cpu"), tmp_path)
+    run = Run(list(documents([story_file])), TrainingRequest(kind="gru", minutes=0.1, device="cpu"), tmp_path)
     assert run.plan.config in list_sizes(run.request, run.tokens, run.tokenizer.n_vocab)
     assert not run.plan.recipe.bfloat16
     assert run.plan.seconds < 6
@@ -125,7 +127,7 @@ def test_one_can_go_on_from_it(story_file, tmp_path):
 
 
 def test_runs_begun_before_there_were_kinds_are_gone_on_with(story_file, tmp_path):
-    request = Request(steps=4, width=16, heads=1, blocks=1, context=16, batch=2, device="cpu")
+    request = TrainingRequest(steps=4, width=16, heads=1, blocks=1, context=16, batch=2, device="cpu")
     texts = list(documents([story_file]))
     train_until(KeptRun.open(tmp_path / "run", texts, request, cache=tmp_path), 2)
     settings = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -137,8 +139,8 @@ def test_runs_begun_before_there_were_kinds_are_gone_on_with(story_file, tmp_pat
 
 def test_a_small_table_of_words_is_there_twice():
     tokens = Tokens.of(np.arange(4000) % 60)
-    small, large = (usual_size(Request(device="cpu"), tokens, n_vocab) for n_vocab in (60, 4000))
+    small, large = (usual_size(TrainingRequest(device="cpu"), tokens, n_vocab) for n_vocab in (60, 4000))
     assert (small.tied, large.tied) == (False, True)
-    assert usual_size(Request(preset="gpt2", device="cpu"), tokens, 60).tied
+    assert usual_size(TrainingRequest(preset="gpt2", device="cpu"), tokens, 60).tied
     spreads = [Transformer(config).embedding.weight.std().item() for config in (small, large)]
     assert spreads == pytest.approx([0.3, 0.02], rel=0.05)  # of two uses it can have the size of one

@@ -14,7 +14,7 @@ from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
 from clearhead.runs.kept_run import KeptRun
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.text.corpus import documents
 from clearhead.text.tokenizer import Tokenizer
@@ -36,7 +36,7 @@ def text(tmp_path_factory):
 
 
 def request(start, **settings):
-    return Request(
+    return TrainingRequest(
         **{"steps": 12, "start": str(start), "context": 32, "batch": 4, "device": "cpu", **settings}
     )
 
@@ -155,7 +155,7 @@ def test_minutes_are_kept(model_folder, text, tmp_path):
 )
 def test_what_does_not_go_together_is_said(settings, message, model_folder):
     with pytest.raises(UserError, match=message):
-        Request(**{"steps": 1, "start": str(model_folder), "device": "cpu", **settings})
+        TrainingRequest(**{"steps": 1, "start": str(model_folder), "device": "cpu", **settings})
 
 
 def test_a_window_longer_than_the_context_is_refused(model_folder, text, tmp_path):

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from clearhead.errors import UserError
-from clearhead.server.access import GUARDS, KEPT, Access, Door
+from clearhead.server.access import GUARDS, KEPT, Access, Credentials
 from clearhead.server.process import address, make_door, open_socket
 from tests import event_loop
 
@@ -158,8 +158,8 @@ def test_a_token_in_the_address_does_not_let_a_post_in(server):
 def test_cookies_of_others_are_refused(server):
     port = server.door.port
     others = [
-        Door("another-token", port=port),
-        Door(server.door.token, port=port + 1),
+        Credentials("another-token", port=port),
+        Credentials(server.door.token, port=port + 1),
     ]
     for other in others:
         cookie = f"{other.cookie}={other.cookie_value}"
@@ -222,7 +222,7 @@ def access():
     async def inside(scope, receive, send):
         await send({"type": "inside"})
 
-    return Access(inside, Door("secret", port=8000))
+    return Access(inside, Credentials("secret", port=8000))
 
 
 BEARER = ("authorization", "Bearer secret")

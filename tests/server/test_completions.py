@@ -7,8 +7,8 @@ import jsonschema
 import openai
 import pytest
 
-from clearhead.generate import service
-from clearhead.generate.drawing import make_grammar
+from clearhead.generate import scheduler as service
+from clearhead.generate.sampler import make_grammar
 from tests import event_loop
 
 LONG = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}, "seed": 1}

@@ -25,10 +25,10 @@ from schemathesis.specs.openapi.checks import (
 from clearhead.formats.pulled import CATALOGUE
 from clearhead.server import page
 from clearhead.server.app import make_routes
-from clearhead.server.collection import Offer
 from clearhead.server.description import ALWAYS
+from clearhead.server.model_loader import Offer
+from clearhead.server.model_registry import Loader, ModelRegistry
 from clearhead.server.record import Record
-from clearhead.server.shelf import Loader, Shelf
 
 CHECKS = (
     not_a_server_error,
@@ -38,7 +38,7 @@ CHECKS = (
     response_schema_conformance,
 )
 EXAMPLES = 25  # of each operation, and each kind
-APP = make_routes(Shelf([]), Record(Shelf([])))
+APP = make_routes(ModelRegistry([]), Record(ModelRegistry([])))
 DOCUMENT = APP.openapi()
 OPERATIONS = {
     f"{method.upper()} {path}": operation

@@ -4,9 +4,9 @@ import httpx
 import pytest
 import torch
 
+from clearhead.classics.recurrent import Recurrent
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.language_model import LanguageModel
-from clearhead.model.recurrent import Recurrent
-from clearhead.model.recurrent_config import RecurrentConfig
 from tests.serving import make_model, running
 
 ASKED = {"model": "gru", "text": "Once upon"}

@@ -3,7 +3,7 @@
 import pytest
 
 import clearhead
-from clearhead.labs.catalogue import LABS
+from clearhead.labs.catalog import LABS
 
 
 def test_all_are_listed(client):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
+from clearhead.api import base, inspection, openai
 from clearhead.server.limits import Bounds
-from clearhead.views.wire import base, looking, openai
 
 MB = 2**20
 
@@ -297,10 +297,10 @@ GOOD = {
         openai.ChatRequest,
         {"model": "small", "messages": [{"role": "user", "content": "a"}], "max_tokens": 1},
     ),
-    "/api/trace": (looking.TraceRequest, {"model": "small", "text": "ab"}),
-    "/api/site": (looking.SiteRequest, {"model": "small", "text": "ab", "site": "logits"}),
-    "/api/weight": (looking.WeightRequest, {"model": "small", "name": "unembedding.W"}),
-    "/api/tokens": (looking.TokensRequest, {"model": "small", "text": "a"}),
+    "/api/trace": (inspection.TraceRequest, {"model": "small", "text": "ab"}),
+    "/api/site": (inspection.SiteRequest, {"model": "small", "text": "ab", "site": "logits"}),
+    "/api/weight": (inspection.WeightRequest, {"model": "small", "name": "unembedding.W"}),
+    "/api/tokens": (inspection.TokensRequest, {"model": "small", "text": "a"}),
 }
 
 

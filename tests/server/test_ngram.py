@@ -4,10 +4,10 @@ import httpx
 import numpy as np
 import pytest
 
+from clearhead.classics.kneser_ney import estimate
+from clearhead.classics.ngram_counts import count_ngrams
 from clearhead.language_model import LanguageModel
 from clearhead.text.tokens import Tokens
-from clearhead.training.kneser_ney import estimate
-from clearhead.training.ngram_counts import count_ngrams
 from tests.serving import make_model, make_shelf, running
 
 ASKED = {"model": "counts", "text": "Once upon"}

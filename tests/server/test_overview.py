@@ -56,7 +56,7 @@ def test_what_is_wrong_with_one_slice_is_said(client):
 
 
 def test_slices_together_are_bounded(client, monkeypatch):
-    monkeypatch.setattr("clearhead.views.wire.looking.MOST_VALUES", 1000)
+    monkeypatch.setattr("clearhead.api.inspection.MOST_VALUES", 1000)
     refused(ask(client, "sites", reads=[{"site": "block.0.input"}] * 4), "1,792 numbers are more than 1,000")
 
 

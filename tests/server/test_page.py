@@ -12,8 +12,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from clearhead.server.access import GUARDS, KEPT, Access, Door
-from clearhead.server.page import PAGE, is_built, make_routes
+from clearhead.page.built import SITE, has_site
+from clearhead.server.access import GUARDS, KEPT, Access, Credentials
+from clearhead.server.page import make_routes
 from clearhead.server.process import address
 from tests import event_loop
 
@@ -21,7 +22,7 @@ BUDGET = 400_000  # bytes of JavaScript and styles, as gzip sends them
 WEB = Path(__file__).parents[2] / "web"
 TOKEN = "a-token-for-the-page"
 
-built = pytest.mark.skipif(not is_built(), reason="the page was not built: pip install . builds it, with npm")
+built = pytest.mark.skipif(not has_site(), reason="the page was not built: pip install . builds it, with npm")
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def get(shelf):
         app.include_router(make_routes(shelf, folder))
 
         async def one():
-            transport = httpx.ASGITransport(Access(app, Door(TOKEN)))
+            transport = httpx.ASGITransport(Access(app, Credentials(TOKEN)))
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return await client.get(path, headers={"Authorization": f"Bearer {TOKEN}", **headers})
 
@@ -163,20 +164,20 @@ def test_the_page_comes_with_all_that_it_asks_for(client):
 
 @built
 def test_the_page_is_small():
-    made = [path for path in PAGE.rglob("*") if path.suffix in (".js", ".css")]
+    made = [path for path in SITE.rglob("*") if path.suffix in (".js", ".css")]
     assert made
     assert sum(len(gzip.compress(path.read_bytes())) for path in made) < BUDGET
 
 
 @built
 def test_the_licences_of_what_is_bundled_are_there():
-    said = (PAGE / "licences.md").read_text(encoding="utf-8")
+    said = (SITE / "licences.md").read_text(encoding="utf-8")
     assert "## svelte " in said
     packages = json.loads((WEB / "package.json").read_text())["devDependencies"]
     fonts = [name for name in packages if name.startswith("@fontsource")]
     for name in fonts:
         family = name.rpartition("/")[2]
-        bundled = any(PAGE.glob(f"assets/{family}-*.woff2"))
+        bundled = any(SITE.glob(f"assets/{family}-*.woff2"))
         assert (f"## {name} " in said) == bundled, name
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
-from clearhead.server.shelf import Loader, load_models
+from clearhead.server.model_registry import Loader, load_models
 
 LONG = {"max_tokens": 4096, "seed": 1, "stream": True}
 # Goes on until it is stopped, which it is after some of the processor's time.

@@ -3,8 +3,8 @@
 import pytest
 
 from clearhead.formats.pulled import CATALOGUE
-from clearhead.server.collection import Offer
-from clearhead.server.shelf import Loader
+from clearhead.server.model_loader import Offer
+from clearhead.server.model_registry import Loader
 from tests.serving import make_pullable
 
 

@@ -13,10 +13,10 @@ import pytest
 from clearhead.language_model import load
 from clearhead.runs.run_folder import read_metrics
 from clearhead.server.app import make_routes
-from clearhead.server.collection import Offer
 from clearhead.server.limits import Bounds
+from clearhead.server.model_loader import Offer
+from clearhead.server.model_registry import Loader, ModelRegistry
 from clearhead.server.record import Record
-from clearhead.server.shelf import Loader, Shelf
 from tests.serving import make_finished
 
 SMALL = {"blocks": 1, "heads": 2, "width": 16, "context": 32}
@@ -35,7 +35,7 @@ def serve(place, running_server, tmp_path):
     made = []
 
     def begin():
-        made.append(Shelf([]))
+        made.append(ModelRegistry([]))
         return running_server(made[-1], offer=Offer([place], tmp_path / "home", Loader("cpu", slots=1)))
 
     yield begin
@@ -270,11 +270,11 @@ def test_only_here_may_a_body_be_as_long_as_a_text(serve, place, tmp_path, runni
         assert client.post("/api/open", json={"model": "a" * 3_000_000}).status_code == 413
     offer = Offer([place], tmp_path / "home", Loader("cpu"))
     with (
-        running_server(Shelf([]), Bounds(text=2_500_000), offer=offer) as server,
+        running_server(ModelRegistry([]), Bounds(text=2_500_000), offer=offer) as server,
         server.client() as client,
     ):
         assert client.post("/api/train", json=long).status_code == 413
-    with running_server(Shelf([])) as server, server.client() as client:
+    with running_server(ModelRegistry([])) as server, server.client() as client:
         assert client.post("/api/train", json=long).status_code == 413
 
 
@@ -290,7 +290,7 @@ def test_without_an_offer_there_is_no_run_and_none_begins(shelf, running_server,
 
 def test_answers_are_as_the_document_tells(client, server, place, model_folder, story_text):
     make_finished(place / "done", model_folder)
-    document = make_routes(Shelf([]), Record(Shelf([]))).openapi()
+    document = make_routes(ModelRegistry([]), Record(ModelRegistry([]))).openapi()
 
     def check(method, path, name="", **asked):
         told = document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"]

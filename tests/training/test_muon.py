@@ -1,14 +1,14 @@
 import pytest
 import torch
 
-from clearhead.training.muon import MEMORY, Muon, even_out, orthogonalise
+from clearhead.training.muon import MEMORY, Muon, normalize_rows, orthogonalize
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 24), (1, 1, 5)])
 def test_all_directions_become_about_equally_long(shape):
     torch.manual_seed(0)
     matrices = torch.randn(shape) * 7
-    made = orthogonalise(matrices, steps=5)
+    made = orthogonalize(matrices, steps=5)
     lengths = torch.linalg.svdvals(made)
     assert lengths.min() > 0.3
     assert lengths.max() < 1.3
@@ -62,7 +62,7 @@ def test_rows_become_as_long_as_each_other_and_the_whole_stays_as_long(across):
     torch.manual_seed(0)
     updates = torch.randn(3, 6, 6) * torch.arange(1, 7).unsqueeze(across - 1)
     squares = list(torch.zeros(3, 6))
-    made = even_out(updates, squares, across)
+    made = normalize_rows(updates, squares, across)
     lengths = made.norm(dim=across)
     assert torch.allclose(lengths, lengths[:, :1].expand(3, 6), rtol=1e-5)
     assert torch.allclose(made.norm(dim=(1, 2)), updates.norm(dim=(1, 2)), rtol=1e-5)
@@ -72,14 +72,14 @@ def test_rows_become_as_long_as_each_other_and_the_whole_stays_as_long(across):
 def test_a_row_is_judged_by_how_long_it_was_of_late():
     squares = [torch.zeros(2)]
     for _ in range(100):
-        even_out(torch.tensor([[[3.0, 0.0], [0.0, 1.0]]]), squares, across=2)
-    made = even_out(torch.ones(1, 2, 2), squares, across=2)[0]
+        normalize_rows(torch.tensor([[[3.0, 0.0], [0.0, 1.0]]]), squares, across=2)
+    made = normalize_rows(torch.ones(1, 2, 2), squares, across=2)[0]
     assert made[0, 0] / made[1, 0] == pytest.approx(1 / 3, rel=0.1)
 
 
 def test_where_nothing_is_learned_nothing_is_made_of_it():
     squares = [torch.zeros(2)]
-    assert torch.equal(even_out(torch.zeros(1, 2, 2), squares, across=2), torch.zeros(1, 2, 2))
+    assert torch.equal(normalize_rows(torch.zeros(1, 2, 2), squares, across=2), torch.zeros(1, 2, 2))
     matrix = torch.nn.Parameter(torch.eye(4))
     matrix.grad = torch.zeros(4, 4)
     Muon([matrix], lr=0.1, weight_decay=0, even_rows=True).step()

@@ -5,7 +5,7 @@ from clearhead.errors import UserError
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.training.muon import Muon
-from clearhead.training.recipe import Recipe, make_optimisers
+from clearhead.training.recipe import Recipe, make_optimizers
 
 
 def test_the_rate_climbs_then_falls_to_zero():
@@ -33,7 +33,7 @@ def test_the_classic_recipe_decays_everything_but_vectors(tied):
     sizes = {"n_vocab": 9, "n_context": 8, "n_block": 2, "n_head": 2, "d_model": 16, "tied": tied}
     network = Transformer(preset("gpt2", **sizes))
     recipe = Recipe(1, 1, optimiser="adamw", decay_embeddings=True, beta2=0.99, weight_decay=0.2)
-    [adamw] = make_optimisers(network, recipe)
+    [adamw] = make_optimizers(network, recipe)
     assert isinstance(adamw, torch.optim.AdamW)
     for group in adamw.param_groups:
         assert group["betas"] == (0.9, 0.99)
@@ -48,7 +48,7 @@ def test_the_classic_recipe_decays_everything_but_vectors(tied):
 def test_every_parameter_is_in_one_group_and_only_matrices_decay(optimiser, preset_name, tied):
     sizes = {"n_vocab": 9, "n_context": 8, "n_block": 2, "n_head": 2, "d_model": 16, "tied": tied}
     network = Transformer(preset(preset_name, **sizes))
-    optimisers = make_optimisers(network, Recipe(steps=1, batch_size=1, optimiser=optimiser))
+    optimisers = make_optimizers(network, Recipe(steps=1, batch_size=1, optimiser=optimiser))
     groups = [group for each in optimisers for group in each.param_groups]
     grouped = [id(parameter) for group in groups for parameter in group["params"]]
     assert sorted(grouped) == sorted(id(parameter) for parameter in network.parameters())
@@ -87,7 +87,7 @@ def test_impossible_recipes_are_refused(settings):
 
 def test_rates_are_the_parameters_own():
     network = Transformer(preset("modern", n_vocab=9, n_context=8, n_block=1, n_head=2, d_model=16))
-    adamw, muon = make_optimisers(network, Recipe(1, 1, learning_rate=0.5, matrix_rate=0.25))
+    adamw, muon = make_optimizers(network, Recipe(1, 1, learning_rate=0.5, matrix_rate=0.25))
     assert adamw.param_groups[0]["lr"] == 0.5
     assert muon.param_groups[0]["lr"] == 0.25
     assert isinstance(adamw, torch.optim.AdamW)

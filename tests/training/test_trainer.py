@@ -9,7 +9,7 @@ from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches, windows_for_evaluation
 from clearhead.text.tokens import Tokens
-from clearhead.training.objective import evaluate, word_loss
+from clearhead.training.objective import cross_entropy, evaluate
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
@@ -117,4 +117,4 @@ def test_evaluation_is_the_exact_mean_whatever_the_batch():
 
 def test_the_loss_is_in_nats():
     logits = torch.tensor([[[0.0, math.log(3.0)]]])
-    assert word_loss(logits, torch.tensor([[1]])).item() == pytest.approx(math.log(4 / 3))
+    assert cross_entropy(logits, torch.tensor([[1]])).item() == pytest.approx(math.log(4 / 3))

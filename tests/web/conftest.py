@@ -8,7 +8,7 @@ import torch
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.server.page import is_built
+from clearhead.page.built import has_site
 from clearhead.text.tokenizer import Tokenizer
 from tests.serving import make_shelf, running
 from tests.web.visitor import Visitor
@@ -58,7 +58,7 @@ def server(shelf):
 @pytest.fixture
 def visit(browser, server):
     """Someone who has been here before; at the end the browser must have had nothing to complain of."""
-    if not is_built():
+    if not has_site():
         pytest.skip("the page was not built: pip install . builds it, with npm")
     made = []
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.server.collection import Offer
-from clearhead.server.shelf import Loader, load_models
+from clearhead.server.model_loader import Offer
+from clearhead.server.model_registry import Loader, load_models
 from tests.serving import running
 from tests.web.visitor import shows
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import clearhead
-from clearhead.labs.catalogue import LABS
+from clearhead.labs.catalog import LABS
 
 TEXT = "The duck was too tired"
 

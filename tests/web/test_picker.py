@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 
+from clearhead.classics.recurrent import Recurrent
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.language_model import LanguageModel, load
-from clearhead.model.recurrent import Recurrent
-from clearhead.model.recurrent_config import RecurrentConfig
-from clearhead.server.collection import Offer
-from clearhead.server.shelf import Loader, load_models
+from clearhead.server.model_loader import Offer
+from clearhead.server.model_registry import Loader, load_models
 from tests.serving import make_pullable, running
 
 

@@ -10,8 +10,8 @@ from PIL import Image
 
 from clearhead.inspect.senses import map_senses, neighbours, stages
 from clearhead.runs.run_folder import read_metrics
-from clearhead.server.collection import Offer
-from clearhead.server.shelf import Loader, load_models
+from clearhead.server.model_loader import Offer
+from clearhead.server.model_registry import Loader, load_models
 from tests.serving import make_finished, running
 from tests.web.visitor import exact, visible
 

@@ -7,8 +7,8 @@ import pytest
 
 from clearhead.language_model import load
 from clearhead.runs.run_folder import read_metrics
-from clearhead.server.collection import Offer
-from clearhead.server.shelf import Loader, Shelf, load_models
+from clearhead.server.model_loader import Offer
+from clearhead.server.model_registry import Loader, ModelRegistry, load_models
 from tests.serving import make_finished, running
 from tests.web.visitor import fixed, percent, shows
 
@@ -29,7 +29,7 @@ def school(place, home):
     def serve():
         loader = Loader("cpu", slots=1)
         there = sorted(path for path in place.glob("*") if (path / "config.json").exists())
-        shelf = load_models(there, loader, only_first=True) if there else Shelf([])
+        shelf = load_models(there, loader, only_first=True) if there else ModelRegistry([])
         made.append(shelf)
         return running(shelf, offer=Offer([place], home, loader))
 

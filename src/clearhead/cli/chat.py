@@ -43,7 +43,7 @@ def chat(
       clearhead chat smollm2 --system "Answer in one sentence."
     """
     from clearhead.errors import UserError
-    from clearhead.generate.drawing import check_seed
+    from clearhead.generate.sampler import check_seed
     from clearhead.generate.sampling import Sampling
     from clearhead.language_model import load
 

@@ -89,10 +89,10 @@ def _show_head(model: LanguageModel) -> None:
 
 def _open_page(folder: Path, device: str, no_browser: bool) -> None:
     """Where someone is looking and can be shown something; elsewhere, how to see it."""
-    from clearhead.server.page import is_built
+    from clearhead.page.built import has_site
 
     looking = sys.stdout.isatty() and not os.environ.get("CI") and not no_browser
-    if looking and can_open() and is_built():
+    if looking and can_open() and has_site():
         out.print("\nThe page opens in the browser; Ctrl-C ends.\n", style="bold")
         explore([str(folder)], no_browser=False, port=0, token=None, device=device)
     else:

@@ -13,7 +13,7 @@ from clearhead.cli.console import out, print_json
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
-    from clearhead.checkup import Finding, State
+    from clearhead.doctor import Finding, State
 
 
 def doctor(
@@ -29,7 +29,7 @@ def doctor(
       clearhead doctor
       clearhead doctor --json
     """
-    from clearhead.checkup import Finding, look
+    from clearhead.doctor import Finding, look
 
     found = [*look(), Finding("places", config.NAME, *_look_at_config(context))]
     broken = [each for each in found if each.state == "broken"]

@@ -45,9 +45,9 @@ def explore(
       clearhead explore runs/my --no-browser --port 8001
     """
     from clearhead.formats.places import usual_places
-    from clearhead.server.page import is_built
+    from clearhead.page.built import has_site
 
-    if not is_built():
+    if not has_site():
         raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")
     _check_kinds(models or [])
     shown = not no_browser and can_open()

@@ -78,7 +78,7 @@ def inspect(
     if isinstance(trace, StateTrace) and site is None:
         site = f"block.{trace.config.n_block - 1}.state"
     if svg is not None:
-        from clearhead.views.figures import figure
+        from clearhead.figures.figure import figure
 
         figure(trace, site, rows=positions).save(svg)
         out.print(f"drawn into {svg}")

@@ -17,7 +17,7 @@ from clearhead.cli.console import clock, err, out, plural
 from clearhead.cli.options import CSV, FIGURE, JSON
 from clearhead.cli.progress import live_line
 from clearhead.cli.results import check_figure, give
-from clearhead.labs.catalogue import LABS
+from clearhead.labs.catalog import LABS
 from clearhead.labs.lab import Lab, Lines, Points, Result, Setting, Table, Value, Watch
 
 MOST_ROWS = 40  # of a table on the screen
@@ -35,7 +35,7 @@ def _make_command(lab: Lab) -> Callable[..., None]:
     """With an option for each of its settings."""
 
     def command(json: bool, csv: bool, figure: str | None, model: str | None = None, **settings: Any) -> None:
-        from clearhead.labs.catalogue import lab as run
+        from clearhead.labs.catalog import lab as run
 
         check_figure(figure)
         with _watching(lab) as watch:

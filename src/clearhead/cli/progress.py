@@ -14,9 +14,9 @@ from rich.text import Text
 from clearhead.cli.console import clock, err, plural
 
 if TYPE_CHECKING:
-    from clearhead.model.kinds import LearnerConfig
+    from clearhead.networks import LearnerConfig
     from clearhead.runs.kept_run import KeptRun
-    from clearhead.runs.request import Request
+    from clearhead.runs.request import TrainingRequest
     from clearhead.runs.run import Progress, Run
 
 Show = Callable[[str, bool], object]  # a line, and whether it is worth one of the plain ones
@@ -56,7 +56,7 @@ def _times(epochs: float) -> str:
     return f"{epochs:.1f}" if epochs < 100 else f"{epochs:,.0f}"
 
 
-def _shape(config: LearnerConfig, request: Request) -> str:
+def _shape(config: LearnerConfig, request: TrainingRequest) -> str:
     from clearhead.model.config import Config
 
     blocks = plural(config.n_block, "block")

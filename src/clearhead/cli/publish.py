@@ -46,11 +46,11 @@ def publish(
       clearhead publish site
       clearhead publish site "The king was old." "The queen was old." --model runs/my
     """
-    from clearhead.notebook.built import is_built
-    from clearhead.notebook.publication import TEXTS, check_folder
-    from clearhead.notebook.publication import publish as write
+    from clearhead.export.publication import TEXTS, check_folder
+    from clearhead.export.publication import publish as write
+    from clearhead.page.built import has_bundles
 
-    if not is_built():
+    if not has_bundles():
         raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")
     check_folder(folder)
     heads = [_parse_head(each) for each in head] if head else None

@@ -54,11 +54,11 @@ def race(
       clearhead race my.txt --kind gru --kind transformer --figure race.svg
     """
     from clearhead.labs.race import RACERS, run
-    from clearhead.runs.request import Request
+    from clearhead.runs.request import TrainingRequest
     from clearhead.text.corpus import documents
 
     check_figure(figure)
-    request = Request(
+    request = TrainingRequest(
         minutes=minutes,
         context=context,
         tokenizer=tokenizer,

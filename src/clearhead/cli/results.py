@@ -22,7 +22,7 @@ def check_figure(figure: str | None) -> None:
 def give(result: Result, figure: str | None, json: bool, csv: bool, show: Callable[[Result], object]) -> None:
     """`show` is for people, where neither JSON nor CSV was asked for."""
     if figure is not None:
-        from clearhead.views.figures import figure as draw
+        from clearhead.figures.figure import figure as draw
 
         draw(result).save(figure)
     if json:

@@ -73,7 +73,7 @@ def _find(place: Path) -> list[dict[str, Any]]:
 def _describe(folder: Path) -> dict[str, Any]:
     """From run.json and metrics.jsonl alone."""
     from clearhead.files import read_json
-    from clearhead.model.kinds import config_from_json
+    from clearhead.networks import config_from_json
     from clearhead.runs.run_folder import read_metrics
 
     settings, metrics = read_json(folder / "run.json"), read_metrics(folder)

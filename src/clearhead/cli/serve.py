@@ -88,10 +88,10 @@ def run(
     the first that can be loaded may do.
     """
     from clearhead.files import home
-    from clearhead.server.collection import Offer
+    from clearhead.server.model_loader import Offer
+    from clearhead.server.model_registry import Loader, load_models
     from clearhead.server.process import address, make_door, make_token, open_socket
     from clearhead.server.process import serve as run_server
-    from clearhead.server.shelf import Loader, load_models
 
     if token is not None and (
         len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token

@@ -20,9 +20,9 @@ from clearhead.errors import UserError
 if TYPE_CHECKING:
     from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.reports import Reports
-    from clearhead.runs.request import Request
+    from clearhead.runs.request import TrainingRequest
     from clearhead.runs.run import Run
-    from clearhead.training.workers import Workers
+    from clearhead.runtime.process_group import ProcessGroup
 
 
 DRAWING = 0.5  # seconds that the curve of the losses takes at the end
@@ -115,15 +115,15 @@ def train(
       clearhead train my.txt --from smollm2 --lora 8
     """
     began = time.perf_counter()  # before torch, which takes a while to import
-    from clearhead.model.machine import pick_device
     from clearhead.runs.reports import Reports
-    from clearhead.runs.request import Request
-    from clearhead.training.workers import Workers
+    from clearhead.runs.request import TrainingRequest
+    from clearhead.runtime.device import pick_device
+    from clearhead.runtime.process_group import ProcessGroup
 
     reports = Reports(tensorboard, wandb)
-    workers = Workers.join(pick_device(device))
+    workers = ProcessGroup.join(pick_device(device))
     err.quiet = not workers.first
-    request = Request(
+    request = TrainingRequest(
         minutes=minutes,
         steps=steps,
         start=start,
@@ -172,7 +172,7 @@ def train(
         workers.leave()
 
 
-def _count(text: list[str], out: Path | None, request: Request, json: bool) -> None:
+def _count(text: list[str], out: Path | None, request: TrainingRequest, json: bool) -> None:
     """An n-gram: there are no steps."""
     from clearhead.formats.folder import check_free
     from clearhead.runs.counting import count_text
@@ -205,9 +205,9 @@ def _count(text: list[str], out: Path | None, request: Request, json: bool) -> N
 def _train(
     text: list[str],
     out: Path | None,
-    request: Request,
+    request: TrainingRequest,
     resume: bool,
-    workers: Workers,
+    workers: ProcessGroup,
     reports: Reports,
     json: bool,
     keeping: dict[str, Any],

@@ -110,19 +110,19 @@ def _train(
     import sys
     import time
 
+    from clearhead.classics.skip_gram import Settings, SkipGramProgress
     from clearhead.cli.progress import live_line
     from clearhead.cli.train import name_after
     from clearhead.text.corpus import documents
-    from clearhead.training.skip_gram import Progress, Settings
     from clearhead.word_vectors import learn_words
 
     how = Settings(**settings)
     path = save or Path("runs", f"{name_after(text[0])}.bin")
     _check_free(path)
-    start, past = time.monotonic(), [Progress(0, 1, 0)]
+    start, past = time.monotonic(), [SkipGramProgress(0, 1, 0)]
     with live_line() as show:
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: SkipGramProgress) -> None:
             share, before = progress.words / progress.of, past[-1].words / past[-1].of
             took = clock(time.monotonic() - start)
             line = f"{share:4.0%} of {progress.of:,} words read, {progress.pairs:,} pairs, {took}"

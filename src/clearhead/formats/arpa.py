@@ -21,12 +21,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clearhead.classics.ngram import NGram, Order
+from clearhead.classics.ngram_config import MOST_ORDER, MOST_VOCAB, NGramConfig
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, open_regular, write_whole
 from clearhead.formats.saved import Saved
-from clearhead.model.machine import memory_of
-from clearhead.model.ngram import NGram, Order
-from clearhead.model.ngram_config import MOST_ORDER, MOST_VOCAB, NGramConfig
+from clearhead.runtime.device import memory_of
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizer_kinds import BYTE_OF
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from clearhead.classics.ngram import NGram
 from clearhead.errors import UserError, guess
 from clearhead.formats import folder
 from clearhead.formats.arpa import is_arpa
 from clearhead.formats.arpa import write as write_arpa
 from clearhead.formats.saved import Saved
 from clearhead.model.config import Config
-from clearhead.model.ngram import NGram
-from clearhead.model.quantized import need_exact
+from clearhead.runtime.quantization import need_exact
 
 
 def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> None:

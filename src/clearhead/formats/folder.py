@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, inside, open_regular, read_json, write_json
 from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
@@ -23,8 +24,7 @@ from clearhead.formats.ngram_tensors import read_ngram
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import LARGEST_HEADER, WEIGHTS, Shards, write_tensors
 from clearhead.model.config import Config
-from clearhead.model.kinds import AnyConfig, Network
-from clearhead.model.ngram_config import NGramConfig
+from clearhead.networks import AnyConfig, Network
 from clearhead.text.tokenizer import Tokenizer
 
 # In this order: the first that can hold a config gets it.

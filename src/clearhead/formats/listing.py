@@ -14,7 +14,7 @@ from clearhead.formats.gguf.file import GGUFFile
 from clearhead.formats.gguf.model import read_config
 from clearhead.formats.pulled import CATALOGUE, find
 from clearhead.formats.shards import WEIGHTS
-from clearhead.model.kinds import AnyConfig
+from clearhead.networks import AnyConfig
 
 
 @dataclass(frozen=True)

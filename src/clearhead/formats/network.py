@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from clearhead.classics.ngram import NGram
 from clearhead.errors import UserError
 from clearhead.formats.families.family import Family, Named
 from clearhead.model.config import Config
-from clearhead.model.kinds import Learner, LearnerConfig, Network, make_network
-from clearhead.model.machine import memory_of
-from clearhead.model.ngram import NGram
+from clearhead.networks import Learner, LearnerConfig, Network, make_network
+from clearhead.runtime.device import memory_of
 
 # Tensors: two norms, queries, keys, values and output, the two of the feed-forward; and of a recurrent one
 # the matrices and biases for the word and for the state.

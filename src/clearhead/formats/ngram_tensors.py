@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from clearhead.classics.ngram import NGram
+from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
 from clearhead.formats.shards import Shards
-from clearhead.model.machine import memory_of
-from clearhead.model.ngram import NGram
-from clearhead.model.ngram_config import NGramConfig
+from clearhead.runtime.device import memory_of
 
 
 def read_ngram(shards: Shards, config: NGramConfig) -> NGram:

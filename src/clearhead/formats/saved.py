@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from clearhead.model.kinds import Network
+from clearhead.networks import Network
 from clearhead.text.tokenizer import Tokenizer
 
 

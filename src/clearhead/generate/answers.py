@@ -10,19 +10,19 @@ from collections.abc import Iterator, Sequence
 from clearhead.generate.beams import Search
 from clearhead.generate.capacity import SLOTS
 from clearhead.generate.continuation import Reads, continuations
-from clearhead.generate.drawing import make_drawers
 from clearhead.generate.readers import make_reader
-from clearhead.generate.request import Request, Ticket
-from clearhead.generate.service import Service
+from clearhead.generate.request import GenerationRequest, Handle
+from clearhead.generate.sampler import make_drawers
+from clearhead.generate.scheduler import Scheduler
 from clearhead.generate.writing import Generated, Writer, write
-from clearhead.model.kinds import Network, need_causal
+from clearhead.networks import Network, need_causal
 from clearhead.text.tokenizer import Tokenizer
 
 
 def answer(
     network: Network,
     tokenizer: Tokenizer,
-    request: Request,
+    request: GenerationRequest,
     reader: Reads | None = None,
     shift: bool = False,
 ) -> Iterator[list[Generated]]:
@@ -40,13 +40,13 @@ def answer(
 
 
 def answer_together(
-    network: Network, tokenizer: Tokenizer, requests: Sequence[Request]
+    network: Network, tokenizer: Tokenizer, requests: Sequence[GenerationRequest]
 ) -> list[list[Generated]]:
     """The texts of each of these requests, which are served as one batch."""
     if not requests:
         return []
-    tickets = [Ticket(request) for request in requests]
-    service = Service(network, tokenizer, min(SLOTS, sum(request.samples for request in requests)))
+    tickets = [Handle(request) for request in requests]
+    service = Scheduler(network, tokenizer, min(SLOTS, sum(request.samples for request in requests)))
     for ticket in tickets:
         service.add(ticket)
     while service.busy:
@@ -54,7 +54,9 @@ def answer_together(
     return [ticket.texts() for ticket in tickets]
 
 
-def answer_by_search(network: Network, tokenizer: Tokenizer, request: Request, search: Search) -> Generated:
+def answer_by_search(
+    network: Network, tokenizer: Tokenizer, request: GenerationRequest, search: Search
+) -> Generated:
     """The best text that is found. Of the request, the prompt and the limits count: nothing is drawn."""
     need_causal(network.config)
     reader = make_reader(network, search.beams, len(request.ids) + request.tokens)

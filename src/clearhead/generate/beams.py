@@ -16,7 +16,7 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.generate.continuation import Reorders
-from clearhead.generate.drawing import Drawn
+from clearhead.generate.sampler import SampledToken
 from clearhead.generate.sampling import is_number, is_whole
 
 MOST_BEAMS = 256
@@ -27,7 +27,7 @@ MOST_PENALTY = 10
 class Beam:
     """A text's words. `total` is its log-probability, `score` that over its length to a power."""
 
-    drawn: tuple[Drawn, ...] = ()
+    drawn: tuple[SampledToken, ...] = ()
     total: float = 0.0
     score: float = -math.inf
     row: int = 0  # the beam that it goes on from
@@ -89,7 +89,7 @@ class Search:
         found = []
         for total, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
             row, i = divmod(place, V)
-            drawn = (*running[row].drawn, Drawn(i, log_probabilities[row, i].item()))
+            drawn = (*running[row].drawn, SampledToken(i, log_probabilities[row, i].item()))
             if total > -math.inf:
                 found.append(Beam(drawn, total, total / len(drawn) ** self.length_penalty, row))
         return found

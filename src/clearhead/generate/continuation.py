@@ -11,10 +11,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from clearhead.generate.drawing import Drawer, Drawn
-from clearhead.model.cache import Cache
-from clearhead.model.ngram import NGram
-from clearhead.model.recurrent import Recurrent
+from clearhead.classics.ngram import NGram
+from clearhead.classics.recurrent import Recurrent
+from clearhead.generate.sampler import SampledToken, Sampler
+from clearhead.model.kv_cache import KVCache
 from clearhead.model.transformer import Transformer
 
 
@@ -42,7 +42,7 @@ class Reader:
         self.n_context = network.config.n_context
         self.ids = torch.empty(samples, 0, dtype=torch.long, device=parameter.device)
         size = self.n_context if longest is None else min(self.n_context, longest)
-        self.cache = Cache(network.config, samples, size, parameter.device, parameter.dtype)
+        self.cache = KVCache(network.config, samples, size, parameter.device, parameter.dtype)
 
     @torch.inference_mode()
     def read(self, ids: Tensor) -> Tensor:
@@ -94,7 +94,9 @@ class WindowReader:
         self.ids = [self.ids[row] for row in rows]
 
 
-def continuations(reader: Reads, prompt: Sequence[int], drawers: Sequence[Drawer]) -> Iterator[list[Drawn]]:
+def continuations(
+    reader: Reads, prompt: Sequence[int], drawers: Sequence[Sampler]
+) -> Iterator[list[SampledToken]]:
     """Endless: at each turn the next word of every sample, each drawn by its own drawer."""
     unread = torch.tensor([list(prompt)] * len(drawers))
     while True:

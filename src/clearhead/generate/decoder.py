@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
-from clearhead.generate.rows import ReadsOn, Rows
-from clearhead.model.cache import Cache, Slots
+from clearhead.generate.batch_decoder import ReadsOn, Rows
 from clearhead.model.config import Config
-from clearhead.model.kinds import need_causal
-from clearhead.model.quantized import is_quantized
-from clearhead.model.sight import Sight, spans
+from clearhead.model.kv_cache import BatchedKVCache, KVCache
+from clearhead.model.mask import AttentionMask, spans
 from clearhead.model.transformer import Transformer
+from clearhead.networks import need_causal
+from clearhead.runtime.quantization import is_quantized
 
 
 class Reading:
@@ -33,7 +33,7 @@ class Reading:
         parameter = network.embedding.weight
         self.network, self.size = network, size
         self.ids = torch.tensor([ids], device=parameter.device)
-        self.cache = Cache(network.config, 1, len(ids), parameter.device, parameter.dtype)
+        self.cache = KVCache(network.config, 1, len(ids), parameter.device, parameter.dtype)
         self.logits: Tensor | None = None
 
     @torch.inference_mode()
@@ -56,7 +56,7 @@ class Decoder(Rows):
         if slots < 1:
             raise UserError(f"slots = {slots}: expected at least 1")
         self.network = turned(network) if _packs_anew(network) else network
-        self.slots = Slots(config, slots, weight.device, weight.dtype)
+        self.slots = BatchedKVCache(config, slots, weight.device, weight.dtype)
         # Of every position. Sines of many numbers at once may differ from those of few in their last bit.
         everywhere = torch.arange(config.n_context, device=weight.device)[:, None]
         with torch.inference_mode():
@@ -90,17 +90,19 @@ class Decoder(Rows):
             x = block(x, sights[i in network.config.local_blocks], self.slots.blocks[i])
         return network.unembedding(network.final_norm(x))[: len(slots), 0]
 
-    def _sights(self, slots: Sequence[int], positions: Sequence[int], places: Tensor) -> dict[bool, Sight]:
+    def _sights(
+        self, slots: Sequence[int], positions: Sequence[int], places: Tensor
+    ) -> dict[bool, AttentionMask]:
         """What the step's rows see: in local blocks (True) and in the others (False), where there are any."""
         config: Config = self.network.config
-        seen: dict[bool, Sight] = {}
+        seen: dict[bool, AttentionMask] = {}
         for i, sight in enumerate(self.sights):
             local = i in config.local_blocks
             if local not in seen:
                 window = config.window if local else None
                 turned = sight.rotation and (sight.rotation[0][places], sight.rotation[1][places])
                 found = spans(slots, positions, self.slots.room, window, self.whole)
-                seen[local] = Sight(turned, spans=found)
+                seen[local] = AttentionMask(turned, spans=found)
         return seen
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from clearhead.errors import UserError
 from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE, SLOTS
-from clearhead.generate.request import Event, Request, Ticket
+from clearhead.generate.request import Event, GenerationRequest, Handle
 from clearhead.generate.sampling import is_whole
-from clearhead.generate.service import Service
-from clearhead.model.kinds import Network
+from clearhead.generate.scheduler import Scheduler
+from clearhead.networks import Network
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -38,8 +38,8 @@ class Engine:
             if not is_whole(value) or not 1 <= value <= most:
                 raise UserError(f"{name} = {value!r}: expected a whole number, 1 to {most}")
         self.queue = queue
-        self._service = Service(network, tokenizer, slots, **settings)
-        self._arrived: list[Ticket] = []
+        self._service = Scheduler(network, tokenizer, slots, **settings)
+        self._arrived: list[Handle] = []
         self._closing = self._cancelling = False
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="clearhead-engine", daemon=True)
@@ -63,11 +63,11 @@ class Engine:
         """Samples that are being written."""
         return len(self._service.texts)
 
-    def submit(self, request: Request, listen: Callable[[Event], object] | None = None) -> Ticket:
+    def submit(self, request: GenerationRequest, listen: Callable[[Event], object] | None = None) -> Handle:
         """Hand in a request. Raises Busy when too many are waiting, or when the engine is closed."""
-        if not isinstance(request, Request):
+        if not isinstance(request, GenerationRequest):
             raise UserError(f"a request is a {type(request).__name__}: expected what model.request(…) gives")
-        ticket = Ticket(request, listen)
+        ticket = Handle(request, listen)
         self._service.check(ticket)
         with self._news:
             self.check_room()

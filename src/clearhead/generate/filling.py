@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.model.kinds import Network
+from clearhead.networks import Network
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizer_kinds import MASK
 

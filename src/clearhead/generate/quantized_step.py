@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from clearhead.model.quantized_kernel import compiled, multiply
+from clearhead.runtime.quantized_kernel import compiled, multiply
 
 RELU, GELU, GELU_TANH, SWIGLU, GEGLU = range(5)
 ACTIVATIONS = {"relu": RELU, "gelu": GELU, "gelu_tanh": GELU_TANH, "swiglu": SWIGLU, "geglu": GEGLU}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from clearhead.classics.ngram import NGram
+from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
 from clearhead.generate.continuation import Reader, Reorders, StateReader, WindowReader
-from clearhead.generate.quantized_reader import QuantizedReader, reads_by_word
+from clearhead.generate.quantized_decoder import QuantizedReader, reads_by_word
 from clearhead.generate.shifting import ShiftingReader
-from clearhead.model.kinds import Network
-from clearhead.model.ngram import NGram
-from clearhead.model.recurrent import Recurrent
+from clearhead.networks import Network
 
 
 def make_reader(

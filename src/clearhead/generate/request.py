@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from clearhead.errors import UserError
-from clearhead.generate.drawing import Drawn, check_seed
+from clearhead.generate.sampler import SampledToken, check_seed
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.writing import Generated, check_limits
 
@@ -21,7 +21,7 @@ Finish = Literal["stop", "length", "cancelled", "time", "error"]
 
 
 @dataclass(frozen=True)
-class Request:
+class GenerationRequest:
     """What is asked for: how the prompt's ids should go on, and how often."""
 
     ids: tuple[int, ...]
@@ -44,7 +44,7 @@ class Event:
     """A word of one sample, or its end, or both."""
 
     sample: int
-    drawn: Drawn | None = None  # the word
+    drawn: SampledToken | None = None  # the word
     text: str = ""  # what it makes sure of, which may be none
     finish: Finish | None = None  # with a sample's last event
     error: Exception | None = None  # with finish = "error"
@@ -54,14 +54,14 @@ class Event:
         return None if self.drawn is None else self.drawn.id
 
 
-class Ticket:
+class Handle:
     """A request on its way. `for event in ticket` waits for its events, in any thread, and may be repeated.
 
     `listen` is told of each event too, in the thread that makes the text: it should only pass it on, as
     `lambda event: loop.call_soon_threadsafe(queue.put_nowait, event)` does to asyncio.
     """
 
-    def __init__(self, request: Request, listen: Callable[[Event], object] | None = None) -> None:
+    def __init__(self, request: GenerationRequest, listen: Callable[[Event], object] | None = None) -> None:
         self.request = request
         self.checked = False
         self.grammar: Grammar | None = None  # that its texts are held to, once it is checked

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from clearhead.generate.rows import ReadsOn, Rows
-from clearhead.model.recurrent import Recurrent
+from clearhead.classics.recurrent import Recurrent
+from clearhead.generate.batch_decoder import ReadsOn, Rows
 
 WIDTH = 8  # rows of every step on a processor, so that a text's numbers are the same in any company
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from clearhead.generate.rows import ReadsOn, Rows
-from clearhead.model.ngram import NGram
+from clearhead.classics.ngram import NGram
+from clearhead.generate.batch_decoder import ReadsOn, Rows
 
 
 class WindowReading:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 from clearhead.errors import UserError
-from clearhead.generate.drawing import Drawn
+from clearhead.generate.sampler import SampledToken
 from clearhead.generate.sampling import is_number, is_whole
 from clearhead.text.text_stream import TextStream
 from clearhead.text.tokenizer import Tokenizer
@@ -25,12 +25,16 @@ class Generated(str):
     `score` is what beam search ranked it by.
     """
 
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[SampledToken, ...]
     finish: str | None
     score: float | None
 
     def __new__(
-        cls, text: str, drawn: Sequence[Drawn] = (), finish: str | None = None, score: float | None = None
+        cls,
+        text: str,
+        drawn: Sequence[SampledToken] = (),
+        finish: str | None = None,
+        score: float | None = None,
     ) -> Self:
         made = super().__new__(cls, text)
         made.drawn, made.finish, made.score = tuple(drawn), finish, score
@@ -92,7 +96,7 @@ class Writer:
         self.stopper = Stopper(stops)
         self.finish: str | None = None
 
-    def push(self, drawn: Drawn, limit: str | None = None) -> Generated:
+    def push(self, drawn: SampledToken, limit: str | None = None) -> Generated:
         """The text this word makes sure of, which may be none. Where a limit is reached, it is the last."""
         if self.finish is not None:
             return Generated("")
@@ -112,14 +116,14 @@ class Writer:
         self.finish = "stop" if self.stopper.stopped else finish
         return Generated(text if self.stopper.stopped else text + self.stopper.held, (), self.finish)
 
-    def push_all(self, drawn: Sequence[Drawn], limit: str) -> Generated:
+    def push_all(self, drawn: Sequence[SampledToken], limit: str) -> Generated:
         """The whole text of these words; where nothing else ends it, the limit does."""
         pieces = [self.push(each) for each in drawn[:-1]]
         return Generated.joined([*pieces, self.push(drawn[-1], limit)])
 
 
 def write(
-    steps: Iterator[list[Drawn]], writers: Sequence[Writer], tokens: int, seconds: float | None = None
+    steps: Iterator[list[SampledToken]], writers: Sequence[Writer], tokens: int, seconds: float | None = None
 ) -> Iterator[list[Generated]]:
     """The next piece of every sample, until all have ended, `tokens` were drawn for each, or time is up.
 

@@ -17,9 +17,9 @@ from clearhead.inspect.sites import Site
 from clearhead.model.attention import compare, divide, mask, mix, softmax, write
 from clearhead.model.block import Block
 from clearhead.model.config import Config
+from clearhead.model.mask import AttentionMask
 from clearhead.model.norm import Norm
 from clearhead.model.position import rotate
-from clearhead.model.sight import Sight
 
 
 class BlockSteps:
@@ -35,7 +35,7 @@ class BlockSteps:
         number: int,
         config: Config,
         x: Tensor,
-        sight: Sight,
+        sight: AttentionMask,
         edits: Edits = Edits(),  # noqa: B008 (frozen)
         middle: Tensor | None = None,
         heads: Sequence[int] | None = None,

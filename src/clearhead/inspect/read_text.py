@@ -11,7 +11,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.choice import Choice, check_index
 from clearhead.inspect.words import cosines, locate
-from clearhead.model.kinds import LearnerConfig
+from clearhead.networks import LearnerConfig
 from clearhead.text.tokenizer import Tokenizer
 
 UNNAMED = "model"  # one that comes from no folder or file

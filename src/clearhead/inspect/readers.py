@@ -16,9 +16,9 @@ from clearhead.inspect.edits import Edits
 from clearhead.inspect.read_text import UNNAMED
 from clearhead.inspect.trace import Stream, Trace
 from clearhead.model.block import Block
-from clearhead.model.cache import Cache
-from clearhead.model.quantized import need_exact
+from clearhead.model.kv_cache import KVCache
 from clearhead.model.transformer import Transformer
+from clearhead.runtime.quantization import need_exact
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -53,7 +53,7 @@ class TracedReader:
         parameter = network.embedding.weight
         self.network = network
         self.ids = torch.empty(1, 0, dtype=torch.long, device=parameter.device)
-        self.cache = Cache(network.config, 1, room, parameter.device, parameter.dtype)
+        self.cache = KVCache(network.config, 1, room, parameter.device, parameter.dtype)
         # For each block its inputs, then its middles, then what leaves the last one.
         self.kept: list[list[Tensor]] = [[] for _ in range(2 * network.config.n_block + 1)]
         self.logits: list[Tensor] = []

@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 
 from clearhead.errors import UserError
 from clearhead.model.config import Config
-from clearhead.model.kinds import LearnerConfig
+from clearhead.networks import LearnerConfig
 
 if TYPE_CHECKING:
     from clearhead.inspect.read_text import ReadText

@@ -16,15 +16,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from clearhead.classics.recurrent import Recurrent, RecurrentBlock
+from clearhead.classics.recurrent_cell import GATES, next_cell, next_state, take_gates
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError, guess
 from clearhead.inspect.choice import Choice, as_index, choose
 from clearhead.inspect.read_text import UNNAMED, ReadText
 from clearhead.inspect.sites import SiteError
 from clearhead.inspect.trace import Trace
 from clearhead.inspect.views import Parts
-from clearhead.model.cell import GATES, next_cell, next_state, take_gates
-from clearhead.model.recurrent import Recurrent, RecurrentBlock
-from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.text.tokenizer import Tokenizer
 
 ENDS = ("embedding", "final", "logits", "probabilities")

@@ -31,8 +31,8 @@ from clearhead.inspect.views import BlockView, Parts, dotted
 from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.model.position import sinusoids
-from clearhead.model.quantized import need_exact
 from clearhead.model.transformer import Transformer
+from clearhead.runtime.quantization import need_exact
 from clearhead.text.tokenizer import Tokenizer
 
 BY_ROW = (*MATRICES, "mixed")  # computed for the rows asked for alone

@@ -8,15 +8,15 @@ from contextlib import nullcontext
 import torch
 from torch import Tensor
 
+from clearhead.classics.ngram import NGram
+from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
 from clearhead.inspect.batch import Batch
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.read_text import UNNAMED
 from clearhead.inspect.state_trace import AnyTrace, StateTrace
 from clearhead.inspect.trace import Trace
-from clearhead.model.kinds import Network, need_transformer
-from clearhead.model.ngram import NGram
-from clearhead.model.recurrent import Recurrent
+from clearhead.networks import Network, need_transformer
 from clearhead.text.given import read_given, read_several
 from clearhead.text.tokenizer import Tokenizer
 

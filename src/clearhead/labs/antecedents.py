@@ -84,7 +84,7 @@ def vocabulary() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Batch:
+class SentenceBatch:
     """Sentences as numbers, with the places that matter."""
 
     ids: Tensor  # B T
@@ -94,7 +94,7 @@ class Batch:
     meant: Tensor  # B: the one, 0, or the other, 1
 
     @classmethod
-    def of(cls, told: tuple[Sentence, ...]) -> Batch:
+    def of(cls, told: tuple[Sentence, ...]) -> SentenceBatch:
         number = {word: i for i, word in enumerate(vocabulary())}
         rows = [each.words + (NOTHING,) * (LONGEST - len(each.words)) for each in told]
         return cls(
@@ -117,5 +117,7 @@ class Batch:
         """The noun that is meant: B."""
         return self.ids[self.rows, self.nouns[self.rows, self.meant]]
 
-    def pick(self, rows: Tensor) -> Batch:
-        return Batch(self.ids[rows], self.pronouns[rows], self.ends[rows], self.nouns[rows], self.meant[rows])
+    def pick(self, rows: Tensor) -> SentenceBatch:
+        return SentenceBatch(
+            self.ids[rows], self.pronouns[rows], self.ends[rows], self.nouns[rows], self.meant[rows]
+        )

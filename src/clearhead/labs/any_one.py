@@ -13,13 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.inspect.trace import Trace
 from clearhead.labs.lab import Lines, Part, Result, Table, Value, Watch
 from clearhead.labs.small_networks import one_thread, take_step
 from clearhead.model.config import Config
-from clearhead.model.kinds import make_network
-from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.model.transformer import Transformer
+from clearhead.networks import make_network
 
 SHORT, LONG = (5, 20), 101  # digits: what is trained on
 LENGTHS = (5, 10, 20, 35, 50, 75, 101, 150, 200)  # what is tested

@@ -10,7 +10,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
-from clearhead.labs.antecedents import Batch, lecture
+from clearhead.labs.antecedents import SentenceBatch, lecture
 from clearhead.labs.lab import Lines, Part, Result, Table, Value, Watch
 from clearhead.labs.pronoun_readers import Measures, look_from, make_network, measure, train
 from clearhead.labs.small_networks import one_thread
@@ -171,7 +171,7 @@ def _draw_courses(courses: dict[str, list[dict[int, Measures]]]) -> Lines:
 def _draw_looks(networks: dict[str, Transformer]) -> Table:
     """The lecture's picture: from the pronoun of its two sentences, all heads together, of the first seed."""
     told, rows, values = lecture(), [], []
-    batch = Batch.of(told)
+    batch = SentenceBatch.of(told)
     for kind, network in networks.items():
         looks = look_from(Trace(network, batch.ids, [[]] * len(batch), single=False), batch)
         rows += [f"{kind}: {each.words[-2]}" for each in told]

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from clearhead.inspect.trace import Trace
-from clearhead.labs.antecedents import BLANK, LONGEST, Batch, sentences, vocabulary
+from clearhead.labs.antecedents import BLANK, LONGEST, SentenceBatch, sentences, vocabulary
 from clearhead.labs.lab import Watch
 from clearhead.labs.small_networks import take_step
 from clearhead.model.config import Config
@@ -60,7 +60,7 @@ def train(network: Transformer, steps: int, seed: int, asked: bool, watch: Watch
     Words are hidden in half of the sentences, to be filled in; if asked, the noun that is meant is to be said
     where the pronoun stands, and once more at the end.
     """
-    random, learned = np.random.default_rng(seed), Batch.of(sentences()[0])
+    random, learned = np.random.default_rng(seed), SentenceBatch.of(sentences()[0])
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
     every = max(1, steps // STOPS)
     for step in range(steps):
@@ -76,7 +76,7 @@ def train(network: Transformer, steps: int, seed: int, asked: bool, watch: Watch
     yield steps
 
 
-def _hide(batch: Batch, random: np.random.Generator, asked: bool) -> tuple[Tensor, Tensor]:
+def _hide(batch: SentenceBatch, random: np.random.Generator, asked: bool) -> tuple[Tensor, Tensor]:
     inputs, targets = batch.ids.clone(), torch.full_like(batch.ids, IGNORED)
     blanks = Blanks(vocabulary().index(BLANK)).cut(batch.ids[::2].numpy(), random)
     inputs[::2], targets[::2] = torch.from_numpy(blanks[0]), torch.from_numpy(blanks[1])
@@ -89,7 +89,7 @@ def _hide(batch: Batch, random: np.random.Generator, asked: bool) -> tuple[Tenso
 
 @torch.no_grad()
 def measure(network: Transformer, probe: bool = False) -> Measures:
-    tested = Batch.of(sentences()[1])
+    tested = SentenceBatch.of(sentences()[1])
     rows, at, twins = tested.rows, tested.pronouns, tested.rows ^ 1
     trace = _trace(network, tested)
     said, weights = trace.logits.argmax(-1), look_from(trace, tested)
@@ -111,24 +111,24 @@ def measure(network: Transformer, probe: bool = False) -> Measures:
     )
 
 
-def look_from(trace: Trace, batch: Batch) -> Tensor:
+def look_from(trace: Trace, batch: SentenceBatch) -> Tensor:
     """The weights of all heads, summed, from the pronoun to every word: B T."""
     summed = sum((trace.weights(i).sum(1) for i in range(BLOCKS)), torch.zeros(()))
     return summed[batch.rows, batch.pronouns]
 
 
-def _trace(network: Transformer, batch: Batch) -> Trace:
+def _trace(network: Transformer, batch: SentenceBatch) -> Trace:
     return Trace(network, batch.ids, [[]] * len(batch), single=False)
 
 
-def _vectors(network: Transformer, batch: Batch) -> Tensor:
+def _vectors(network: Transformer, batch: SentenceBatch) -> Tensor:
     """What stands at the pronoun at the end of the network: B C."""
     return _trace(network, batch).read("final")[batch.rows, batch.pronouns]
 
 
 def _probe(network: Transformer, first: Tensor, second: Tensor) -> float:
     """Whether the first noun is meant or the second, by logistic regression."""
-    learned = Batch.of(sentences()[0])
+    learned = SentenceBatch.of(sentences()[0])
     with threadpool_limits(1):
         classifier = LogisticRegression(max_iter=MOST_ITERATIONS)
         classifier.fit(_vectors(network, learned).numpy(), learned.meant.numpy())

@@ -14,10 +14,10 @@ from clearhead.files import home
 from clearhead.labs.lab import Lines, Part, Result, Table, Value
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import check_kind
-from clearhead.model.kinds import KINDS
+from clearhead.networks import KINDS
 from clearhead.runs.counting import count_text
 from clearhead.runs.preparation import PreparedText, prepare_text
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.sizes import fitting_context
 from clearhead.text.batches import windows_for_evaluation
@@ -60,7 +60,7 @@ def race(
     are. All are judged by the text's end, or by `validation`, and write so many `tokens` on from the prompt.
     The other settings are those of `train`. What one should know of a run comes as warnings.
     """
-    request = Request(
+    request = TrainingRequest(
         minutes=minutes,
         context=context,
         tokenizer=tokenizer,
@@ -75,7 +75,7 @@ def race(
 
 def run(
     texts: Sequence[Document],
-    request: Request,
+    request: TrainingRequest,
     kinds: Sequence[str] = RACERS,
     models: Sequence[str] = (),
     prompt: str | None = None,
@@ -139,7 +139,7 @@ def _check_names(kinds: Sequence[str], models: Sequence[str]) -> None:
 
 
 def _learn(
-    kind: str, texts: Sequence[Document], request: Request, text: PreparedText, follow: Follow
+    kind: str, texts: Sequence[Document], request: TrainingRequest, text: PreparedText, follow: Follow
 ) -> tuple[LanguageModel, Learned]:
     """By counting, or step by step for the request's minutes."""
     if kind == "ngram":

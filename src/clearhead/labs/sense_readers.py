@@ -10,13 +10,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.labs.lab import Watch
 from clearhead.labs.sense_sentences import write_sentences
 from clearhead.labs.small_networks import take_step
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
-from clearhead.model.kinds import make_network
-from clearhead.model.recurrent_config import RecurrentConfig
+from clearhead.networks import make_network
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import IGNORED
 

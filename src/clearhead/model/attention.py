@@ -13,12 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.model.cache import Keeps
 from clearhead.model.config import Config
+from clearhead.model.kv_cache import Keeps
+from clearhead.model.mask import AttentionMask, KVSpan
 from clearhead.model.norm import Norm
 from clearhead.model.position import Rotation, rotate
 from clearhead.model.projection import project_together
-from clearhead.model.sight import Sight, Span
 
 
 def project(x: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -83,7 +83,7 @@ def attend_fused(
     )
 
 
-def attend_spans(query: Tensor, key: Tensor, value: Tensor, spans: Sequence[Span], d_k: int) -> Tensor:
+def attend_spans(query: Tensor, key: Tensor, value: Tensor, spans: Sequence[KVSpan], d_k: int) -> Tensor:
     """The same for one word of each of many texts, B H 1 D, whose keys and values lie in slots, N H S D.
 
     Heads that share keys are so many queries of one head. A row in no span is padding and mixes nothing.
@@ -114,7 +114,7 @@ class Attention(nn.Module):
         self.query_norm = Norm(config.d_head, config) if config.qk_norm else None
         self.key_norm = Norm(config.d_head, config) if config.qk_norm else None
 
-    def forward(self, x: Tensor, sight: Sight, cache: Keeps | None = None) -> Tensor:
+    def forward(self, x: Tensor, sight: AttentionMask, cache: Keeps | None = None) -> Tensor:
         query, key, value = self.project_heads(x, sight.rotation)
         if cache is not None:
             key, value = cache.append(key, value)

@@ -6,11 +6,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.model.attention import Attention
-from clearhead.model.cache import Keeps
 from clearhead.model.config import Config
 from clearhead.model.feedforward import FeedForward
+from clearhead.model.kv_cache import Keeps
+from clearhead.model.mask import AttentionMask
 from clearhead.model.norm import Norm
-from clearhead.model.sight import Sight
 
 
 class Block(nn.Module):
@@ -30,10 +30,10 @@ class Block(nn.Module):
         self.parallel = config.parallel
         self.dropout = config.dropout
 
-    def forward(self, x: Tensor, sight: Sight, cache: Keeps | None = None) -> Tensor:
+    def forward(self, x: Tensor, sight: AttentionMask, cache: Keeps | None = None) -> Tensor:
         return self.second_half(self.first_half(x, sight, cache), x)
 
-    def first_half(self, x: Tensor, sight: Sight, cache: Keeps | None = None) -> Tensor:
+    def first_half(self, x: Tensor, sight: AttentionMask, cache: Keeps | None = None) -> Tensor:
         """x → t3: what attention brings from other positions is added to the stream."""
         t2 = self.attention(self.norm(x), sight, cache)
         if self.attention_norm is not None:

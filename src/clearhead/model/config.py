@@ -10,7 +10,7 @@ from clearhead.errors import UserError, guess
 
 NormKind = Literal["layer", "rms"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
-StretchKind = Literal["linear", "llama3"]
+RopeScalingKind = Literal["linear", "llama3"]
 # Far above any model there is; a damaged or hostile file must not make us build more.
 MOST = 2**24
 MOST_BLOCKS = 1000
@@ -19,21 +19,21 @@ FeedForwardKind = Literal["relu", "gelu", "gelu_tanh", "swiglu", "geglu"]
 
 
 @dataclass(frozen=True)
-class Stretch:
+class RopeScaling:
     """How rotary positions were stretched for a longer context than a model first learned.
 
     `linear`: every position divided by the factor. `llama3`: only slow turns are; those that went round more
     than `fast` times in the `context` first learned stay, those under `slow` times are divided.
     """
 
-    kind: StretchKind
+    kind: RopeScalingKind
     factor: float
     slow: float = 1.0
     fast: float = 4.0
     context: int = 8192
 
     def __post_init__(self) -> None:
-        check_kind("rotary_stretch.kind", self.kind, get_args(StretchKind))
+        check_kind("rotary_stretch.kind", self.kind, get_args(RopeScalingKind))
         for name in ("factor", "slow", "fast"):
             check_number(f"rotary_stretch.{name}", getattr(self, name), above=0.0, below=1e6)
         check_count("rotary_stretch.context", self.context, at_least=1)
@@ -58,7 +58,7 @@ class Config:
     position: PositionKind = "learned"
     rotary_base: float = 10_000.0
     rotary_dim: int = 0  # features of each head that are turned; all unless said
-    rotary_stretch: Stretch | None = None
+    rotary_stretch: RopeScaling | None = None
     window: int = 0  # how many positions a local block sees, its own included
     local_blocks: tuple[int, ...] = ()  # the blocks that see no further
     local_rotary_base: float = 0.0  # of those blocks, unstretched; as in the others unless said
@@ -172,10 +172,10 @@ class Config:
         check_names(settings, cls)
         stretch = settings.get("rotary_stretch")
         if stretch is not None:
-            known = {field.name for field in dataclasses.fields(Stretch)}
+            known = {field.name for field in dataclasses.fields(RopeScaling)}
             if not isinstance(stretch, dict) or not {"kind", "factor"} <= stretch.keys() <= known:
                 raise UserError(f"rotary_stretch = {stretch!r}: expected {', '.join(sorted(known))}")
-            settings = {**settings, "rotary_stretch": Stretch(**stretch)}
+            settings = {**settings, "rotary_stretch": RopeScaling(**stretch)}
         return cls(**settings)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.model.attention import attend, compare, mask, mix, softmax
-from clearhead.model.sight import triangle
+from clearhead.model.mask import triangle
 
 
 def simplest_attention(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from clearhead.model.config import Stretch
+from clearhead.model.config import RopeScaling
 
 Rotation = tuple[Tensor, Tensor]  # cosines and sines, B T and one for each pair of features turned
 
@@ -22,7 +22,7 @@ def sinusoids(positions: Tensor, width: int) -> Tensor:
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)[..., :width]
 
 
-def rotation(positions: Tensor, width: int, base: float, stretch: Stretch | None = None) -> Rotation:
+def rotation(positions: Tensor, width: int, base: float, stretch: RopeScaling | None = None) -> Rotation:
     """How far each pair of features is turned at each position."""
     frequencies = base ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float) / width)
     if stretch is not None:
@@ -31,7 +31,7 @@ def rotation(positions: Tensor, width: int, base: float, stretch: Stretch | None
     return angles.cos(), angles.sin()
 
 
-def stretched(frequencies: Tensor, stretch: Stretch) -> Tensor:
+def stretched(frequencies: Tensor, stretch: RopeScaling) -> Tensor:
     """Slower turns, so that a longer context goes no further round than the one first learned."""
     slower = frequencies / stretch.factor
     if stretch.kind == "linear":

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from clearhead.errors import UserError
 from clearhead.model.block import Block
-from clearhead.model.cache import Cache
 from clearhead.model.config import Config
+from clearhead.model.kv_cache import KVCache
+from clearhead.model.mask import AttentionMask, triangle
 from clearhead.model.norm import Norm
 from clearhead.model.position import Rotation, rotation, sinusoids
-from clearhead.model.sight import Sight, triangle
 
 
 class Transformer(nn.Module):
@@ -38,11 +38,11 @@ class Transformer(nn.Module):
             self.unembedding.weight = self.embedding.weight
         self._initialise()
 
-    def forward(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+    def forward(self, ids: Tensor, real: Tensor | None = None, cache: KVCache | None = None) -> Tensor:
         """B T ids to B T V logits. `real` (B T) is false at padding, on either side; a cache goes before."""
         return self.unembedding(self.read(ids, real, cache))
 
-    def read(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+    def read(self, ids: Tensor, real: Tensor | None = None, cache: KVCache | None = None) -> Tensor:
         """The same as far as the last norm, B T C, for those who do not want every position's logits."""
         positions = self.positions(ids, real, cache)
         sights = self.sights(positions, real, cache)
@@ -56,7 +56,7 @@ class Transformer(nn.Module):
             cache.length += ids.shape[1]
         return self.final_norm(x)
 
-    def positions(self, ids: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+    def positions(self, ids: Tensor, real: Tensor | None = None, cache: KVCache | None = None) -> Tensor:
         """Where each token stands in its own sequence, padding not counted: B T (or 1 T where all agree)."""
         T = ids.shape[1]
         start = 0 if cache is None else cache.length
@@ -69,8 +69,8 @@ class Transformer(nn.Module):
         return (real.cumsum(1) - 1).clamp(min=0)
 
     def sights(
-        self, positions: Tensor, real: Tensor | None = None, cache: Cache | None = None
-    ) -> list[Sight]:
+        self, positions: Tensor, real: Tensor | None = None, cache: KVCache | None = None
+    ) -> list[AttentionMask]:
         """For each block who may look at whom, and how far each is turned."""
         config, turned, turned_locally = self.config, None, None
         if config.position == "rotary":
@@ -87,20 +87,20 @@ class Transformer(nn.Module):
         return [local if i in config.local_blocks else sight for i in range(config.n_block)]
 
     def _sight(
-        self, turned: Rotation | None, positions: Tensor, real: Tensor | None, cache: Cache | None
-    ) -> Sight:
+        self, turned: Rotation | None, positions: Tensor, real: Tensor | None, cache: KVCache | None
+    ) -> AttentionMask:
         T, device = positions.shape[1], positions.device
         if real is not None:
             # Padding sees itself: a row with nothing to see would be 0/0.
             visible = real[:, None, :] | torch.eye(T, dtype=torch.bool, device=device)
             if self.config.causal:
                 visible = visible & triangle(T, T, device)
-            return Sight(turned, visible[:, None])
+            return AttentionMask(turned, visible[:, None])
         if not self.config.causal or T == 1:
-            return Sight(turned)
+            return AttentionMask(turned)
         if cache is None or cache.length == 0:
-            return Sight(turned, causal=True)
-        return Sight(turned, triangle(T, cache.length + T, device))
+            return AttentionMask(turned, causal=True)
+        return AttentionMask(turned, triangle(T, cache.length + T, device))
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         """The residual stream entering the first block: B T C."""

@@ -11,8 +11,8 @@ from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
-from clearhead.model.quantized import need_exact
-from clearhead.notebook.routes import Models, Routes, models_of
+from clearhead.runtime.quantization import need_exact
+from clearhead.server.in_process import Models, Routes, models_of
 
 if TYPE_CHECKING:
     from clearhead.notebook.widget import Explorer

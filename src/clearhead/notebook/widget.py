@@ -10,8 +10,8 @@ from typing import Any
 import anywidget
 import traitlets
 
-from clearhead.notebook.built import read_built
-from clearhead.notebook.routes import Answer, Routes, in_background
+from clearhead.page.built import read_bundle
+from clearhead.server.in_process import Answer, Routes, in_background
 
 METHODS = ("GET", "POST")
 
@@ -28,7 +28,7 @@ class Opening:
 class Explorer(anywidget.AnyWidget):
     """An explorer over some models of this process."""
 
-    _esm = read_built("widget.js")
+    _esm = read_bundle("widget.js")
     opening = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(None, allow_none=True).tag(sync=True)
 

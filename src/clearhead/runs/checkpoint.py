@@ -28,7 +28,7 @@ from clearhead.errors import UserError
 from clearhead.files import read_json, write_json
 from clearhead.formats.shards import write_tensors
 from clearhead.runs.staging import begin, drop, put_in_place
-from clearhead.training.workers import Workers
+from clearhead.runtime.process_group import ProcessGroup
 
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 SHARDS = "shard-*.safetensors"
@@ -55,7 +55,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     _forget_oldest(folder, checkpoint.step)
 
 
-def save_shards(folder: Path, checkpoint: Checkpoint, workers: Workers) -> None:
+def save_shards(folder: Path, checkpoint: Checkpoint, workers: ProcessGroup) -> None:
     """The same by all processes together, each of which writes its share of the tensors."""
     final = folder / _name(checkpoint.step)
     staged = workers.lead(lambda: _begin(final))
@@ -123,7 +123,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(state.pop("step"), tensors, state)
 
 
-def read_shards(path: Path, tensors: dict[str, Tensor], workers: Workers) -> Checkpoint:
+def read_shards(path: Path, tensors: dict[str, Tensor], workers: ProcessGroup) -> Checkpoint:
     """Fill these tensors, sharded or not, with what some number of processes wrote of each."""
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
     from torch.distributed.checkpoint.state_dict_loader import load
@@ -175,7 +175,7 @@ def _forget_oldest(folder: Path, step: int) -> None:
             drop(path)
 
 
-def _write_shards(staged: Path, tensors: dict[str, Tensor], workers: Workers) -> None:
+def _write_shards(staged: Path, tensors: dict[str, Tensor], workers: ProcessGroup) -> None:
     from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
     from torch.distributed.checkpoint.state_dict_saver import save

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clearhead.classics.kneser_ney import estimate
+from clearhead.classics.ngram import NGram
+from clearhead.classics.ngram_counts import count_ngrams
 from clearhead.files import home
 from clearhead.language_model import LanguageModel
-from clearhead.model.machine import pick_device
-from clearhead.model.ngram import NGram
 from clearhead.runs.preparation import PreparedText, prepare_text
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
+from clearhead.runtime.device import pick_device
 from clearhead.text.batches import windows_for_evaluation
 from clearhead.text.corpus import Document
-from clearhead.training.kneser_ney import estimate
-from clearhead.training.ngram_counts import count_ngrams
 from clearhead.training.objective import evaluate
 
 DEFAULT_ORDER = 5
@@ -38,7 +38,7 @@ class CountedText:
 
 def count_text(
     texts: Sequence[Document],
-    request: Request,
+    request: TrainingRequest,
     cache: Path | None = None,
     tell: Callable[[PreparedText], object] = lambda _: None,
     report: Callable[[int, int], object] = lambda *_: None,

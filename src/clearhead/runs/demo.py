@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.text.corpus import Document
 from clearhead.text.stories import stories
 
@@ -16,6 +16,6 @@ def demo_texts(count: int = STORIES) -> list[Document]:
     return [Document.of(f"story {i}", story.text) for i, story in enumerate(islice(stories(), count))]
 
 
-def demo_request(**settings: Any) -> Request:
+def demo_request(**settings: Any) -> TrainingRequest:
     sizes = {"blocks": 2, "width": 64, "heads": 4, "context": 128, "batch": 8, "vocab": 1024}
-    return Request(**{"minutes": 1.0, "tokenizer": "bpe", **sizes, **settings})
+    return TrainingRequest(**{"minutes": 1.0, "tokenizer": "bpe", **sizes, **settings})

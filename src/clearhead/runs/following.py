@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.runs.run import Smooth
+from clearhead.runs.run import ExponentialAverage
 from clearhead.runs.run_folder import METRICS, read_record
 
 RECENT = 10.0  # seconds over which the speed is measured
@@ -21,7 +21,7 @@ STILL = 30.0  # seconds without a new line, after which a speed is no longer tol
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepMetrics:
     """A line of the metrics. None is what was not finite, or not taken."""
 
     step: int
@@ -42,8 +42,8 @@ class Follower:
         self._begin()
 
     def _begin(self) -> None:
-        self.steps: list[Step] = []
-        self._smooth = Smooth()
+        self.steps: list[StepMetrics] = []
+        self._smooth = ExponentialAverage()
         self._offset, self._last = 0, b""  # how far was read, and the last line of it
         self._grew: deque[tuple[float, int]] = deque()  # when the file grew, and the tokens read by then
 
@@ -87,7 +87,7 @@ class Follower:
         (began, before), (ended, after) = self._grew[0], self._grew[-1]
         return (after - before) / (ended - began) if ended > began and after > before else None
 
-    def after(self, step: int, most: int) -> list[Step]:
+    def after(self, step: int, most: int) -> list[StepMetrics]:
         """The steps after this one; of more than so many, some from all over, and all with a validation."""
         # Where a run went back, steps are told twice: what counts is from the last time it passed here.
         first = len(self.steps)
@@ -105,7 +105,7 @@ class Follower:
             return
         loss, sample, tokens = _number(record.get("loss")), record.get("sample"), record.get("tokens")
         self.steps.append(
-            Step(
+            StepMetrics(
                 record["step"],
                 loss,
                 None if loss is None else self._smooth(loss),

@@ -14,11 +14,11 @@ from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
 from clearhead.runs.plan import Plan
 from clearhead.runs.reports import Reports
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Progress, Run
 from clearhead.runs.run_folder import RunFolder, is_run, request_to_json
+from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.corpus import Document, measure
-from clearhead.training.workers import Workers
 
 SECONDS_A_CHECKPOINT = 60.0
 SAMPLE_TOKENS = 40
@@ -52,11 +52,11 @@ class KeptRun:
         cls,
         path: Path,
         texts: Sequence[Document],
-        request: Request,
+        request: TrainingRequest,
         resume: bool = False,
         command: Sequence[str] = (),
         cache: Path | None = None,
-        workers: Workers | None = None,
+        workers: ProcessGroup | None = None,
         began: float | None = None,
         **keeping: Any,
     ) -> KeptRun | None:
@@ -65,7 +65,7 @@ class KeptRun:
         `began` is when the clock began to run, as in `Run`; a run that is gone on with has its own.
         """
         _check_keeping(**keeping)
-        workers = workers or Workers()
+        workers = workers or ProcessGroup()
         folder = workers.after_first(lambda: RunFolder(path, held=workers.first))
         begun = is_run(path)
         try:
@@ -186,7 +186,7 @@ def _check_keeping(checkpoint_every: Any = None, snapshots: Any = 0, **_: Any) -
             raise UserError(f"{name} = {value!r}: expected a whole number, at least {least}")
 
 
-def _begun(folder: RunFolder, request: Request, resume: bool) -> dict[str, Any] | None:
+def _begun(folder: RunFolder, request: TrainingRequest, resume: bool) -> dict[str, Any] | None:
     """The settings of the run that is to be gone on with; none where a new one may begin."""
     settings = folder.settings()
     if settings is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from clearhead.files import write_text
 from clearhead.picture import Figure, make_canvas, name
-from clearhead.runs.run import Smooth
+from clearhead.runs.run import ExponentialAverage
 from clearhead.runs.run_folder import read_metrics
 
 CURVE = "loss.svg"
@@ -23,7 +23,7 @@ TRAINING, VALIDATION = "#969696", "#6a51a3"
 
 def loss_curve(metrics: Sequence[dict[str, Any]], title: str = "loss") -> Figure:
     """The training loss smoothed, and the validation loss where it was taken, by steps."""
-    smooth = Smooth()
+    smooth = ExponentialAverage()
     training = [(each["step"], smooth(each["loss"])) for each in metrics if _is_number(each.get("loss"))]
     validation = [
         (each["step"], each["validation"]) for each in metrics if _is_number(each.get("validation"))

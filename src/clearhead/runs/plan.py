@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from clearhead.classics.recurrent_cell import GATES
 from clearhead.errors import UserError
-from clearhead.model.cell import GATES
 from clearhead.model.config import Config
-from clearhead.model.kinds import LearnerConfig, learner_config_from_json, make_network
-from clearhead.model.machine import can_compile, has_fast_bfloat16, memory_of
+from clearhead.networks import LearnerConfig, learner_config_from_json, make_network
 from clearhead.runs.pace import Schedule
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.sizes import list_sizes, usual_size
+from clearhead.runtime.device import can_compile, has_fast_bfloat16, memory_of
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import Tokens
-from clearhead.training.objective import half_precision, word_loss
+from clearhead.training.objective import cross_entropy, half_precision
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
@@ -136,7 +136,7 @@ def check_memory(
         )
 
 
-def choose_tokenizer(request: Request, n_bytes: int) -> tuple[str, int | None]:
+def choose_tokenizer(request: TrainingRequest, n_bytes: int) -> tuple[str, int | None]:
     """Bytes for a small text; else words and parts of words, more of them for a longer text."""
     kind = request.tokenizer or ("byte" if request.vocab is None and n_bytes < 50_000 else "bpe")
     if kind != "bpe":
@@ -146,7 +146,7 @@ def choose_tokenizer(request: Request, n_bytes: int) -> tuple[str, int | None]:
 
 
 def make_plan(
-    request: Request,
+    request: TrainingRequest,
     tokens: Tokens,
     n_validation: int,
     n_vocab: int,
@@ -202,7 +202,12 @@ class Measure:
 
     @classmethod
     def take(
-        cls, request: Request, config: LearnerConfig, tokens: Tokens, device: torch.device, left: float
+        cls,
+        request: TrainingRequest,
+        config: LearnerConfig,
+        tokens: Tokens,
+        device: torch.device,
+        left: float,
     ) -> Measure:
         """Of the batch that makes about the best number of steps in the seconds left.
 
@@ -226,7 +231,7 @@ class Measure:
     @classmethod
     def _take(
         cls,
-        request: Request,
+        request: TrainingRequest,
         config: LearnerConfig,
         tokens: Tokens,
         device: torch.device,
@@ -242,7 +247,7 @@ class Measure:
 
         def read() -> None:
             with torch.no_grad(), half_precision(device, bfloat16):
-                word_loss(network(inputs), inputs).item()
+                cross_entropy(network(inputs), inputs).item()
 
         step = _typical_seconds(trainer.take_step)
         network.eval()
@@ -260,7 +265,7 @@ def _typical_seconds(work: Callable[[], object]) -> float:
     return float(np.median(seconds))
 
 
-def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.device) -> Plan:
+def _plan_steps(request: TrainingRequest, tokens: Tokens, n_vocab: int, device: torch.device) -> Plan:
     config = usual_size(request, tokens, n_vocab)
     steps = request.steps or DEFAULT_STEPS
     rows = request.batch or _rows(config, LEAST_BATCH)
@@ -272,7 +277,7 @@ def _plan_steps(request: Request, tokens: Tokens, n_vocab: int, device: torch.de
 
 
 def _plan_time(
-    request: Request,
+    request: TrainingRequest,
     tokens: Tokens,
     n_validation: int,
     left: float,
@@ -289,7 +294,7 @@ def _plan_time(
     return Plan(*_restrain(request, config, recipe, tokens), seconds=left, **schedule.to_plan())
 
 
-def _pays(request: Request, config: LearnerConfig, device: torch.device, is_long: bool) -> bool:
+def _pays(request: TrainingRequest, config: LearnerConfig, device: torch.device, is_long: bool) -> bool:
     """Whether to compile: as asked for, or where the run is long enough."""
     if request.compiled is not None:
         return request.compiled
@@ -311,7 +316,7 @@ def _epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
 
 
 def _restrain(
-    request: Request, config: LearnerConfig, recipe: Recipe, tokens: Tokens
+    request: TrainingRequest, config: LearnerConfig, recipe: Recipe, tokens: Tokens
 ) -> tuple[LearnerConfig, Recipe]:
     """The more often the text is read again, the more is left out and forgotten."""
     epochs = _epochs(config.n_context, recipe, len(tokens))
@@ -330,7 +335,12 @@ def _restrain(
 
 
 def _recipe(
-    request: Request, config: LearnerConfig, steps: int, rows: int, bfloat16: bool, device: torch.device
+    request: TrainingRequest,
+    config: LearnerConfig,
+    steps: int,
+    rows: int,
+    bfloat16: bool,
+    device: torch.device,
 ) -> Recipe:
     recipe = Recipe(
         steps=steps,

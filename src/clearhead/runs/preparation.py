@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clearhead.errors import UserError
 from clearhead.runs.plan import choose_tokenizer
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, cut, documents, measure, thin
 from clearhead.text.token_cache import find_tokens, tokenize
@@ -44,7 +44,7 @@ class PreparedText:
 
 def prepare_text(
     texts: Sequence[Document],
-    request: Request,
+    request: TrainingRequest,
     cache: Path,
     tokenizer: Tokenizer | None = None,
     share: float | None = None,
@@ -64,7 +64,7 @@ def prepare_text(
     return PreparedText(sha256, share, tokenizer, training, validation)
 
 
-def _train_tokenizer(texts: Sequence[Document], request: Request, n_bytes: int) -> Tokenizer:
+def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_bytes: int) -> Tokenizer:
     kind, n_vocab = choose_tokenizer(request, n_bytes)
     if kind in ("char", "byte"):
         whole = (piece for document in texts for piece in document.pieces())
@@ -98,7 +98,7 @@ def _sample(texts: Sequence[Document], n_bytes: int, share: float) -> Iterator[s
 
 
 def _fitting_share(
-    texts: Sequence[Document], request: Request, tokenizer: Tokenizer, n_bytes: int, reading: float
+    texts: Sequence[Document], request: TrainingRequest, tokenizer: Tokenizer, n_bytes: int, reading: float
 ) -> float:
     """How much of the text there is time to tokenize, and to read, which takes `reading` seconds; 1: all."""
     if request.minutes is None or _are_talks(texts, request):
@@ -113,7 +113,7 @@ def _fitting_share(
     return max((TOKENIZING_SHARE * 60 * request.minutes - reading) / whole, LEAST_TEXT / n_bytes)
 
 
-def _fraction(request: Request, n_bytes: float) -> float:
+def _fraction(request: TrainingRequest, n_bytes: float) -> float:
     """How much of the text's end is for validation."""
     if isinstance(request.validation, float):
         return request.validation
@@ -124,7 +124,7 @@ def _fraction(request: Request, n_bytes: float) -> float:
 
 
 def _split(
-    tokens: Tokens, request: Request, tokenizer: Tokenizer, cache: Path, n_bytes: float
+    tokens: Tokens, request: TrainingRequest, tokenizer: Tokenizer, cache: Path, n_bytes: float
 ) -> tuple[Tokens, Tokens]:
     """Tokens to train on, and to validate on."""
     if request.validation is None or isinstance(request.validation, float):
@@ -153,7 +153,7 @@ def holds_targets(tokens: Tokens) -> bool:
 
 def _tokenize(
     texts: Sequence[Document],
-    request: Request,
+    request: TrainingRequest,
     tokenizer: Tokenizer,
     cache: Path,
     share: float = 1.0,
@@ -164,6 +164,6 @@ def _tokenize(
     return tokenize(texts, tokenizer, cache, share=share, text_sha256=text_sha256)
 
 
-def _are_talks(texts: Sequence[Document], request: Request) -> bool:
+def _are_talks(texts: Sequence[Document], request: TrainingRequest) -> bool:
     """To a model that is gone on from, .jsonl files are conversations."""
     return request.start is not None and are_conversations(texts)

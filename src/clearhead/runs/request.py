@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clearhead.classics.ngram_config import check_order
 from clearhead.errors import UserError
 from clearhead.formats.opening import hash_weights
 from clearhead.model.config import PRESETS, check_kind
-from clearhead.model.kinds import KINDS as NETWORKS
-from clearhead.model.machine import can_compile, pick_device
-from clearhead.model.ngram_config import check_order
+from clearhead.networks import KINDS as NETWORKS
+from clearhead.runtime.device import can_compile, pick_device
 from clearhead.text.tokenizer_kinds import KINDS
-from clearhead.training.recipe import OPTIMISERS, RECIPES
+from clearhead.training.recipe import OPTIMIZERS, RECIPES
 
 MOST_MINUTES = 60 * 24 * 365
 MOST_RANK = 1024
@@ -28,7 +28,7 @@ OF_LEARNERS = ("steps", "blocks", "width", "context", "batch", "dropout", "optim
 
 
 @dataclass(frozen=True)
-class Request:
+class TrainingRequest:
     """Sizes, time and recipe of a run."""
 
     minutes: float | None = None
@@ -80,7 +80,7 @@ class Request:
         if self.optimiser is None and self.start is not None:
             object.__setattr__(self, "optimiser", "adamw")
         if self.optimiser is not None:
-            check_kind("optimiser", self.optimiser, OPTIMISERS)
+            check_kind("optimiser", self.optimiser, OPTIMIZERS)
         if self.recipe == "classic" and self.optimiser == "muon":
             raise UserError("the classic recipe trains with adamw: leave out the optimiser, or the recipe")
         for name in COUNTS:

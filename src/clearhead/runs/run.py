@@ -16,20 +16,20 @@ import torch
 from clearhead.errors import OwnError, UserError
 from clearhead.files import home
 from clearhead.language_model import LanguageModel
-from clearhead.model.kinds import make_network
-from clearhead.model.machine import free_memory, make_deterministic, pick_device
+from clearhead.networks import make_network
 from clearhead.runs.checkpoint import Checkpoint
 from clearhead.runs.pace import Pace
 from clearhead.runs.plan import Plan, make_plan
 from clearhead.runs.preparation import PreparedText, holds_targets, prepare_text
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import open_start, plan_start, prepare
+from clearhead.runtime.device import free_memory, make_deterministic, pick_device
+from clearhead.runtime.process_group import ProcessGroup, held, whole
 from clearhead.text.batches import Batches, Blanks, windows_for_evaluation
 from clearhead.text.corpus import Document
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
-from clearhead.training.trainer import BROKEN, Record, Trainer
-from clearhead.training.workers import Workers, held, whole
+from clearhead.training.trainer import BROKEN, StepRecord, Trainer
 
 # In a timed run the number of steps is set anew from what they really take: first after this share of them,
 # then each time that the other share of those left has been taken; so ever more often, until the last.
@@ -44,7 +44,7 @@ SPARED = 4  # times the memory that a copy of all training's tensors takes must 
 class Progress:
     """Where a run stands after a step."""
 
-    record: Record
+    record: StepRecord
     steps: int  # in all
     loss: float  # of the last steps, smoothed
     seconds_a_step: float  # likewise
@@ -71,7 +71,7 @@ class Progress:
         return {"step": record.step, **finite}
 
 
-class Smooth:
+class ExponentialAverage:
     """A running mean that forgets: of the first few numbers their mean, later of about the last twenty."""
 
     def __init__(self) -> None:
@@ -89,11 +89,11 @@ class Run:
     def __init__(
         self,
         texts: Sequence[Document],
-        request: Request,
+        request: TrainingRequest,
         cache: Path | None = None,
         plan: Plan | None = None,
         tokenizer: Tokenizer | None = None,
-        workers: Workers | None = None,
+        workers: ProcessGroup | None = None,
         began: float | None = None,
         text: PreparedText | None = None,
     ) -> None:
@@ -103,7 +103,7 @@ class Run:
         """
         self.start = time.perf_counter() if began is None else began
         self.request = request
-        self.workers = workers or Workers()
+        self.workers = workers or ProcessGroup()
         self.device = pick_device(request.device)
         if request.deterministic:
             make_deterministic(self.device)
@@ -150,7 +150,7 @@ class Run:
         self.trained = 0.0  # seconds spent in steps
         self.validating = 0.0  # and in validation
         self.ending = 0.0  # seconds that the caller needs after the last step, to save what came of it
-        self.smoothed = Smooth()  # the loss that is shown
+        self.smoothed = ExponentialAverage()  # the loss that is shown
         self.skipped = 0  # steps in a row whose numbers were not finite
         self.retreats = 0
         self.good = self._good()  # where to go back to after too many of them
@@ -177,7 +177,7 @@ class Run:
         return time.perf_counter() - self.start
 
     def __iter__(self) -> Iterator[Progress]:
-        loss, pace = self.smoothed, Smooth()
+        loss, pace = self.smoothed, ExponentialAverage()
         self.trainer.set_up()
         while self.trainer.step < self.trainer.recipe.steps:
             began, validated = self.seconds, self.validating
@@ -364,12 +364,12 @@ def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError 
     return folder, None
 
 
-def with_time(request: Request, minutes: float = 3) -> Request:
+def with_time(request: TrainingRequest, minutes: float = 3) -> TrainingRequest:
     """Three minutes, for one who said nothing of time."""
     return replace(request, minutes=minutes) if request.minutes is None and request.steps is None else request
 
 
-def _shared(plan: Plan, request: Request, workers: Workers) -> Plan:
+def _shared(plan: Plan, request: TrainingRequest, workers: ProcessGroup) -> Plan:
     """With a batch, where it was not asked for, that the workers can share equally."""
     recipe = plan.recipe
     if request.batch is not None:

@@ -41,7 +41,7 @@ from clearhead.runs.checkpoint import (
     save_checkpoint,
     save_shards,
 )
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Progress, Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
 from clearhead.text.tokenizer import Tokenizer
@@ -253,7 +253,7 @@ def replace_model(folder: Path, model: LanguageModel) -> None:
         raise
 
 
-def request_to_json(request: Request) -> dict[str, Any]:
+def request_to_json(request: TrainingRequest) -> dict[str, Any]:
     settings = {name: value for name, value in asdict(request).items() if name != "device"}
     validation = settings["validation"]
     if isinstance(validation, str | Path):

@@ -7,12 +7,12 @@ from typing import cast
 
 import numpy as np
 
+from clearhead.classics.recurrent_cell import CellKind
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
-from clearhead.model.cell import CellKind
 from clearhead.model.config import preset
-from clearhead.model.kinds import LearnerConfig
-from clearhead.model.recurrent_config import RecurrentConfig
-from clearhead.runs.request import Request
+from clearhead.networks import LearnerConfig
+from clearhead.runs.request import TrainingRequest
 from clearhead.text.tokens import Tokens
 
 Size = tuple[int, int, int]  # blocks, width, heads
@@ -54,7 +54,7 @@ RECURRENT_LADDER: tuple[Size, ...] = (
 RECURRENT_SIZE: Size = (1, 256, 0)
 
 
-def list_sizes(request: Request, tokens: Tokens, n_vocab: int) -> list[LearnerConfig]:
+def list_sizes(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> list[LearnerConfig]:
     """From small to large; at least one, or the reason why there is none."""
     sizes: list[LearnerConfig] = []
     ladder = LADDER if request.kind == "transformer" else RECURRENT_LADDER
@@ -70,7 +70,7 @@ def list_sizes(request: Request, tokens: Tokens, n_vocab: int) -> list[LearnerCo
     return sizes
 
 
-def usual_size(request: Request, tokens: Tokens, n_vocab: int) -> LearnerConfig:
+def usual_size(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> LearnerConfig:
     """Where no time was given to fit it to."""
     size = DEFAULT_SIZE if request.kind == "transformer" else RECURRENT_SIZE
     return _config(request, tokens, n_vocab, size)
@@ -81,7 +81,7 @@ def fitting_context(tokens: Tokens) -> int:
     return max(8, 2 ** int(np.log2(max(8, len(tokens) / 8))))
 
 
-def _config(request: Request, tokens: Tokens, n_vocab: int, size: Size) -> LearnerConfig:
+def _config(request: TrainingRequest, tokens: Tokens, n_vocab: int, size: Size) -> LearnerConfig:
     blocks, width, heads = size
     width = request.width or (_round(width, request.heads) if request.heads else width)
     context = request.context or min(128 if width < 256 else 256, fitting_context(tokens))

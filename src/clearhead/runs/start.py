@@ -10,23 +10,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from clearhead.classics.ngram import NGram
+from clearhead.classics.recurrent import Recurrent
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
 from clearhead.formats.opening import open_model
 from clearhead.model.block import Block
 from clearhead.model.config import Config
-from clearhead.model.kinds import Learner, LearnerConfig, need_transformer
-from clearhead.model.ngram import NGram
-from clearhead.model.recurrent import Recurrent
-from clearhead.model.recurrent_config import RecurrentConfig
+from clearhead.networks import Learner, LearnerConfig, need_transformer
 from clearhead.runs.pace import Schedule
 from clearhead.runs.plan import DEFAULT_STEPS, Plan, check_memory, may_be_half
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.sizes import fitting_context
 from clearhead.text.batches import Batches
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
 from clearhead.training.lora import adapt
-from clearhead.training.objective import half_precision, word_loss
+from clearhead.training.objective import cross_entropy, half_precision
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
@@ -49,7 +49,7 @@ class Start:
     tokenizer: Tokenizer
 
 
-def open_start(request: Request) -> Start | None:
+def open_start(request: TrainingRequest) -> Start | None:
     """The model that a run goes on from, if it does."""
     if request.start is None:
         return None
@@ -79,7 +79,7 @@ def prepare(network: Learner, config: LearnerConfig, lora: int | None) -> Learne
 
 
 def plan_start(
-    request: Request,
+    request: TrainingRequest,
     network: Learner,
     tokens: Tokens,
     n_validation: int,
@@ -110,7 +110,7 @@ def plan_start(
 
 
 def _measure(
-    request: Request, network: Learner, context: int, tokens: Tokens, left: float
+    request: TrainingRequest, network: Learner, context: int, tokens: Tokens, left: float
 ) -> tuple[int, float, float]:
     """Windows a batch for about the best number of steps; seconds to learn from a token, and to read it."""
     device = network.embedding.weight.device
@@ -131,7 +131,7 @@ def _measure(
 
     def read() -> None:
         with torch.no_grad(), half_precision(device, recipe.bfloat16):
-            word_loss(network(inputs), inputs).item()
+            cross_entropy(network(inputs), inputs).item()
 
     return rows, learning, _seconds(read, device) / inputs.numel()
 
@@ -153,7 +153,9 @@ def _rows(batch_tokens: float, context: int) -> int:
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / context)))
 
 
-def _recipe(request: Request, config: LearnerConfig, steps: int, rows: int, device: torch.device) -> Recipe:
+def _recipe(
+    request: TrainingRequest, config: LearnerConfig, steps: int, rows: int, device: torch.device
+) -> Recipe:
     """Gentle: a low rate, and nothing is pulled towards zero that was learned before."""
     recipe = Recipe(
         steps=steps,
@@ -175,7 +177,7 @@ def _recipe(request: Request, config: LearnerConfig, steps: int, rows: int, devi
 
 
 def _check_memory(
-    request: Request, config: LearnerConfig, context: int, recipe: Recipe, device: torch.device
+    request: TrainingRequest, config: LearnerConfig, context: int, recipe: Recipe, device: torch.device
 ) -> None:
     # The weights; for each that learns its gradient and two moments; with adapters, the merged weights.
     bytes_a_weight = 16 if request.lora is None else 8

@@ -11,18 +11,18 @@ from clearhead.errors import UserError
 from clearhead.formats.folder import check_free, check_room
 from clearhead.formats.opening import name_of
 from clearhead.language_model import LanguageModel, load
-from clearhead.model.machine import pick_device
 from clearhead.model.transformer import Transformer
 from clearhead.runs.counting import count_text
 from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.loss_curve import draw_losses
 from clearhead.runs.reports import Reports
-from clearhead.runs.request import Request
+from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run, save_somewhere, with_time
 from clearhead.runs.run_folder import BEST, is_run
+from clearhead.runtime.device import pick_device
+from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.corpus import documents
 from clearhead.training.lora import merge
-from clearhead.training.workers import Workers
 
 
 def train(
@@ -45,7 +45,7 @@ def train(
     should know, such as that the text is short, comes as warnings.
     """
     reports = Reports(tensorboard, wandb)
-    request = Request(**settings)
+    request = TrainingRequest(**settings)
     if request.kind == "ngram":
         if resume or checkpoint_every or snapshots or reports.reporters:
             raise UserError(
@@ -54,7 +54,7 @@ def train(
             )
         return _count(sources, out, request)
     request = with_time(request)
-    workers = Workers.join(pick_device(request.device))
+    workers = ProcessGroup.join(pick_device(request.device))
     given = [sources] if isinstance(sources, str | Path) else sources
     if out is None:
         if reports.reporters:
@@ -100,7 +100,7 @@ def train(
 
 
 def _count(
-    sources: str | Path | Sequence[str | Path], out: str | Path | None, request: Request
+    sources: str | Path | Sequence[str | Path], out: str | Path | None, request: TrainingRequest
 ) -> LanguageModel:
     if out is not None:
         check_free(Path(out))

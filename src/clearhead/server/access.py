@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clearhead.server.faults import refusal
+from clearhead.server.errors import refusal
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
@@ -37,7 +37,7 @@ KEPT = "private, max-age=31536000, immutable"  # but for files that are the same
 
 
 @dataclass(frozen=True)
-class Door:
+class Credentials:
     """Which hosts are ours, and what opens."""
 
     token: str | None  # none lets in whoever reaches it, which only a loopback address may
@@ -96,7 +96,7 @@ STRANGER = f"""<!doctype html>
 class Access:
     """In front of everything else: what is not let in reaches nothing, and no body of it is read."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, door: Credentials) -> None:
         self.app, self.door = app, door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -26,22 +26,22 @@ from clearhead.server import (
     runs,
     words,
 )
-from clearhead.server.access import Access, Door
-from clearhead.server.collection import Collection, Offer
+from clearhead.server.access import Access, Credentials
 from clearhead.server.description import ABOUT, ALWAYS, document
-from clearhead.server.desk import Desk
-from clearhead.server.faults import Refused, answer_fault
-from clearhead.server.leaving import Left
+from clearhead.server.disconnect import ClientDisconnected
+from clearhead.server.errors import APIError, answer_fault
 from clearhead.server.limits import Bounds, Limits
+from clearhead.server.model_loader import ModelLoader, Offer
+from clearhead.server.model_registry import ModelRegistry
 from clearhead.server.pulling import Puller
 from clearhead.server.record import Record, Recorder
-from clearhead.server.run_list import RunList
-from clearhead.server.shelf import Shelf
+from clearhead.server.run_list import RunRegistry
+from clearhead.server.trace_cache import TraceCache
 from clearhead.server.training import Trainer
 
 
 def make_routes(
-    shelf: Shelf,
+    shelf: ModelRegistry,
     record: Record,
     offer: Offer | None = None,
     log: Callable[[str], object] = lambda _: None,
@@ -55,7 +55,7 @@ def make_routes(
         responses=ALWAYS,
     )
     app.include_router(completions.make_routes(shelf, record))
-    desk = Desk(shelf)
+    desk = TraceCache(shelf)
     app.include_router(inspection.make_routes(desk))
     app.include_router(overview.make_routes(desk))
     app.include_router(questions.make_routes(desk))
@@ -63,8 +63,8 @@ def make_routes(
     app.include_router(heads.make_routes(shelf))
     app.include_router(labs.make_routes(shelf))
     puller = Puller(None if offer is None else offer.home, log)
-    run_list = RunList(shelf, None if offer is None else offer.places)
-    collection = Collection(shelf, desk, offer, run_list, log)
+    run_list = RunRegistry(shelf, None if offer is None else offer.places)
+    collection = ModelLoader(shelf, desk, offer, run_list, log)
     app.include_router(models.make_routes(collection, puller))
     trainer = Trainer(run_list, collection, None if offer is None else offer.loader.device, log)
     app.include_router(runs.make_routes(run_list, trainer))
@@ -86,15 +86,23 @@ def make_routes(
         """This document."""
         return app.openapi()
 
-    for kind in (Refused, Left, Busy, UserError, RequestValidationError, HTTPException, Exception):
+    for kind in (
+        APIError,
+        ClientDisconnected,
+        Busy,
+        UserError,
+        RequestValidationError,
+        HTTPException,
+        Exception,
+    ):
         app.add_exception_handler(kind, answer_fault)
     app.openapi = document(app)  # type: ignore[method-assign]
     return app
 
 
 def make_app(
-    shelf: Shelf,
-    door: Door,
+    shelf: ModelRegistry,
+    door: Credentials,
     bounds: Bounds | None = None,
     log: Callable[[str], object] = lambda _: None,
     offer: Offer | None = None,

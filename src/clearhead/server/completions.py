@@ -16,19 +16,19 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+from clearhead.api import base, openai
 from clearhead.errors import UserError
 from clearhead.generate.request import Event
 from clearhead.language_model import LanguageModel
 from clearhead.server.description import OF_A_MODEL, events_of
-from clearhead.server.faults import Refused
-from clearhead.server.leaving import EventStream, in_thread, unless_left
+from clearhead.server.disconnect import EventStream, in_thread, unless_left
+from clearhead.server.errors import APIError
+from clearhead.server.model_registry import ModelRegistry
 from clearhead.server.record import Record
-from clearhead.server.shelf import Shelf
 from clearhead.server.writing import FINISH, Text, Writing, check_one, make_requests
-from clearhead.views.wire import base, openai
 
 
-def make_routes(shelf: Shelf, record: Record) -> APIRouter:
+def make_routes(shelf: ModelRegistry, record: Record) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["openai"])
     # A chat template is filled in by a process of its own. More of these than there are processors would only
     # take from each other the time that each may have, and threads from everyone else; those of one model,
@@ -53,9 +53,9 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
         """What the model writes after a text."""
         model = shelf.model(asked.model)
         if asked.echo:
-            raise Refused(400, "invalid_request", "echo is not offered", "echo")
+            raise APIError(400, "invalid_request", "echo is not offered", "echo")
         if asked.best_of not in (None, asked.n or 1):
-            raise Refused(400, "invalid_request", "best_of other than n is not offered", "best_of")
+            raise APIError(400, "invalid_request", "best_of other than n is not offered", "best_of")
         schema = _schema(asked.response_format)
         check_one({"regex": asked.regex, "response_format": schema})
         engine = shelf.engine(asked.model)
@@ -76,12 +76,12 @@ def make_routes(shelf: Shelf, record: Record) -> APIRouter:
         """What the model replies, by its own chat template."""
         model, engine = shelf.model(asked.model), shelf.engine(asked.model)
         if asked.top_logprobs is not None and not asked.logprobs:
-            raise Refused(400, "invalid_request", "top_logprobs: only with logprobs", "top_logprobs")
+            raise APIError(400, "invalid_request", "top_logprobs: only with logprobs", "top_logprobs")
         schema = _schema(asked.response_format)
         check_one({"regex": asked.regex, "response_format": schema})
         messages = [{"role": each.role, "content": _content(each)} for each in asked.messages]
         if sum(len(message["content"]) for message in messages) > base.MOST_CHARACTERS:
-            raise Refused(
+            raise APIError(
                 400, "too_large", f"the messages have over {base.MOST_CHARACTERS:,} characters", "messages"
             )
         engine.check_room()

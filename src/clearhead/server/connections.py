@@ -10,7 +10,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from clearhead.server.access import GUARDS
-from clearhead.server.faults import refusal
+from clearhead.server.errors import refusal
 from clearhead.server.limits import Bounds
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from clearhead.views.wire import base, looking, openai
+from clearhead.api import base, inspection, openai
 
 Responses = dict[int | str, dict[str, Any]]
 SCHEMAS = "#/components/schemas/"
@@ -44,10 +44,10 @@ RAW = {"application/octet-stream": {"schema": {"type": "string", "format": "bina
 MATRIX: Responses = {
     **OF_A_MODEL,
     200: {
-        "model": looking.Matrix,
+        "model": inspection.Matrix,
         "description": (
-            f"Little-endian float32, row after row, at most {looking.MOST_VALUES:,} numbers; or, for who "
-            f"accepts application/json, JSON of at most {looking.MOST_JSON:,}."
+            f"Little-endian float32, row after row, at most {inspection.MOST_VALUES:,} numbers; or, for who "
+            f"accepts application/json, JSON of at most {inspection.MOST_JSON:,}."
         ),
         "content": RAW,
         "headers": {

@@ -7,13 +7,13 @@ import sys
 from typing import Any
 
 from clearhead.server.app import make_routes
+from clearhead.server.model_registry import ModelRegistry
 from clearhead.server.record import Record
-from clearhead.server.shelf import Shelf
 
 
 def document() -> dict[str, Any]:
     """Every route, with what it takes and gives."""
-    shelf = Shelf([])
+    shelf = ModelRegistry([])
     return make_routes(shelf, Record(shelf)).openapi()
 
 

@@ -9,13 +9,13 @@ from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Request
 
+from clearhead.api import models
 from clearhead.finite import finite
 from clearhead.labs.heads import REPEATED, STORIES, HeadScores, heads
 from clearhead.language_model import LanguageModel
 from clearhead.server.description import OF_A_MODEL
-from clearhead.server.leaving import in_thread, stop_if, unless_left
-from clearhead.server.shelf import Shelf
-from clearhead.views.wire import models
+from clearhead.server.disconnect import in_thread, stop_if, unless_left
+from clearhead.server.model_registry import ModelRegistry
 
 # Of a large model fewer texts are read: each takes as long as a forward and a half. With a third of the
 # stories SmolLM2's heads come in nearly the same order; none of its scores moves by more than 0.07.
@@ -49,7 +49,7 @@ class Scores:
             return await in_thread(work)
 
 
-def make_routes(shelf: Shelf) -> APIRouter:
+def make_routes(shelf: ModelRegistry) -> APIRouter:
     routes, scores = APIRouter(prefix="/api", tags=["clearhead"]), Scores()
 
     @routes.post("/heads", responses=OF_A_MODEL)

@@ -7,18 +7,18 @@ import threading
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from clearhead.api import inspection as looking
 from clearhead.errors import UserError
 from clearhead.finite import finite
 from clearhead.inspect.sites import all_sites, site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.server.description import MATRIX, OF_A_MODEL
-from clearhead.server.desk import Desk
-from clearhead.server.leaving import in_thread, unless_left
+from clearhead.server.disconnect import in_thread, unless_left
 from clearhead.server.matrices import choose_slice, send_slice
-from clearhead.views.wire import looking
+from clearhead.server.trace_cache import TraceCache
 
 
-def make_routes(desk: Desk) -> APIRouter:
+def make_routes(desk: TraceCache) -> APIRouter:
     routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), desk.shelf
 
     @routes.post("/tokens", responses=OF_A_MODEL)

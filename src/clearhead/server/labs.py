@@ -8,17 +8,17 @@ from contextlib import ExitStack
 
 from fastapi import APIRouter, Request
 
+from clearhead.api import labs
 from clearhead.generate.engine import Busy
-from clearhead.labs.catalogue import LABS, find_lab, lab
+from clearhead.labs.catalog import LABS, find_lab, lab
 from clearhead.labs.lab import Result
 from clearhead.server.description import OF_A_MODEL
-from clearhead.server.faults import Refused
-from clearhead.server.leaving import in_thread, stop_if, unless_left
-from clearhead.server.shelf import Shelf
-from clearhead.views.wire import labs
+from clearhead.server.disconnect import in_thread, stop_if, unless_left
+from clearhead.server.errors import APIError
+from clearhead.server.model_registry import ModelRegistry
 
 
-def make_routes(shelf: Shelf) -> APIRouter:
+def make_routes(shelf: ModelRegistry) -> APIRouter:
     routes, one = APIRouter(prefix="/api", tags=["clearhead"]), asyncio.Lock()
 
     @routes.get("/labs")
@@ -32,7 +32,7 @@ def make_routes(shelf: Shelf) -> APIRouter:
         found = find_lab(asked.name)
         found.check(asked.settings)
         if found.model is not None and asked.model is None:
-            raise Refused(400, "model_missing", f"{found.name} looks into a model: name one", "model")
+            raise APIError(400, "model_missing", f"{found.name} looks into a model: name one", "model")
         if one.locked():
             raise Busy("a lab is at work already")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clearhead.server.faults import refusal
+from clearhead.server.errors import refusal
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 from torch import Tensor
 
+from clearhead.api import inspection as looking
 from clearhead.errors import UserError
 from clearhead.finite import finite
-from clearhead.server.faults import Refused
-from clearhead.views.wire import looking
+from clearhead.server.errors import APIError
 
 
 class Raw(Response):
@@ -50,7 +50,7 @@ def choose_slice(asked: looking.Slice, shape: list[int]) -> Chosen:
 def check_size(shapes: Sequence[Sequence[int]], most: int) -> None:
     count = sum(math.prod(shape) for shape in shapes)
     if count > most:
-        raise Refused(400, "too_large", f"{count:,} numbers are more than {most:,}: ask for a slice")
+        raise APIError(400, "too_large", f"{count:,} numbers are more than {most:,}: ask for a slice")
 
 
 def send_slice(request: Request, chosen: Chosen, read: Callable[[], Tensor]) -> Response:

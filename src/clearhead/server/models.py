@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
+from clearhead.api import models
 from clearhead.model.config import Config
-from clearhead.server.collection import Collection
 from clearhead.server.description import OF_A_MODEL, OF_A_PULL
-from clearhead.server.leaving import unless_left
+from clearhead.server.disconnect import unless_left
+from clearhead.server.model_loader import ModelLoader
+from clearhead.server.model_registry import Served
 from clearhead.server.pulling import Puller
-from clearhead.server.shelf import Served
-from clearhead.views.wire import models
 
 
-def make_routes(collection: Collection, puller: Puller) -> APIRouter:
+def make_routes(collection: ModelLoader, puller: Puller) -> APIRouter:
     routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), collection.shelf
 
     @routes.get("/models")

@@ -11,19 +11,19 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 from torch import Tensor
 
+from clearhead.api import inspection as looking
 from clearhead.errors import UserError
+from clearhead.figures.pooling import pool_weights
 from clearhead.inspect.sites import site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.server.description import MATRICES
-from clearhead.server.desk import Desk, choose_blocks
-from clearhead.server.leaving import stop_if
+from clearhead.server.disconnect import stop_if
 from clearhead.server.matrices import Chosen, Raw, check_size, choose_slice, send_matrices
-from clearhead.views.pooling import pool_weights
-from clearhead.views.wire import looking
+from clearhead.server.trace_cache import TraceCache, choose_blocks
 
 
-def make_routes(desk: Desk) -> APIRouter:
+def make_routes(desk: TraceCache) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["clearhead"])
 
     @routes.post("/sites", response_class=Raw, responses=MATRICES)

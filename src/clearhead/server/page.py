@@ -9,11 +9,9 @@ from pathlib import Path
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from clearhead import views
+from clearhead.page.built import SITE, has_site
 from clearhead.server.access import KEPT
-from clearhead.server.shelf import Shelf
-
-PAGE = Path(views.__file__).parent / "page"
+from clearhead.server.model_registry import ModelRegistry
 
 # Not by the machine's own table, which is another on every machine.
 KINDS = {
@@ -28,14 +26,10 @@ KINDS = {
 }
 
 
-def is_built(folder: Path = PAGE) -> bool:
-    return (folder / "index.html").is_file()
-
-
-def make_routes(shelf: Shelf, folder: Path = PAGE) -> APIRouter:
+def make_routes(shelf: ModelRegistry, folder: Path = SITE) -> APIRouter:
     """A route for each file; what is named in a request is never a path."""
     routes = APIRouter(include_in_schema=False)
-    if not is_built(folder):
+    if not has_site(folder):
         said = START.format(models=html.escape(shelf.names()))
         routes.add_api_route("/", lambda: HTMLResponse(said), response_model=None)
         return routes

@@ -15,12 +15,12 @@ from contextlib import contextmanager
 import uvicorn
 
 from clearhead.errors import UserError
-from clearhead.server.access import LOOPBACK, Door
+from clearhead.server.access import LOOPBACK, Credentials
 from clearhead.server.app import make_app
-from clearhead.server.collection import Offer
 from clearhead.server.connections import protocol
 from clearhead.server.limits import Bounds
-from clearhead.server.shelf import Shelf
+from clearhead.server.model_loader import Offer
+from clearhead.server.model_registry import ModelRegistry
 
 GRACE = 30.0  # seconds that what is being written may take to its end
 LAST = 10  # seconds more, in which its end is told
@@ -29,7 +29,7 @@ LAST = 10  # seconds more, in which its end is told
 class Server(uvicorn.Server):
     """uvicorn's, which ends quietly at SIGINT and SIGTERM."""
 
-    def __init__(self, config: uvicorn.Config, shelf: Shelf, grace: float) -> None:
+    def __init__(self, config: uvicorn.Config, shelf: ModelRegistry, grace: float) -> None:
         super().__init__(config)
         self.shelf, self.grace = shelf, grace
 
@@ -80,28 +80,30 @@ def open_socket(host: str, port: int, token: str | None) -> socket.socket:
     return opened
 
 
-def make_door(host: str, opened: socket.socket, token: str | None, allowed: Sequence[str] = ()) -> Door:
+def make_door(
+    host: str, opened: socket.socket, token: str | None, allowed: Sequence[str] = ()
+) -> Credentials:
     """Open to the names that this address goes by, and to those that are allowed besides."""
     port = opened.getsockname()[1]
     names = {*LOOPBACK, *(name.lower() for name in allowed)}
     if not _is_loopback(host) and not _is_any(host):
         names.add(f"[{host}]" if ":" in host else host.lower())
-    return Door(token, frozenset(names), port)
+    return Credentials(token, frozenset(names), port)
 
 
 def make_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def address(host: str, door: Door) -> str:
+def address(host: str, door: Credentials) -> str:
     """What to open: with the token, where there is one."""
     name = "127.0.0.1" if _is_any(host) else f"[{host}]" if ":" in host else host
     return f"http://{name}:{door.port}/" + (f"?token={door.token}" if door.token is not None else "")
 
 
 def make_server(
-    shelf: Shelf,
-    door: Door,
+    shelf: ModelRegistry,
+    door: Credentials,
     bounds: Bounds | None = None,
     log: Callable[[str], object] = lambda _: None,
     offer: Offer | None = None,
@@ -123,9 +125,9 @@ def make_server(
 
 
 def serve(
-    shelf: Shelf,
+    shelf: ModelRegistry,
     opened: socket.socket,
-    door: Door,
+    door: Credentials,
     bounds: Bounds | None = None,
     log: Callable[[str], object] = lambda _: None,
     offer: Offer | None = None,

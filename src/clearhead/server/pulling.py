@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from clearhead.api import models
 from clearhead.errors import UserError
 from clearhead.formats import pulled
-from clearhead.server.collection import without_folders
-from clearhead.server.faults import Refused
-from clearhead.server.leaving import in_thread, stop_if
-from clearhead.views.wire import models
+from clearhead.server.disconnect import in_thread, stop_if
+from clearhead.server.errors import APIError
+from clearhead.server.model_loader import without_folders
 
 
 class Puller:
@@ -39,13 +39,13 @@ class Puller:
 
     def start(self, name: str) -> None:
         if self.home is None:
-            raise Refused(404, "cannot_be_pulled", "nothing can be pulled here", "name")
+            raise APIError(404, "cannot_be_pulled", "nothing can be pulled here", "name")
         if name not in pulled.CATALOGUE:
             known = ", ".join(pulled.CATALOGUE)
-            raise Refused(404, "cannot_be_pulled", f"{name!r} cannot be pulled; there is {known}", "name")
+            raise APIError(404, "cannot_be_pulled", f"{name!r} cannot be pulled; there is {known}", "name")
         if self._task is not None and not self._task.done():
             what = f"{self.state.name} is being pulled already: one at a time"
-            raise Refused(409, "already_pulling", what, name=self.state.name or "")
+            raise APIError(409, "already_pulling", what, name=self.state.name or "")
         self.state = models.PullState(
             name=name, state="downloading", total=pulled.CATALOGUE[name].package_size
         )

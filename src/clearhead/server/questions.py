@@ -8,52 +8,56 @@ from collections.abc import Iterable, Sequence
 from fastapi import APIRouter, Request
 from torch import Tensor
 
+from clearhead.api import inspection, questions
 from clearhead.errors import UserError
 from clearhead.finite import finite
 from clearhead.inspect.paths import Reading, read_back
 from clearhead.inspect.sweep import variants
 from clearhead.inspect.trace import Trace
 from clearhead.server.description import OF_A_MODEL
-from clearhead.server.desk import Desk, choose_blocks
-from clearhead.server.faults import Refused
-from clearhead.server.leaving import stop_if
-from clearhead.views.wire import asking, looking
+from clearhead.server.disconnect import stop_if
+from clearhead.server.errors import APIError
+from clearhead.server.trace_cache import TraceCache, choose_blocks
 
 
-def make_routes(desk: Desk) -> APIRouter:
+def make_routes(desk: TraceCache) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["clearhead"])
 
     @routes.post("/compare", responses=OF_A_MODEL)
-    async def compare(request: Request, asked: asking.CompareRequest) -> asking.CompareAnswer:
+    async def compare(request: Request, asked: questions.CompareRequest) -> questions.CompareAnswer:
         """Two texts through one model, or one through two: how far apart they are at every site."""
 
-        def read(left: threading.Event) -> asking.CompareAnswer:
+        def read(left: threading.Event) -> questions.CompareAnswer:
             one, other = desk.trace(asked, left), desk.trace(asked.other, left)
             for trace in (one, other):
-                _check_length(trace, asking.LONGEST_COMPARED)
+                _check_length(trace, questions.LONGEST_COMPARED)
             compared = one.compare(other)
             distances: dict[str, float] = {}
             for block in choose_blocks(asked.blocks, one):
                 stop_if(left)
                 distances |= compared.distances(None) if block == 0 else {}
                 distances |= compared.distances(block)
-            found = [asking.SiteDistance(site=site, distance=finite(far)) for site, far in distances.items()]
-            return asking.CompareAnswer(pairs=compared.pairs, distances=found)
+            found = [
+                questions.SiteDistance(site=site, distance=finite(far)) for site, far in distances.items()
+            ]
+            return questions.CompareAnswer(pairs=compared.pairs, distances=found)
 
         with desk.shelf.reading(asked.other.model):
             return await desk.do(request, asked.model, read)
 
     @routes.post("/effects", responses=OF_A_MODEL)
-    async def effects(request: Request, asked: asking.EffectsRequest) -> asking.EffectsAnswer:
+    async def effects(request: Request, asked: questions.EffectsRequest) -> questions.EffectsAnswer:
         """How likely a word is when each head, or each position, is silenced or taken from elsewhere."""
 
-        def read(left: threading.Event) -> asking.EffectsAnswer:
+        def read(left: threading.Event) -> questions.EffectsAnswer:
             trace = desk.trace(asked, left)
-            _check_length(trace, asking.LONGEST_SWEPT)
+            _check_length(trace, questions.LONGEST_SWEPT)
             word, position = trace.token_id(asked.word), trace.check_position(asked.position)
             source = None
             if asked.source is not None:
-                source = desk.trace(looking.TextRequest(model=asked.model, text=asked.source, edits=[]), left)
+                source = desk.trace(
+                    inspection.TextRequest(model=asked.model, text=asked.source, edits=[]), left
+                )
 
             over = "head" if asked.over == "head" else "block × position"
             chosen = choose_blocks(asked.blocks, trace)
@@ -62,22 +66,22 @@ def make_routes(desk: Desk) -> APIRouter:
                 stop_if(left)
                 after[block] += finite(_likely(batch.read("logits", rows=[position])[:, 0], word))
             (before,) = _likely(trace.read("logits", rows=[position]), word)
-            return asking.EffectsAnswer(before=finite(before), after=list(after.values()))
+            return questions.EffectsAnswer(before=finite(before), after=list(after.values()))
 
         return await desk.do(request, asked.model, read)
 
     @routes.post("/attribute", responses=OF_A_MODEL)
-    async def attribute(request: Request, asked: asking.AttributeRequest) -> asking.AttributeAnswer:
+    async def attribute(request: Request, asked: questions.AttributeRequest) -> questions.AttributeAnswer:
         """What every head, feed-forward, embedding and bias adds to a word's logit; or to a part of it."""
 
-        def read(left: threading.Event) -> asking.AttributeAnswer:
+        def read(left: threading.Event) -> questions.AttributeAnswer:
             trace = desk.trace(asked, left)
             word, position = trace.token_id(asked.word), trace.check_position(asked.position)
             hops = [(hop.block, hop.head, hop.source) for hop in asked.through]
             reading = read_back(trace, word, position, hops)
             split = reading.split() if hops else trace.attribute(word, position)
             parts = sorted(zip(split.names, split.values.tolist(), strict=True), key=lambda p: -abs(p[1]))
-            return asking.AttributeAnswer(
+            return questions.AttributeAnswer(
                 position=reading.position,
                 total=finite(split.total),
                 parts=_parts(parts),
@@ -87,10 +91,10 @@ def make_routes(desk: Desk) -> APIRouter:
         return await desk.do(request, asked.model, read)
 
     @routes.post("/why", responses=OF_A_MODEL)
-    async def why(request: Request, asked: asking.WhyRequest) -> asking.WhyAnswer:
+    async def why(request: Request, asked: questions.WhyRequest) -> questions.WhyAnswer:
         """Which earlier parts made a head look from one position to another."""
 
-        def read(left: threading.Event) -> asking.WhyAnswer:
+        def read(left: threading.Event) -> questions.WhyAnswer:
             trace = desk.trace(asked, left)
             found = trace.block[asked.block].head[asked.head].why(asked.looking, asked.looked_at)
             sides = [
@@ -99,12 +103,12 @@ def make_routes(desk: Desk) -> APIRouter:
                 )
                 for side in (1, 0)
             ]
-            return asking.WhyAnswer(
+            return questions.WhyAnswer(
                 score=finite(found.total),
                 query=_parts(sides[0]),
                 key=_parts(sides[1]),
                 pairs=[
-                    asking.PartPair(query=query, key=key, value=finite(value))
+                    questions.PartPair(query=query, key=key, value=finite(value))
                     for query, key, value in found.top(asked.count)
                 ],
             )
@@ -112,22 +116,22 @@ def make_routes(desk: Desk) -> APIRouter:
         return await desk.do(request, asked.model, read)
 
     @routes.post("/lens", responses=OF_A_MODEL)
-    async def lens(request: Request, asked: asking.LensRequest) -> asking.LensAnswer:
+    async def lens(request: Request, asked: questions.LensRequest) -> questions.LensAnswer:
         """What each block would say next at each position."""
 
-        def read(left: threading.Event) -> asking.LensAnswer:
+        def read(left: threading.Event) -> questions.LensAnswer:
             trace = desk.trace(asked, left)
             first, last = asked.rows or (0, len(trace))
-            if not 0 <= first < last <= len(trace) or last - first > asking.LONGEST_LENS:
+            if not 0 <= first < last <= len(trace) or last - first > questions.LONGEST_LENS:
                 raise UserError(
-                    f"rows {first} to {last}: expected at most {asking.LONGEST_LENS} within 0 to {len(trace)}"
+                    f"rows {first} to {last}: expected at most {questions.LONGEST_LENS} within 0 to {len(trace)}"
                 )
             word = None if asked.word is None else trace.token_id(asked.word)
             rows, answers = list(range(first, last)), []
             for block in range(trace.config.n_block):
                 stop_if(left)
                 answers.append(_said(trace, block, rows, word))
-            return asking.LensAnswer(words=answers)
+            return questions.LensAnswer(words=answers)
 
         return await desk.do(request, asked.model, read)
 
@@ -140,24 +144,24 @@ def _likely(logits: Tensor, word: int) -> list[float]:
     return found
 
 
-def _said(trace: Trace, block: int, rows: list[int], word: int | None) -> list[asking.LensWord]:
+def _said(trace: Trace, block: int, rows: list[int], word: int | None) -> list[questions.LensWord]:
     stream = trace.read(f"block.{block}.output", rows=rows)
     probabilities = trace.read_out(stream[None])[0].float().softmax(-1)
     best = probabilities.max(-1)
     chosen = [None] * len(rows) if word is None else finite(probabilities[:, word].tolist())
     texts = trace.words(best.indices.tolist())
     return [
-        asking.LensWord(text=text, probability=finite(p), chosen=c)
+        questions.LensWord(text=text, probability=finite(p), chosen=c)
         for text, p, c in zip(texts, best.values.tolist(), chosen, strict=True)
     ]
 
 
-def _heads(reading: Reading, names: Sequence[str], count: int) -> list[asking.HeadTokens]:
+def _heads(reading: Reading, names: Sequence[str], count: int) -> list[questions.HeadTokens]:
     """Of those heads that come first among the parts, what each token gave."""
     chosen = [tuple(map(int, name.split(".")[1:4:2])) for name in names if ".head." in name][:count]
     tables = {block: reading.by_token(block) for block in {block for block, _ in chosen}}
     return [
-        asking.HeadTokens(block=block, head=head, values=finite(tables[block][head].tolist()))
+        questions.HeadTokens(block=block, head=head, values=finite(tables[block][head].tolist()))
         for block, head in chosen
     ]
 
@@ -165,8 +169,8 @@ def _heads(reading: Reading, names: Sequence[str], count: int) -> list[asking.He
 def _check_length(trace: Trace, most: int) -> None:
     if len(trace) > most:
         what = f"the text has {len(trace)} tokens; for this at most {most} go"
-        raise Refused(400, "too_many_tokens", what, "text", count=len(trace), most=most)
+        raise APIError(400, "too_many_tokens", what, "text", count=len(trace), most=most)
 
 
-def _parts(parts: Iterable[tuple[str, float]]) -> list[asking.Part]:
-    return [asking.Part(name=name, value=finite(value)) for name, value in parts]
+def _parts(parts: Iterable[tuple[str, float]]) -> list[questions.Part]:
+    return [questions.Part(name=name, value=finite(value)) for name, value in parts]

@@ -10,13 +10,13 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clearhead.server.shelf import Shelf
+from clearhead.server.model_registry import ModelRegistry
 
 
 class Record:
     """Counts of what was asked and written."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: ModelRegistry) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "clearhead_requests", "Requests answered.", ["method", "route", "status"], registry=self.registry
@@ -37,7 +37,7 @@ class Record:
 class Writing(Collector):
     """What the engines do at the moment; models come and go."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: ModelRegistry) -> None:
         self.shelf = shelf
 
     def collect(self) -> Iterator[GaugeMetricFamily]:

@@ -11,13 +11,13 @@ from clearhead.formats.opening import SNAPSHOT, find_snapshot
 from clearhead.runs.following import Follower
 from clearhead.runs.listing import ListedRun, describe_run, find_runs
 from clearhead.runs.run_folder import is_run
-from clearhead.server.shelf import Shelf, free_name
+from clearhead.server.model_registry import ModelRegistry, free_name
 
 
-class RunList:
+class RunRegistry:
     """Names are looked up here: none is ever a path. Without places there is no run."""
 
-    def __init__(self, shelf: Shelf, places: Sequence[Path] | None) -> None:
+    def __init__(self, shelf: ModelRegistry, places: Sequence[Path] | None) -> None:
         self.shelf, self.places = shelf, places
         self.folders: dict[str, Path] = {}
         self._followers: dict[Path, Follower] = {}

@@ -9,20 +9,20 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi import Path as InPath
 
+from clearhead.api import training
 from clearhead.runs.listing import ListedRun, describe_run, resume_command
 from clearhead.server.description import OF_A_RUN
-from clearhead.server.faults import Refused
-from clearhead.server.leaving import in_thread
-from clearhead.server.run_list import RunList
+from clearhead.server.disconnect import in_thread
+from clearhead.server.errors import APIError
+from clearhead.server.run_list import RunRegistry
 from clearhead.server.training import Trainer
-from clearhead.views.wire import training
 
 MOST_STEPS = 2000  # told at once; of more, some from all over
 Name = Annotated[str, InPath(min_length=1, max_length=200, description="One of those that /api/runs lists.")]
 After = Annotated[int, Query(ge=0, lt=2**31, description="Only later steps are told.")]
 
 
-def make_routes(runs: RunList, trainer: Trainer) -> APIRouter:
+def make_routes(runs: RunRegistry, trainer: Trainer) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["clearhead"])
 
     def detail(name: str, run: ListedRun) -> training.RunDetails:
@@ -85,7 +85,7 @@ def make_routes(runs: RunList, trainer: Trainer) -> APIRouter:
         """Every step of a run after one: its loss, validation, rate, tokens, and what the model wrote."""
         folder = await in_thread(lambda _: runs.find(name))
         if folder is None:
-            raise Refused(404, "run_not_found", f"there is no run {name!r}", "name", name=name)
+            raise APIError(404, "run_not_found", f"there is no run {name!r}", "name", name=name)
         return await in_thread(lambda _: read_metrics(name, folder, after))
 
     @routes.post("/train", responses=OF_A_RUN)

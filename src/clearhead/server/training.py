@@ -15,15 +15,15 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from clearhead.api import training
 from clearhead.runs.demo import STORIES
 from clearhead.runs.listing import describe_run, is_held, resume_command
 from clearhead.runs.run_folder import is_run
-from clearhead.server.collection import Collection, without_folders
-from clearhead.server.faults import Refused, brief
-from clearhead.server.leaving import in_thread
-from clearhead.server.run_list import RunList
+from clearhead.server.disconnect import in_thread
+from clearhead.server.errors import APIError, brief
+from clearhead.server.model_loader import ModelLoader, without_folders
+from clearhead.server.run_list import RunRegistry
 from clearhead.text.stories import stories
-from clearhead.views.wire import training
 
 LOG = "train.log"
 REFUSAL = "refusal.json"  # for a moment: what the process has to say beside the last line of its log
@@ -53,8 +53,8 @@ class Trainer:
 
     def __init__(
         self,
-        runs: RunList,
-        collection: Collection,
+        runs: RunRegistry,
+        collection: ModelLoader,
         device: str | None = None,
         tell: Callable[[str], object] = lambda _: None,
     ) -> None:
@@ -69,7 +69,7 @@ class Trainer:
         """Begin a run in a folder of its own, with its text and what it says in it."""
         place = self._may_begin()
         if asked.minutes is not None and asked.steps is not None:
-            raise Refused(
+            raise APIError(
                 400, "invalid_request", "minutes and steps were both given; give one of them", "steps"
             )
         folder = place / asked.name
@@ -89,13 +89,13 @@ class Trainer:
         run = describe_run(folder)
         if run.finished:
             what = f"{name!r} is finished: there is nothing to go on with"
-            raise Refused(409, "run_is_finished", what, "name", name=name)
+            raise APIError(409, "run_is_finished", what, "name", name=name)
         if is_held(folder):
-            raise Refused(409, "already_training", f"{name!r} is being trained already", "name")
+            raise APIError(409, "already_training", f"{name!r} is being trained already", "name")
         command = resume_command(run.command, folder)
         if command is None:
             what = f"{name!r} was begun from Python: go on with it from there"
-            raise Refused(409, "begun_elsewhere", what, "name", name=name)
+            raise APIError(409, "begun_elsewhere", what, "name", name=name)
         self._beginning = True
         try:
             await self._begin(name, folder, command)
@@ -109,20 +109,20 @@ class Trainer:
             return
         if is_held(self._find(name)):
             what = f"{name!r} was begun elsewhere: stop it there, with Ctrl-C"
-            raise Refused(409, "begun_elsewhere", what, "name", name=name)
+            raise APIError(409, "begun_elsewhere", what, "name", name=name)
 
     def _may_begin(self) -> Path:
         if self.place is None:
-            raise Refused(404, "cannot_be_trained", "nothing can be trained here", "name")
+            raise APIError(404, "cannot_be_trained", "nothing can be trained here", "name")
         if self.child is not None or self._beginning:
             name = "another run" if self.child is None else self.child.name
-            raise Refused(409, "already_training", f"{name} is being trained: one at a time")
+            raise APIError(409, "already_training", f"{name} is being trained: one at a time")
         return self.place
 
     def _find(self, name: str) -> Path:
         folder = self.runs.find(name)
         if folder is None:
-            raise Refused(404, "run_not_found", f"there is no run {name!r}", "name", name=name)
+            raise APIError(404, "run_not_found", f"there is no run {name!r}", "name", name=name)
         return folder
 
     async def _begin(self, name: str, folder: Path, command: Sequence[str]) -> None:
@@ -164,9 +164,9 @@ def _prepare(folder: Path, asked: training.RunRequest) -> Path:
         folder.mkdir()
     except FileExistsError:
         what = f"there is a {asked.name!r} already; choose another name"
-        raise Refused(409, "name_taken", what, "name", name=asked.name) from None
+        raise APIError(409, "name_taken", what, "name", name=asked.name) from None
     except OSError as error:
-        raise Refused(
+        raise APIError(
             409, "cannot_be_written", f"no run can be kept here: {error.strerror}", "name"
         ) from None
     stem = re.sub(r"[^\w.-]+", "-", asked.text_name.rpartition(".")[0] or asked.text_name).strip(".-")[:80]
@@ -177,7 +177,7 @@ def _prepare(folder: Path, asked: training.RunRequest) -> Path:
     except (OSError, UnicodeEncodeError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         why = error.strerror if isinstance(error, OSError) else "it is no whole text"
-        raise Refused(400, "invalid_request", f"the text could not be kept: {why}", "text") from None
+        raise APIError(400, "invalid_request", f"the text could not be kept: {why}", "text") from None
     return path
 
 

@@ -6,17 +6,17 @@ import threading
 
 from fastapi import APIRouter, Request
 
+from clearhead.api import embeddings as words
 from clearhead.errors import UserError
 from clearhead.finite import finite
 from clearhead.inspect.senses import map_senses, neighbours, stages
 from clearhead.server.description import OF_A_MODEL
-from clearhead.server.desk import Desk
-from clearhead.server.faults import Refused
-from clearhead.server.leaving import stop_if
-from clearhead.views.wire import words
+from clearhead.server.disconnect import stop_if
+from clearhead.server.errors import APIError
+from clearhead.server.trace_cache import TraceCache
 
 
-def make_routes(desk: Desk) -> APIRouter:
+def make_routes(desk: TraceCache) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["clearhead"])
 
     @routes.post("/senses", responses=OF_A_MODEL)
@@ -29,7 +29,7 @@ def make_routes(desk: Desk) -> APIRouter:
             count = sum(map(len, given))
             if count > (most := words.LONGEST_SENTENCES):
                 what = f"the sentences have {count} tokens; at most {most} go"
-                raise Refused(400, "too_many_tokens", what, "sentences", count=count, most=most)
+                raise APIError(400, "too_many_tokens", what, "sentences", count=count, most=most)
             traces, kept = [], []
             for number, ids in enumerate(given):
                 if ids:

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from clearhead.api.openai import MOST_SAMPLES, MOST_TOKENS, Drawing, Usage
 from clearhead.errors import UserError
 from clearhead.generate.engine import Engine
-from clearhead.generate.request import Event, Request, Ticket
+from clearhead.generate.request import Event, GenerationRequest, Handle
 from clearhead.generate.sampling import Sampling
 from clearhead.language_model import LanguageModel
-from clearhead.server.faults import Refused
-from clearhead.server.leaving import in_thread
-from clearhead.views.wire.openai import MOST_SAMPLES, MOST_TOKENS, Drawing, Usage
+from clearhead.server.disconnect import in_thread
+from clearhead.server.errors import APIError
 
 LONGEST = 600.0  # seconds that one request may be written on
 FINISH: dict[str, Any] = {"stop": "stop", "length": "length", "time": "length", "cancelled": "length"}
@@ -45,12 +45,12 @@ class Text:
 class Writing:
     """Some prompts, each to be gone on from so many times. Choices are numbered prompt by prompt."""
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[GenerationRequest]) -> None:
         self.requests = requests
         self.samples = requests[0].samples
         self.choices = [Text() for _ in range(len(requests) * self.samples)]
         self._events: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
-        self.tickets: list[Ticket] = []
+        self.tickets: list[Handle] = []
 
     async def begin(self, engine: Engine) -> None:
         """Hand in what is asked. In another thread: a rule that texts are held to takes time to make."""
@@ -116,17 +116,17 @@ def make_requests(
     tokens: int | None,
     log_probabilities: int | None = None,
     json_schema: Any = None,
-) -> list[Request]:
+) -> list[GenerationRequest]:
     """What the engine is handed, within what the model can read."""
     if len(prompts) * (asked.n or 1) > MOST_SAMPLES:
-        raise Refused(400, "too_many", f"at most {MOST_SAMPLES} texts at a time are written", "n")
+        raise APIError(400, "too_many", f"at most {MOST_SAMPLES} texts at a time are written", "n")
     n_context = model.config.n_context
     for ids in prompts:
         if len(ids) > n_context:
             what = f"the prompt has {len(ids)} tokens; this model can look back on {n_context}"
-            raise Refused(400, "context_length_exceeded", what, "prompt", count=len(ids), most=n_context)
+            raise APIError(400, "context_length_exceeded", what, "prompt", count=len(ids), most=n_context)
         if bad := next((i for i in ids if i >= model.config.n_vocab), None):
-            raise Refused(400, "invalid_request", f"there is no token {bad}", "prompt")
+            raise APIError(400, "invalid_request", f"there is no token {bad}", "prompt")
     sampling = Sampling(
         temperature=1.0 if asked.temperature is None else asked.temperature,
         top_k=asked.top_k,
@@ -143,7 +143,7 @@ def make_requests(
     stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
     seed = secrets.randbelow(2**32) if asked.seed is None else asked.seed % 2**32
     return [
-        Request(
+        GenerationRequest(
             ids=tuple(ids),
             tokens=tokens or min(MOST_TOKENS, max(1, n_context - len(ids))),
             sampling=sampling,

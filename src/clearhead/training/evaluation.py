@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
-from clearhead.model.kinds import Network
-from clearhead.model.ngram_config import NGramConfig
+from clearhead.networks import Network
 from clearhead.text.batches import Batch, Blanks, windows_for_evaluation
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, measure

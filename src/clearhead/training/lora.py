@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.model.block import Block
-from clearhead.model.kinds import Network
 from clearhead.model.transformer import Transformer
+from clearhead.networks import Network
 
 SCALE = 2.0  # α / R
 

@@ -57,12 +57,12 @@ class Muon(torch.optim.Optimizer):
         batch = torch.stack([*ahead[:wide], *(each.T for each in ahead[wide:])])
         if batch.is_cuda:
             batch = batch.bfloat16()
-        made = orthogonalise(batch, group["steps"]).to(matrices[0].dtype)
+        made = orthogonalize(batch, group["steps"]).to(matrices[0].dtype)
         as_wide, turned = made[:wide], made[wide:]
         if group["even_rows"]:
             squares = [self.state[matrix]["square"] for matrix in matrices]
-            as_wide = even_out(as_wide, squares[:wide], across=2)
-            turned = even_out(turned, squares[wide:], across=1)
+            as_wide = normalize_rows(as_wide, squares[:wide], across=2)
+            turned = normalize_rows(turned, squares[wide:], across=1)
         updates = [*as_wide, *turned.mT]
         reaches = [max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5 for matrix in matrices]
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
@@ -75,7 +75,7 @@ def first_state(matrix: Tensor, even_rows: bool) -> dict[str, Tensor]:
     return {**state, "square": matrix.new_zeros(len(matrix))} if even_rows else state
 
 
-def orthogonalise(matrices: Tensor, steps: int) -> Tensor:
+def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
     """Push all singular values towards 1 by Newton-Schulz steps: N rows columns, rows ≤ columns."""
     x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(steps):
@@ -86,7 +86,7 @@ def orthogonalise(matrices: Tensor, steps: int) -> Tensor:
     return x
 
 
-def even_out(updates: Tensor, squares: list[Tensor], across: int) -> Tensor:
+def normalize_rows(updates: Tensor, squares: list[Tensor], across: int) -> Tensor:
     """Divide rows, which lie `across` this dimension, by how long each was of late; as long as before in all.
 
     What is known of that, a mean of squares for each row, is brought up to date.

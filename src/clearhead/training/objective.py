@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.model.kinds import Network
+from clearhead.networks import Network
+from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.tokens import IGNORED
-from clearhead.training.workers import Workers
 
 
-def word_loss(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
+def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
     """Mean (or sum) of -ln P(word) over the positions that have a target, in nats: B T V, B T → a number."""
     words = logits.float().flatten(0, 1)
     return F.cross_entropy(words, targets.flatten(), ignore_index=IGNORED, reduction=reduction)
@@ -37,10 +37,10 @@ def evaluate(
     network: Network,
     windows: Iterable[tuple[np.ndarray, np.ndarray]],
     bfloat16: bool = False,
-    workers: Workers | None = None,
+    workers: ProcessGroup | None = None,
 ) -> float:
     """Exact mean loss over all targets of the windows but those that are ignored; workers take turns."""
-    workers = workers or Workers()
+    workers = workers or ProcessGroup()
     device = next(network.parameters()).device
     training, total, count = network.training, 0.0, 0
     network.eval()
@@ -50,7 +50,7 @@ def evaluate(
             continue
         with half_precision(device, bfloat16):
             logits = network(torch.from_numpy(inputs).to(device))
-        loss = word_loss(logits, torch.from_numpy(targets).to(device))
+        loss = cross_entropy(logits, torch.from_numpy(targets).to(device))
         if is_own and counted:
             total += loss.item() * counted
             count += counted
@@ -60,7 +60,7 @@ def evaluate(
 
 
 def _turns(
-    windows: Iterable[tuple[np.ndarray, np.ndarray]], workers: Workers
+    windows: Iterable[tuple[np.ndarray, np.ndarray]], workers: ProcessGroup
 ) -> Iterator[tuple[np.ndarray, np.ndarray, bool]]:
     """Every so manieth for each worker; those that are left without at the end read the last one too.
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.model.kinds import Network
+from clearhead.networks import Network
 from clearhead.text.batches import Batch
 
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
-from clearhead.model.kinds import Learner
+from clearhead.networks import Learner
 from clearhead.training.muon import Muon, first_state
 
 RECIPES = ("fast", "classic")  # ours; and nanoGPT's, to compare with
-OPTIMISERS = ("muon", "adamw")
+OPTIMIZERS = ("muon", "adamw")
 CURVES = ("linear", "cosine")
 
 
@@ -51,7 +51,7 @@ class Recipe:
                 f"a batch of {self.batch_size} cannot be gathered in {self.accumulation} equal parts: "
                 "accumulation must divide the batch"
             )
-        for name, known in (("name", RECIPES), ("optimiser", OPTIMISERS), ("curve", CURVES)):
+        for name, known in (("name", RECIPES), ("optimiser", OPTIMIZERS), ("curve", CURVES)):
             if getattr(self, name) not in known:
                 raise UserError(f"{name} = {getattr(self, name)!r}: expected one of {', '.join(known)}")
         for name in ("beta2", "momentum", "final_rate", "noise"):
@@ -85,7 +85,7 @@ def make_states(optimiser: torch.optim.Optimizer) -> None:
                 state["exp_avg_sq"] = torch.zeros_like(parameter)
 
 
-def make_optimisers(network: Learner, recipe: Recipe) -> list[torch.optim.Optimizer]:
+def make_optimizers(network: Learner, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Matrices are decayed, and Muon's if it is asked for; vectors are AdamW's, and so are embeddings."""
     tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
     tables.add(id(network.unembedding.weight))

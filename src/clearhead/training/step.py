@@ -13,18 +13,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clearhead.model.kinds import Learner
-from clearhead.model.recorded import Recording, compiled
 from clearhead.model.transformer import Transformer
-from clearhead.training.objective import count_targets, half_precision, word_loss
-from clearhead.training.parted_loss import is_large, word_loss_in_parts
+from clearhead.networks import Learner
+from clearhead.runtime.cuda_graph import CudaGraph, compiled
+from clearhead.runtime.process_group import ProcessGroup, averaging, whole
+from clearhead.training.chunked_loss import chunked_loss, is_large
+from clearhead.training.objective import count_targets, cross_entropy, half_precision
 from clearhead.training.recipe import Recipe
-from clearhead.training.workers import Workers, averaging, whole
 
 Work = Callable[[], None]
 
 
-class Step:
+class TrainingStep:
     """`module` is the network, as its workers call it."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Step:
         module: nn.Module,
         optimisers: list[torch.optim.Optimizer],
         recipe: Recipe,
-        workers: Workers,
+        workers: ProcessGroup,
     ) -> None:
         self.network, self.module, self.optimisers = network, module, optimisers
         self.recipe, self.workers = recipe, workers
@@ -41,7 +41,7 @@ class Step:
         groups = [group for each in optimisers for group in each.param_groups]
         self.rates = [(group, float(group["lr"])) for group in groups]  # as they are in full
         alone = workers.count == 1 and isinstance(network, Transformer)
-        self.recording = Recording(self.device) if self.device.type == "cuda" and alone else None
+        self.recording = CudaGraph(self.device) if self.device.type == "cuda" and alone else None
         self.replay: tuple[Work, Work] | None = None  # of the gathering and of the update, once recorded
         self.weight = torch.ones((), device=self.device)  # of a target in the loss
         self.batch = torch.empty(0)  # inputs and targets, 2 B T
@@ -120,8 +120,8 @@ class Step:
         """Of these rows, each target weighing the same in the whole batch."""
         network = self.network
         if self.recording is None or not isinstance(network, Transformer) or not is_large(network, inputs):
-            return word_loss(self.module(inputs), targets, "sum") * self.weight
-        return word_loss_in_parts(network, inputs, targets, self.weight, self.recipe.compiled)
+            return cross_entropy(self.module(inputs), targets, "sum") * self.weight
+        return chunked_loss(network, inputs, targets, self.weight, self.recipe.compiled)
 
     def _update(self) -> None:
         for optimiser in self.optimisers:

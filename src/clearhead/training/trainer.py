@@ -11,17 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
-from clearhead.model.kinds import Learner
+from clearhead.networks import Learner
+from clearhead.runtime.process_group import ProcessGroup, held
 from clearhead.text.batches import Batches
-from clearhead.training.recipe import Recipe, make_optimisers, make_states
-from clearhead.training.step import Step
-from clearhead.training.workers import Workers, held
+from clearhead.training.recipe import Recipe, make_optimizers, make_states
+from clearhead.training.step import TrainingStep
 
 BROKEN = "the numbers are no longer finite; a lower --learning-rate, or another --seed, may keep it whole"
 
 
 @dataclass(frozen=True)
-class Record:
+class StepRecord:
     """What one step did."""
 
     step: int  # steps done, this one included
@@ -41,19 +41,19 @@ class Trainer:
         network: Learner,
         batches: Batches,
         recipe: Recipe,
-        workers: Workers | None = None,
+        workers: ProcessGroup | None = None,
         sharded: bool = False,
     ) -> None:
         assert batches.batch_size == recipe.batch_size
-        self.workers = workers or Workers()
+        self.workers = workers or ProcessGroup()
         self.workers.check_share(recipe.batch_size, recipe.accumulation)
         self.network, self.batches, self.recipe = network, batches, recipe
         self.device = next(network.parameters()).device
         module = self.workers.spread(network, sharded)  # the network, and the averaging of gradients
-        self.optimisers = make_optimisers(network, recipe)
+        self.optimisers = make_optimizers(network, recipe)
         for optimiser in self.optimisers:
             make_states(optimiser)
-        self.work = Step(network, module, self.optimisers, recipe, self.workers)
+        self.work = TrainingStep(network, module, self.optimisers, recipe, self.workers)
         self.step = 0
         self._batch: tuple[int, Tensor | None] = (0, None)  # the next step's, and its number
         self.slowdown = 1.0  # of the learning rate, after training broke
@@ -84,12 +84,12 @@ class Trainer:
         """The parameters that are not frozen."""
         return (named for named in self.network.named_parameters() if named[1].requires_grad)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[StepRecord]:
         self.network.train()
         while self.step < self.recipe.steps:
             yield self.take_step()
 
-    def take_step(self) -> Record:
+    def take_step(self) -> StepRecord:
         start = time.perf_counter()
         rate = self.recipe.rate(self.step) * self.slowdown
         loss, norm = self._gather(rate)
@@ -99,7 +99,7 @@ class Trainer:
             self.work.update()
         self.step += 1
         tokens = self.step * self.recipe.batch_size * self.batches.n_context
-        return Record(self.step, loss, norm, rate, tokens, time.perf_counter() - start, skipped)
+        return StepRecord(self.step, loss, norm, rate, tokens, time.perf_counter() - start, skipped)
 
     def _gather(self, rate: float) -> tuple[float, float]:
         """The step's gradients, for an update at this rate; their loss and norm are told."""

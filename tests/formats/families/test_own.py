@@ -8,12 +8,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import clearhead as ch
+from clearhead.classics.recurrent import Recurrent
+from clearhead.classics.recurrent_cell import CELLS
+from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
 from clearhead.formats.listing import describe
 from clearhead.language_model import LanguageModel
-from clearhead.model.cell import CELLS
-from clearhead.model.recurrent import Recurrent
-from clearhead.model.recurrent_config import RecurrentConfig
 from clearhead.text.tokenizer import Tokenizer
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.model.config import MOST_BLOCKS, Config
-from clearhead.model.kinds import AnyConfig
+from clearhead.networks import AnyConfig
 
 Tensors = Mapping[str, Tensor]
 Named = dict[str, Tensor]

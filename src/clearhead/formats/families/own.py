@@ -7,7 +7,7 @@ from typing import Any
 from clearhead.errors import UserError
 from clearhead.formats.families.family import Family, Named, Tensors, need
 from clearhead.model.config import Config
-from clearhead.model.kinds import AnyConfig, config_from_json
+from clearhead.networks import AnyConfig, config_from_json
 
 
 def write_config(config: AnyConfig) -> dict[str, Any]:

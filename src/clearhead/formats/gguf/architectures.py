@@ -16,7 +16,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, qwen2, qwen3
 from clearhead.formats.families.family import Family
-from clearhead.model.config import Config, Stretch
+from clearhead.model.config import Config, RopeScaling
 from clearhead.model.position import stretched
 
 FREQUENCIES = "rope_freqs.weight"
@@ -243,11 +243,11 @@ def write_frequencies(config: Config) -> Tensor | None:
     return frequencies / stretched(frequencies, config.rotary_stretch)
 
 
-def read_frequencies(factors: Tensor, config: Config, context: object) -> Stretch:
+def read_frequencies(factors: Tensor, config: Config, context: object) -> RopeScaling:
     """Back from the tensor to the few numbers it was made of."""
     if factors.shape != (config.rotary_dim // 2,) or type(context) is not int:
         raise UserError(f"its {FREQUENCIES} does not fit its heads")
-    stretch = Stretch("llama3", float(factors.max()), context=context)
+    stretch = RopeScaling("llama3", float(factors.max()), context=context)
     frequencies = _frequencies(config)
     if not torch.allclose(frequencies / stretched(frequencies, stretch), factors, rtol=1e-3):
         raise UserError(f"its {FREQUENCIES} stretches positions in a way that is not Llama 3's")

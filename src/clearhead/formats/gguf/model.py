@@ -32,7 +32,7 @@ from clearhead.formats.gguf.tokenizer import read_tokenizer, write_tokenizer
 from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
 from clearhead.formats.saved import Saved
 from clearhead.model.config import Config
-from clearhead.model.kinds import Learner, need_transformer
+from clearhead.networks import Learner, need_transformer
 
 KINDS = {
     "F32": (gguf.GGMLQuantizationType.F32, gguf.LlamaFileType.ALL_F32),

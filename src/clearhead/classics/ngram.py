@@ -1,0 +1,125 @@
+"""The n-gram: the next word by how often it was seen after the last few, and after ever fewer of them.
+
+The n-grams of an order lie sorted. One of them is a node: its place among those of its order. Its key is
+the node of all its words but the last, times the number of words, plus the last; a word's node is the word.
+So all that may follow a context lies side by side, and what was never seen costs nothing.
+
+Shapes: B sequences, T positions, V words.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.classics.ngram_config import NGramConfig
+from clearhead.errors import UserError
+
+UNKNOWN = -1  # in place of a node: these words were never seen together
+
+
+class Order(nn.Module):
+    """The n-grams of one length: what each is known by, how likely its last word is, what it leaves over.
+
+    `keys` are there for all but single words, `backoff` for all but the longest. Numbers are logarithms.
+    """
+
+    keys: Tensor | None
+    backoff: nn.Parameter | None
+
+    def __init__(self, count: int, is_first: bool, is_last: bool) -> None:
+        super().__init__()
+        self.register_buffer("keys", None if is_first else torch.zeros(count, dtype=torch.int64))
+        self.log_probability = nn.Parameter(torch.zeros(count), requires_grad=False)
+        backoff = None if is_last else nn.Parameter(torch.zeros(count), requires_grad=False)
+        self.register_parameter("backoff", backoff)
+
+    def find(self, keys: Tensor, known: Tensor) -> Tensor:
+        """The node of each key that is known to be one; UNKNOWN for those that are not there."""
+        assert self.keys is not None
+        if not len(self.keys):
+            return torch.full_like(keys, UNKNOWN)
+        nodes = torch.searchsorted(self.keys, keys).clamp(max=len(self.keys) - 1)
+        return torch.where(known & (self.keys[nodes] == keys), nodes, UNKNOWN)
+
+
+class NGram(nn.Module):
+    """Ids in, logits out, as from every network; these are log-probabilities already."""
+
+    def __init__(self, config: NGramConfig) -> None:
+        super().__init__()
+        self.config = config
+        sizes = (config.n_vocab, *config.counts)
+        last = len(sizes) - 1
+        self.orders = nn.ModuleList(Order(size, i == 0, i == last) for i, size in enumerate(sizes))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """B T ids to B T V logits, or T ids to T V."""
+        if ids.ndim == 1:
+            return self(ids[None])[0]
+        first, V = self.orders[0], self.config.n_vocab
+        assert isinstance(first, Order)
+        logits = first.log_probability.expand(*ids.shape, V).clone()
+        nodes = ids
+        for shorter, longer in pairwise(self.orders):
+            assert isinstance(shorter, Order)
+            assert isinstance(longer, Order)
+            if shorter.keys is not None:
+                nodes = self._follow(nodes, ids, shorter)
+            self._put(logits, nodes, shorter, longer)
+        return logits
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    def window(self, ids: list[int]) -> list[int]:
+        """The last of these words, as many as can make a difference, and at least one."""
+        return ids[-max(1, self.config.order - 1) :]
+
+    def _follow(self, nodes: Tensor, ids: Tensor, order: Order) -> Tensor:
+        """The contexts that are a word longer. At the end of a document another begins, so none goes on."""
+        before, words = nodes[:, :-1], ids[:, 1:]
+        known = (before != UNKNOWN) & (words != self.config.end_id)
+        found = order.find(before * self.config.n_vocab + words, known)
+        return torch.cat([torch.full_like(ids[:, :1], UNKNOWN), found], dim=1)
+
+    def _put(self, logits: Tensor, contexts: Tensor, shorter: Order, longer: Order) -> None:
+        """Where a context is known: less for all words, but what is known for those seen after it."""
+        assert shorter.backoff is not None
+        assert longer.keys is not None
+        if not len(shorter.backoff):
+            return
+        known, V = contexts != UNKNOWN, self.config.n_vocab
+        logits += torch.where(known, shorter.backoff[contexts.clamp(min=0)], 0.0)[..., None]
+        rows = known.flatten().nonzero()[:, 0]
+        nodes = contexts.flatten()[rows]
+        first = torch.searchsorted(longer.keys, nodes * V)
+        many = torch.searchsorted(longer.keys, (nodes + 1) * V) - first
+        ends = many.cumsum(0)
+        total = int(ends[-1]) if len(ends) else 0
+        steps = torch.arange(total, device=logits.device)
+        seen = steps + (first - ends + many).repeat_interleave(many, output_size=total)
+        places = rows.repeat_interleave(many, output_size=total) * V + longer.keys[seen] % V
+        logits.view(-1)[places] = longer.log_probability[seen]
+
+    def check(self) -> None:
+        """Refuse numbers that are no n-gram model's: whatever follows relies on their order."""
+        V, below = self.config.n_vocab, self.config.n_vocab
+        for n, order in enumerate(self.orders, start=1):
+            assert isinstance(order, Order)
+            keys = order.keys
+            if keys is not None and len(keys):
+                ascending = bool((keys[1:] > keys[:-1]).all())
+                if not ascending or int(keys[0]) < 0 or int(keys[-1]) >= below * V:
+                    raise UserError(
+                        f"the {n}-grams are not in order, or lack shorter ones: copy the model again"
+                    )
+            for tensor in (order.log_probability, order.backoff):
+                if tensor is not None and not bool(tensor.isfinite().all()):
+                    raise UserError(f"the {n}-grams have numbers that are not finite: copy the model again")
+            if bool((order.log_probability > 1e-4).any()):
+                raise UserError(f"the {n}-grams have probabilities above 1: copy the model again")
+            below = len(order.log_probability)

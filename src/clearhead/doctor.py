@@ -1,0 +1,202 @@
+"""What this machine has for Clearhead, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from clearhead import files
+from clearhead.formats.places import RUNS, name_models
+from clearhead.page.built import has_bundles, has_site
+
+State = Literal["fine", "missing", "broken"]  # what is missing can be done without
+
+LITTLE_ROOM = 2**30  # bytes of free disk below which a run may not find place
+OLDEST = (3, 11)
+
+# As Linux calls what a processor can do, and what that is called elsewhere.
+FEATURES = {
+    "asimd": "NEON",
+    "sve": "SVE",
+    "i8mm": "int8 products",
+    "bf16": "bfloat16",
+    "avx2": "AVX2",
+    "avx512f": "AVX-512",
+    "avx512_bf16": "AVX-512 bfloat16",
+    "amx_tile": "AMX",
+}
+# The package, the extra that brings it, and what it is for.
+EXTRAS = (
+    ("anywidget", "notebook", "ch.show(…) in notebooks"),
+    ("numba", "numba", "clearhead words, the lab neighbours, and --quantize int8"),
+    ("tensorboard", "tensorboard", "clearhead train --tensorboard"),
+    ("wandb", "wandb", "clearhead train --wandb PROJECT"),
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    group: Literal["machine", "software", "extras", "places"]
+    name: str
+    says: str
+    state: State = "fine"
+    do: str | None = None  # what would mend it
+
+
+def look() -> Iterator[Finding]:
+    """At everything, in a second or two: torch is imported, no model is opened, nothing is written."""
+    yield from _look_at_machine()
+    yield from _look_at_software()
+    for package, extra, purpose in EXTRAS:
+        yield _look_for(package, extra, purpose)
+    yield from _look_at_places()
+
+
+def _look_at_machine() -> Iterator[Finding]:
+    system = f"{platform.system()} {platform.release()} on {platform.machine()}"
+    new = sys.version_info >= OLDEST
+    yield Finding(
+        "machine",
+        "python",
+        f"{platform.python_version()}, {system}",
+        "fine" if new else "broken",
+        None if new else f"install Python {'.'.join(map(str, OLDEST))} or newer",
+    )
+    able = ", ".join(_features()) or platform.processor() or "of a kind that does not say what it can do"
+    yield Finding("machine", "processor", f"{_cores()} cores; {able}")
+    yield Finding("machine", "memory", _memory())
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _features(path: Path = Path("/proc/cpuinfo")) -> list[str]:
+    try:
+        told = set(path.read_text(encoding="utf-8", errors="replace").split())
+    except OSError:
+        return ["NEON"] if platform.machine() == "arm64" else []
+    return [name for flag, name in FEATURES.items() if flag in told]
+
+
+def _memory(path: Path = Path("/proc/meminfo")) -> str:
+    try:
+        found = dict(re.findall(r"^(\w+):\s+(\d+) kB$", path.read_text(encoding="utf-8"), re.MULTILINE))
+        return f"{int(found['MemTotal']) / 1e6:.1f} GB, {int(found['MemAvailable']) / 1e6:.1f} of them free"
+    except (OSError, KeyError):
+        pass
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.1f} GB"
+    except (AttributeError, ValueError, OSError):
+        return "unknown"
+
+
+def _look_at_software() -> Iterator[Finding]:
+    missing = [name for name in _needed() if _version(name) is None]
+    if missing:
+        yield Finding(
+            "software", "packages", f"not there: {', '.join(missing)}", "broken", "pip install clearhead"
+        )
+    try:
+        import torch
+    except Exception as error:  # a library that does not load raises whatever it likes
+        why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        yield Finding("software", "torch", why, "broken", "pip install --force-reinstall torch")
+    else:
+        yield Finding("software", "torch", torch.__version__)
+        yield from _look_at_devices()
+    if has_site() and has_bundles():
+        yield Finding("software", "page", "built")
+    else:
+        yield Finding(
+            "software",
+            "page",
+            "not built, so explore and ch.show have nothing to show",
+            "missing",
+            "install again with npm (Node.js 20.19 or newer) there, and without CLEARHEAD_WITHOUT_PAGE",
+        )
+
+
+def _look_at_devices() -> Iterator[Finding]:
+    import torch
+
+    from clearhead.runtime.device import can_compile, has_fast_bfloat16, memory_of, pick_device
+
+    best = pick_device()
+    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    if best.type == "cuda":
+        says = f"cuda: {', '.join(names)}; {(memory_of(best) or 0) / 1e9:.0f} GB"
+    else:
+        says = "mps: Apple's graphics" if best.type == "mps" else "cpu: no CUDA and no MPS here"
+    quick = "fast" if has_fast_bfloat16(best) else "slow, so float32 is used"
+    yield Finding("software", "device", f"{says}; bfloat16 is {quick}")
+    if best.type == "cuda" and not can_compile(best):
+        yield Finding(
+            "software",
+            "compiler",
+            "no Triton, or no C compiler: steps are not compiled for CUDA",
+            "missing",
+            "install gcc or clang, and pip install triton",
+        )
+
+
+def _needed() -> list[str]:
+    """The packages that ours asks for; none where it is run from its sources."""
+    try:
+        asked = importlib.metadata.requires("clearhead") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    return [re.split(r"[^\w.-]", each)[0] for each in asked if "extra ==" not in each]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _look_for(package: str, extra: str, purpose: str) -> Finding:
+    version = _version(package) if importlib.util.find_spec(package) is not None else None
+    if version is not None:
+        return Finding("extras", package, f"{version}, for {purpose}")
+    return Finding(
+        "extras", package, f"not there; for {purpose}", "missing", f"pip install 'clearhead[{extra}]'"
+    )
+
+
+def _look_at_places() -> Iterator[Finding]:
+    models = list(name_models())
+    runs = [path for path in sorted(Path(RUNS).glob("*")) if (path / "run.json").is_file()]
+    here = [name for name in models if Path(name).parts[0] == RUNS]
+    yield _look_at_place("runs/", Path(RUNS), f"{len(runs)} runs, {len(here)} models")
+    home = files.home()
+    yield _look_at_place("home", home, f"{home}; {len(models) - len(here)} models")
+
+
+def _look_at_place(name: str, path: Path, says: str) -> Finding:
+    there = next((each for each in (path.absolute(), *path.absolute().parents) if each.is_dir()), Path("/"))
+    free = shutil.disk_usage(there).free
+    says = f"{says}; {free / 1e9:.1f} GB of disk free"
+    if not os.access(there, os.W_OK):
+        do = (
+            "go to a folder of your own"
+            if path == Path(RUNS)
+            else "set CLEARHEAD_HOME to a folder of your own"
+        )
+        return Finding("places", name, f"{says}; {there} cannot be written", "missing", do)
+    if free < LITTLE_ROOM:
+        return Finding("places", name, says, "missing", "free some, or a model may not find place")
+    return Finding("places", name, says)

@@ -1,0 +1,108 @@
+"""Figures: what picture belongs to what was computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.figures.bars import difference_bars, head_bars, part_bars
+from clearhead.figures.heat_maps import heat_map, thumbnails
+from clearhead.figures.lab_results import draw_result
+from clearhead.figures.tables import lens_table, sweep_table, word_table
+from clearhead.inspect.attribution import Attribution, Why
+from clearhead.inspect.comparison import Comparison
+from clearhead.inspect.lens import Lens
+from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
+from clearhead.inspect.trace import Trace
+from clearhead.labs.heads import HeadScores
+from clearhead.labs.lab import Result
+from clearhead.picture import Figure
+
+Drawn = AnyTrace | HeadScores | Attribution | Why | Lens | Comparison | Result
+Table = Tensor | np.ndarray[Any, Any] | list[list[float]]
+
+
+def figure(
+    of: Drawn,
+    what: str | Table | None = None,
+    *,
+    title: str | None = None,
+    rows: slice | range | None = None,
+    around: float | None = None,
+) -> Figure:
+    """A picture of what was computed.
+
+    Of a trace: a site by name; without one, where every head looks; for "lens", what each block would say;
+    for a sweep's table, that table, coloured `around` what was measured unedited (without it, the median). Of
+    what `heads` gives: bars, of one kind where it is named. Of what `attribute`, `why` and `compare` give:
+    bars. Of what a lab gives: a panel for each of its parts. `title` is put in the place of ours; `rows` are
+    the positions of a trace or lens to be drawn.
+    """
+    if rows is not None and (not isinstance(of, Trace | StateTrace | Lens) or _is_table(what)):
+        raise UserError("rows goes with a trace, its sites and its lens: leave it out here")
+    if around is not None and not _is_table(what):
+        raise UserError("around goes with a sweep's table, as in figure(trace, table, around=1.5)")
+    if isinstance(of, HeadScores):
+        if what is not None and not isinstance(what, str):
+            raise UserError(f"of head scores one kind can be drawn by name: {', '.join(of.kinds)}")
+        return head_bars(of, what, title)
+    if isinstance(of, Trace | StateTrace):
+        of.check_single()
+        return _of_trace(of, what, title, rows, around)
+    if what is not None and isinstance(of, Attribution | Why | Lens | Comparison | Result):
+        raise UserError(f"a {type(of).__name__} is drawn whole: leave {_short(what)} out")
+    if isinstance(of, Attribution | Why):
+        return part_bars(of, title)
+    if isinstance(of, Comparison):
+        return difference_bars(of, title)
+    if isinstance(of, Result):
+        return draw_result(of, title)
+    if isinstance(of, Lens):
+        of.trace.check_single()
+        return lens_table(of, _chosen(of.trace, rows), title)
+    raise UserError(
+        f"{_short(of)} cannot be drawn: expected a trace (alone, or with a site's name, 'lens' or a sweep's "
+        "table), or what lens, attribute, why, compare, heads or a lab gives"
+    )
+
+
+def _of_trace(trace: AnyTrace, what: Any, title: str | None, rows: Any, around: float | None) -> Figure:
+    chosen = _chosen(trace, rows)
+    everything = range(trace.ids.shape[1])
+    if what is None:
+        return thumbnails(need_heads(trace, "a picture of every head"), chosen or everything, title)
+    if _is_table(what):
+        return sweep_table(need_heads(trace, "a sweep"), what, around, title)
+    if not isinstance(what, str):
+        raise UserError(
+            f"{_short(what)} is no part of a trace: expected a site's name, 'lens' or a sweep's table"
+        )
+    if what == "lens":
+        return lens_table(need_heads(trace, "a lens").lens(), chosen, title)
+    if what in ("logits", "probabilities"):
+        return word_table(trace, what, chosen, title)
+    return heat_map(trace, what, chosen or everything, title)
+
+
+def _is_table(what: Any) -> bool:
+    return isinstance(what, Tensor | np.ndarray | list)
+
+
+def _chosen(trace: AnyTrace, rows: Any) -> range | None:
+    """The positions that are asked for."""
+    if rows is None:
+        return None
+    T = trace.ids.shape[1]
+    if isinstance(rows, slice):
+        rows = range(*rows.indices(T))
+    if not isinstance(rows, range) or rows.step != 1 or not 0 <= rows.start < rows.stop <= T:
+        raise UserError(f"rows = {rows}: expected some of the positions 0 to {T - 1}, such as slice(0, {T})")
+    return rows
+
+
+def _short(value: Any) -> str:
+    shown = repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+    return shown if len(shown) < 40 else f"{shown[:36]}…'"

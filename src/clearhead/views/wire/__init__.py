@@ -1,1 +1,0 @@
-"""The wire format: every request and answer of the server. The page's types are made from it."""

@@ -1,0 +1,159 @@
+"""Saved files: opened from the disk with the network off, every number against Python's."""
+
+import re
+
+import pytest
+
+import clearhead
+from clearhead.errors import UserError
+from clearhead.export.saved_page import save_html
+from clearhead.page.built import BUNDLES, has_bundles, read_bundle
+from tests.web.test_numbers import check, numbers_of, steps_of
+from tests.web.visitor import fixed, percent, shows
+
+TEXT = "The duck was too tired"
+
+built = pytest.mark.skipif(
+    not has_bundles(), reason="the page was not built: pip install . builds it, with npm"
+)
+
+
+def kept(seen):
+    """Without the cells that were not kept, which are drawn as a dash."""
+    return {**seen, "cells": [cell for cell in seen["cells"] if cell[2] != "–"]}
+
+
+@pytest.mark.parametrize("name", ["lecture", "gpt2", "modern", "shared"])
+def test_every_number_of_a_block_and_of_the_ends(read, models, tmp_path, name):
+    trace, at = numbers_of(models[name], TEXT)
+    last = len(trace) - 1
+    save_html(trace, tmp_path / "x.html", ["flow", "block.1", "ends"])
+    reader = read(tmp_path / "x.html")
+    reader.page.locator(".parts button").first.click()
+    reader.page.mouse.move(0, 0)  # what one points at is told of
+    for number, sites in enumerate(steps_of(models[name], 1, 0)):
+        if number > 0:
+            reader.page.keyboard.press("ArrowRight")
+        for k, site in enumerate(sites):
+            if k > 0:
+                reader.page.locator(".tabs button").nth(k).click()
+                reader.page.mouse.move(0, 0)
+            seen = kept(reader.see(site))
+            rows = {row for row, _, _ in seen["cells"]}
+            assert rows == {last} if site in ("logits", "probabilities") else len(rows) >= min(len(trace), 15)
+            if seen["result"] is None:  # what these were made of would be the whole vocabulary
+                assert site in ("embedding", "position", "logits")
+                told = reader.page.get_by_test_id("card").inner_text()
+                assert "not kept in this file" in told
+                seen["result"] = re.search(r"(−?[\d.]+); what", told)[1]
+            check(seen, site, at, last)
+    shown = reader.page.locator(".next .share").all_inner_texts()
+    chances = trace.logits[-1].float().softmax(-1).topk(9).values.tolist()
+    assert all(shows(text, chance, percent) for text, chance in zip(shown, chances, strict=True))
+
+
+def test_a_number_leads_back_to_trained_weights(read, models, tmp_path):
+    _, at = numbers_of(models["modern"], TEXT)
+    save_html(models["modern"].inspect(TEXT), tmp_path / "x.html", ["block.1.head.1"])
+    reader = read(tmp_path / "x.html")
+    assert reader.page.locator("[data-place=flow]").count() == 0
+    for _ in range(6):
+        reader.page.keyboard.press("ArrowRight")
+    reader.see("block.1.head.1.weights")
+    reader.page.locator("[role=gridcell][data-row='3'][data-column='1']").hover()
+    followed = len(models["modern"].inspect(TEXT)) - 1
+    names = ["weights", "masked", "scaled", "scores", "query", "query_normed", "query_raw", "W_Q"]
+    for name, inner in zip(names, [*names[1:], None], strict=True):
+        told = reader.page.locator(f"[data-testid=card] h3[data-cell^='block.1.head.1.{name} ']")
+        cell = told.get_attribute("data-cell").split()
+        result = reader.page.locator("[data-testid=card] .result").text_content()
+        value = at(cell[0], int(cell[1]), int(cell[2]), followed)
+        assert shows(result, value, lambda x, name=name: fixed(x, 4 if name == "W_Q" else 2))
+        if inner is not None:
+            reader.page.locator(
+                f"[data-testid=card] .number[data-cell^='block.1.head.1.{inner} ']"
+            ).first.click()
+    assert "A trained weight" in reader.page.get_by_test_id("card").inner_text()
+
+
+def test_what_was_not_kept_says_so(read, models, tmp_path):
+    save_html(
+        models["lecture"].inspect(TEXT), tmp_path / "x.html", ["flow", "block.0.head.1", "block.1.head.0"]
+    )
+    reader = read(tmp_path / "x.html")
+    assert reader.prompt.get_attribute("readonly") is not None
+    assert reader.page.get_by_role("button", name="Next word").count() == 0
+    assert reader.page.locator(".next li button:enabled").count() == 0
+    assert reader.page.locator(".parts button").all_inner_texts() == ["Norm", "Head"]
+    opened = []
+    for _ in range(3):  # from one head that was kept to the next
+        opened.append(reader.page.locator(".detail h2").inner_text().partition(", looking")[0])
+        reader.page.keyboard.press("]")
+        reader.settle()
+    assert opened == ["Block 0, head 1", "Block 1, head 0", "Block 0, head 1"]
+    reader.page.get_by_label("Find a head").fill("1.1")
+    reader.expect(
+        lambda: reader.page.locator("main [role=status]").last.inner_text(),
+        "This was not kept in this file. Where the model is, everything can be opened.",
+    )
+    assert reader.page.locator(".detail h2").inner_text().startswith("Block 1, head 0")
+
+
+def test_edits_are_in_force(read, models, tmp_path):
+    model = models["modern"]
+    edited = model.inspect(TEXT, edit={"block.1.head.0.weights": 0.25, "block.1.head.0.query": 2.0})
+    save_html(edited, tmp_path / "x.html", ["block.1.head.0"])
+    reader = read(tmp_path / "x.html")
+    for site in ("block.1.head.0.query", "block.1.head.0.weights", "block.1.head.0.output"):
+        while reader.site != site:
+            reader.page.keyboard.press("ArrowRight")
+        seen, values = reader.see(site), edited[site].tolist()
+        assert all(shows(text, values[row][column]) for row, column, text in seen["cells"])
+    assert edited["block.1.head.0.weights"][0, 0] == 0.25
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a</script><script>alert(1)</script>", "<!--<script>", "{policy} & \"quotes' ]]>", "ende \u2028<b>"],
+)
+def test_a_text_stays_a_text(read, models, tmp_path, text):
+    model = models["modern"]
+    save_html(model.inspect(text), tmp_path / "x.html")
+    reader = read(tmp_path / "x.html")
+    assert reader.prompt.input_value() == text
+    assert reader.page.title().startswith(text[:4])
+    assert reader.page.locator("script").count() == 3
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "dark"), (360, "light")])
+def test_nothing_is_wider_than_the_window(read, models, tmp_path, width, scheme):
+    save_html(models["modern"].inspect(TEXT), tmp_path / "x.html")
+    reader = read(tmp_path / "x.html", width, color_scheme=scheme)
+    assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert reader.page.evaluate("document.documentElement.dataset.theme") == scheme
+    with reader.page.expect_download() as download:
+        reader.page.locator(".detail").get_by_role("button", name="CSV").click()
+    assert download.value.suggested_filename.endswith(".csv")
+    assert reader.button("Copy link").count() == 0
+
+
+@built
+def test_small_things_make_small_files(models, tmp_path):
+    save_html(models["lecture"].inspect(TEXT), tmp_path / "x.html")
+    built = sum(len(read_bundle(name).encode()) for name in ("saved.js", "saved.css", "licences.md"))
+    assert (tmp_path / "x.html").stat().st_size < built + 60_000
+
+
+def test_other_things_are_refused(models, tmp_path):
+    with pytest.raises(UserError, match="save_html of a LanguageModel: expected a trace, as model"):
+        clearhead.save_html(models["modern"], tmp_path / "x.html")
+    with pytest.raises(UserError, match="asked of one text"):
+        clearhead.save_html(models["modern"].inspect(["a", "b"]), tmp_path / "x.html")
+    with pytest.raises(UserError, match="nowhere"):
+        clearhead.save_html(models["modern"].inspect("a"), tmp_path / "nowhere" / "x.html")
+
+
+def test_a_page_that_was_not_built(tmp_path):
+    with pytest.raises(UserError, match="the page was not built"):
+        read_bundle("saved.js", tmp_path)
+    assert BUNDLES.name == "bundles"

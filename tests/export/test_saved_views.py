@@ -1,0 +1,264 @@
+"""Views of a saved file beside the steps: which are there, and that what they show is what Python says."""
+
+import re
+
+import pytest
+
+from clearhead.errors import UserError
+from clearhead.export.precompute import ARROWS
+from clearhead.export.saved_page import save_html
+from clearhead.export.saved_views import choose_views
+from clearhead.language_model import LanguageModel
+from tests.web.test_asking import cells, filled, number
+from tests.web.visitor import fixed, percent, shows, visible
+
+TEXT, OTHER = "The duck was too tired", "The duck was too happy"
+
+
+@pytest.fixture
+def model(models):
+    return models["modern"]
+
+
+def tabs(reader):
+    return reader.page.get_by_role("navigation", name="Views").get_by_role("button")
+
+
+def test_tabs_are_those_that_were_kept(read, model, tmp_path):
+    save_html(model.inspect(TEXT), tmp_path / "x.html", ["why", "flow", "block.1.head.1", "lens"])
+    reader = read(tmp_path / "x.html")
+    assert tabs(reader).all_inner_texts() == ["Step by step", "Why", "Lens"]
+    assert reader.page.locator("nav [aria-current=page]").inner_text() == "Why"  # named first
+    reader.page.get_by_text("Not in this file, but where the model is: Compare, Change, Words.").wait_for()
+    tabs(reader).first.click()
+    reader.see("block.1.head.1.query_raw")
+
+
+def test_the_lens(read, model, tmp_path):
+    trace = model.inspect(TEXT)
+    lens, [first, second] = trace.lens(), trace.logits[-1].topk(2).indices.tolist()
+    save_html(trace, tmp_path / "x.html", ["lens"])
+    reader = read(tmp_path / "x.html")
+    assert tabs(reader).all_inner_texts() == ["Lens"]
+    rows = reader.page.locator(".lens tbody tr")
+    reader.expect(rows.count, 2)
+    for k, row in enumerate(rows.all()):
+        said = [visible(text) for text in trace.words(lens[1 - k].argmax(-1).tolist())]
+        assert row.locator("td").all_inner_texts() == said
+    assert rows.locator("th button:enabled").count() == 0  # no block's steps were kept
+    reader.page.get_by_label("show the probability of one word").check()
+    for word in (first, second):
+        reader.page.get_by_label("For the next word").select_option(str(word))
+        share = lens[0].softmax(-1)[-1, word].item()
+        reader.expect(
+            lambda share=share: shows(rows.nth(1).locator("td").last.inner_text(), share, percent), True
+        )
+    assert reader.page.get_by_label("For the next word").locator("option").count() == 5
+    reader.page.locator(".lens thead button").first.click()  # a token can be followed
+    reader.expect(reader.page.locator(".lens thead .strong").inner_text, visible(trace.tokens[0]))
+    assert reader.page.locator(".missed").count() == 0
+
+
+def test_what_wrote_a_word_followed_back(read, model, tmp_path):
+    trace = model.inspect(TEXT)
+    first, second = trace.logits[-1].topk(2).indices.tolist()
+    save_html(trace, tmp_path / "x.html", ["why"])
+    reader = read(tmp_path / "x.html")
+    total = reader.page.get_by_test_id("total")
+
+    def holds(expected):
+        reader.expect(lambda: number(total.inner_text()), pytest.approx(expected.total, abs=0.002))
+        for part in reader.page.locator("[data-part]").all():
+            value = expected[part.get_attribute("data-part")]
+            assert number(part.inner_text()) == pytest.approx(value, abs=0.002)
+
+    holds(trace.attribute(first))
+    assert reader.page.locator(".name button:enabled").count() == 0  # no head's steps were kept
+    reader.page.locator(".sources button:enabled").first.click()
+    hop = reader.page.locator(".way button").last
+    reader.expect(hop.is_disabled, True)
+    block, head, token = re.fullmatch(r"head (\d+)\.(\d+) from “(.*)”", hop.inner_text()).groups()
+    sources = [i for i, each in enumerate(trace.tokens) if visible(each) == token]
+    back = [trace.attribute(first, through=[(int(block), int(head), source)]) for source in sources]
+    shown = number(total.inner_text())
+    holds(min(back, key=lambda each: abs(each.total - shown)))
+    # Of another word only the beginning was kept: one is there.
+    reader.page.get_by_label("For the next word").select_option(str(second))
+    holds(trace.attribute(second))
+    assert reader.page.locator(".sources button:enabled").count() == 0
+    assert reader.page.locator(".error").count() == 0
+
+
+def test_why_a_head_looks_there(read, model, tmp_path):
+    trace = model.inspect(TEXT)
+    save_html(trace, tmp_path / "x.html", ["why", "block.1.head.1"])
+    reader = read(tmp_path / "x.html")
+    weights = trace["block.1.head.1.weights"]
+    for row in (len(trace) - 1, len(trace) - 2):
+        looked_at = weights[row].argmax().item()
+        score = trace["block.1.head.1.scores"][row, looked_at].item()
+        reader.page.get_by_text(f"q · k = {fixed(score, 2)}").wait_for()
+        pairs = trace.block[1].head[1].why(row, looked_at).top(8)
+        shown = reader.page.locator(".pairs li .number")
+        reader.expect(
+            lambda shown=shown: [number(text) for text in shown.all_inner_texts()[:-1]],
+            pytest.approx([value for _, _, value in pairs], abs=0.002),
+        )
+        reader.page.keyboard.press("ArrowUp")
+    reader.page.locator(".name button:enabled").first.click()
+    assert "1.1" in reader.page.locator(".name button:enabled").first.inner_text()
+
+
+def test_arrows_that_were_not_kept_say_so(read, models, tmp_path):
+    trace = models["long"].inspect(" ".join([TEXT] * 8))
+    save_html(trace, tmp_path / "x.html", ["why", "block.0.head.0"])
+    reader = read(tmp_path / "x.html")
+    reader.page.locator(".pairs").wait_for()
+    for _ in range(ARROWS):
+        reader.page.keyboard.press("ArrowUp")
+    reader.page.get_by_text("This was not kept in this file.").wait_for()
+    assert reader.page.locator(".pairs").count() == 0
+    assert reader.page.locator(".error").count() == 0
+
+
+def test_neighbours(read, model, tmp_path):
+    trace = model.inspect(TEXT)
+    save_html(trace, tmp_path / "x.html", ["words"])
+    reader = read(tmp_path / "x.html")
+    assert reader.page.locator("textarea:not([readonly])").count() == 0  # nothing goes through the model
+    reader.page.locator("select").last.select_option("3")
+    own = model.network.embedding.weight
+    nearest = (trace["embedding"][3] @ own.T / own.norm(dim=-1) / trace["embedding"][3].norm()).topk(10)
+    shown = reader.page.locator(".lists ol").first.locator("li")
+    reader.expect(shown.count, 10)
+    reader.expect(
+        lambda: shown.locator("span:first-child").all_inner_texts(),
+        [visible(text) for text in trace.words(nearest.indices.tolist())],
+    )
+    cosines = [number(text) for text in shown.locator(".number").all_inner_texts()]
+    assert cosines == pytest.approx(nearest.values.tolist(), abs=0.006)
+
+
+def test_two_texts_side_by_side(read, model, tmp_path):
+    compared = model.inspect(TEXT).compare(model.inspect(OTHER))
+    save_html(compared, tmp_path / "x.html")
+    reader = read(tmp_path / "x.html")
+    sites = reader.page.locator(".sites li")
+    expected = [(site, far) for site, far in compared.ranking(10**6) if far > 0]
+    reader.expect(sites.count, min(40, len(expected)))
+    listed = sites.locator("code").all_inner_texts()
+    distances = dict(expected)
+    assert [number(text) for text in sites.locator(".number").all_inner_texts()] == pytest.approx(
+        [distances[site] for site in listed], abs=0.006
+    )
+    for group in ("everywhere", "attention weights"):
+        reader.page.get_by_label("Which sites").select_option(label=group)
+        site = sites.locator("code").first.inner_text()
+        sites.filter(has=reader.page.get_by_text(site, exact=True)).locator("button").click()
+        found = filled(reader, f"difference: {site}")
+        difference = compared.difference(site)
+        assert len(found) > 20
+        for (row, column), text in found.items():
+            assert shows(text, difference[row, column].item())
+    reader.button("the other").click()
+    other = filled(reader, f"the other: {site}")
+    assert shows(other[3, 1], compared.other[site][3, 1].item())
+    chances = compared.other.logits[-1].softmax(-1).topk(6).values.tolist()
+    shares = reader.page.get_by_role("list", name="Next words of the other text").locator(".share")
+    assert [
+        shows(text, chance, percent) for text, chance in zip(shares.all_inner_texts(), chances, strict=True)
+    ] == [True] * 6
+    assert reader.page.get_by_role("textbox", name="Other text").count() == 0
+
+
+def test_a_text_with_and_without_a_change(read, model, tmp_path):
+    trace = model.inspect(TEXT)
+    edited = trace.edit({"block.1.head.1.weights": 0.25})
+    save_html(trace.compare(edited), tmp_path / "x.html", ["flow", "block.1.head.1"])
+    reader = read(tmp_path / "x.html")
+    site = "block.1.head.1.weights"
+    reader.page.locator(".sites li").filter(has=reader.page.get_by_text(site, exact=True)).locator(
+        "button"
+    ).click()
+    for which, expected in (("this text", trace), ("the other", edited)):
+        reader.button(which).click()
+        filled(reader, f"{which}: {site}")
+        assert shows(cells(reader, f"{which}: {site}")[4, 2], expected[site][4, 2].item())
+    assert reader.page.locator(".texts b").all_inner_texts() == ["model", "model (1 change)"]
+    tabs(reader).first.click()
+    reader.see("block.1.head.1.query_raw")
+
+
+def test_one_text_through_two_models(read, models, tmp_path):
+    compared = models["gpt2"].inspect(TEXT).compare(models["lecture"].inspect(TEXT))
+    save_html(compared, tmp_path / "x.html")
+    reader = read(tmp_path / "x.html")
+    site = reader.page.locator(".sites code").first.inner_text()
+    for (row, column), text in filled(reader, f"difference: {site}").items():
+        assert shows(text, compared.difference(site).reshape(len(compared.pairs), -1)[row, column].item())
+
+
+def test_a_run_at_two_of_its_steps(read, models, tmp_path):
+    early, late = (
+        LanguageModel(models[name].network, models[name].tokenizer, name=f"run@{step}")
+        for name, step in (("gpt2", 1), ("lecture", 8))
+    )
+    save_html(early.inspect(TEXT).compare(late.inspect(TEXT)), tmp_path / "x.html")
+    reader = read(tmp_path / "x.html")
+    reader.page.locator(".sites li").first.wait_for()
+    assert reader.page.locator("header .quiet").inner_text() == "run@1"
+    assert reader.page.locator(".texts b").all_inner_texts() == ["run@1", "run@8"]
+    assert reader.page.locator(".error, .problem").count() == 0
+
+
+def test_sites_that_there_was_no_room_for_are_no_doors(read, models, tmp_path):
+    model = models["long"]
+    text = " ".join([TEXT] * 80)
+    save_html(model.inspect(text).compare(model.inspect(text.replace("tired", "happy"))), tmp_path / "x.html")
+    reader = read(tmp_path / "x.html")
+    doors = reader.page.locator(".sites button")
+    reader.expect(lambda: doors.count() > 0, True)
+    closed = reader.page.locator(".sites button:disabled")
+    assert 0 < closed.count() < doors.count()
+    assert closed.first.get_attribute("title").startswith("This was not kept in this file.")
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
+@pytest.mark.parametrize("views", [["lens"], ["why", "block.0.head.0"], ["words"], ["compare"]])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_is_without_serious_faults_and_fits(read, model, tmp_path, views, locale, scheme, axe):
+    trace = model.inspect(TEXT)
+    save_html(
+        trace.compare(model.inspect(OTHER)) if views == ["compare"] else trace, tmp_path / "x.html", views
+    )
+    reader = read(tmp_path / "x.html", 420, locale=locale, color_scheme=scheme)
+    assert len(reader.page.locator(".says").inner_text()) > 40
+    assert reader.page.evaluate("document.documentElement.scrollWidth") <= 420
+    assert axe(reader) == []
+
+
+@pytest.mark.parametrize(
+    ("views", "said"),
+    [
+        ([], "views = []: expected a list"),
+        ("flow", "views = 'flow': expected a list"),
+        (["flow", "lenz"], "there is no view 'lenz': expected flow, ends, lens, why, words, a block"),
+        (["compare"], "compare goes with two traces: save_html(trace.compare(other), …)"),
+        (["block.2"], "block 2"),
+        (["block.0.head.9"], "head 9"),
+    ],
+)
+def test_other_views_are_refused(models, tmp_path, views, said):
+    with pytest.raises(UserError, match=re.escape(said)):
+        save_html(models["modern"].inspect(TEXT), tmp_path / "x.html", views)
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_are_compared_whatever_else_is_kept(models):
+    trace = models["modern"].inspect(TEXT)
+    compared = trace.compare(models["modern"].inspect(OTHER))
+    views = choose_views(["lens", "block.1"], compared)
+    assert (views.tabs, views.opened) == (["steps", "compare", "lens"], "compare")
+    assert views.heads == [(1, 0), (1, 1)]
+    views = choose_views(None, compared)
+    assert (views.tabs, views.heads, views.flow) == (["compare"], [], False)

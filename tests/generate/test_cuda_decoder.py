@@ -1,0 +1,92 @@
+"""The quick way writes what the plain one writes. Without a GPU its kernels run in Triton's interpreter."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from clearhead.generate.cuda_decoder import is_plain, supports
+from clearhead.generate.sampler import Sampler
+from clearhead.generate.sampling import Sampling
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+needs_triton = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton comes with PyTorch for CUDA alone"
+)
+
+# A process of its own: whether kernels are interpreted is decided when they are imported.
+TOGETHER = """
+import itertools, json, sys, torch
+from clearhead.generate.continuation import Reader, continuations
+from clearhead.generate.sampler import make_drawers
+from clearhead.generate.cuda_decoder import quick_continuations
+from clearhead.generate.sampling import Sampling
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.text.tokenizer import Tokenizer
+
+name, samples, settings, shape = json.loads(sys.argv[1])
+torch.manual_seed(0)
+sizes = {"n_vocab": 300, "n_context": 64, "n_block": 2, "n_head": 4, "d_model": 48, "d_head": 12}
+network = Transformer(preset(name, **{**sizes, **shape})).eval()
+network.to("cuda" if torch.cuda.is_available() else "cpu")
+for parameter in network.parameters():
+    parameter.data = parameter.data + 0.05 * torch.randn(parameter.shape).to(parameter)
+tokenizer, prompt, sampling = Tokenizer.train("byte", []), [7, 8, 9, 200, 11], Sampling(**settings)
+make = lambda: make_drawers(sampling, tokenizer, 300, prompt, 5, samples)
+plain = continuations(Reader(network, samples), prompt, make())
+quick = quick_continuations(network, prompt, sampling, make(), 40)
+print(json.dumps([[[d.id for d in step] for step in itertools.islice(way, 40)] for way in (plain, quick)]))
+"""
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    ("name", "samples", "settings", "shape"),
+    [
+        ("gpt2", 1, {"temperature": 0.0}, {}),
+        ("modern", 1, {"temperature": 0.0}, {"n_kv_head": 2}),
+        ("modern", 3, {"temperature": 1.5, "top_k": 20}, {"n_kv_head": 1, "tied": False}),
+        ("lecture", 17, {"temperature": 0.7, "min_p": 0.05}, {}),
+    ],
+)
+def test_it_writes_what_the_plain_way_writes(name, samples, settings, shape, monkeypatch):
+    if not torch.cuda.is_available():
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+    asked = json.dumps([name, samples, settings, shape])
+    done = subprocess.run([sys.executable, "-c", TOGETHER, asked], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    plain, quick = json.loads(done.stdout)
+    assert quick == plain
+
+
+def test_it_is_for_plain_draws_alone():
+    assert is_plain(Sampling(temperature=0.3, top_k=7, min_p=0.1))
+    for more in ({"top_p": 0.9}, {"repetition_penalty": 1.1}, {"regex": "a+"}, {"log_probabilities": 1}):
+        assert not is_plain(Sampling(**more))
+
+
+def test_it_is_not_for_the_cpu():
+    config = preset("modern", n_vocab=50, n_context=128, n_block=1, n_head=1, d_model=8)
+    assert not supports(Transformer(config), Sampling(), 4, 100, 1)  # it is on the CPU
+    assert not supports(None, Sampling(), 4, 100, 1)
+
+
+def test_what_chance_has_for_many_words_is_what_it_has_for_each():
+    tokenizer = Tokenizer.train("byte", [])
+    one, other = (Sampler(Sampling(), tokenizer, tokenizer.n_vocab, seed=3) for _ in range(2))
+    each = [one.numbers(1).item() for _ in range(100)]
+    assert other.numbers(100).tolist() == each
+    assert len(set(each)) == 100
+
+
+def test_a_word_drawn_elsewhere_may_end_the_text():
+    tokenizer = Tokenizer.train("byte", [])
+    drawer, end = Sampler(Sampling(), tokenizer, tokenizer.n_vocab), tokenizer.end_ids[0]
+    assert [drawer.take(i).last for i in (5, end, 7)] == [False, True, True]
+    assert drawer.take(9).id == end

@@ -1,0 +1,156 @@
+"""One sample's words: drawn as the rules say, and the same whatever stands beside it."""
+
+import math
+
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.generate.sampler import Sampler, make_drawers
+from clearhead.generate.sampling import Sampling
+from clearhead.text.tokenizer import Tokenizer
+
+# Four letters and the end; probabilities 0.5, 0.25, 0.15, 0.1, not in order, and hardly any for the end.
+LETTERS = Tokenizer.train("char", ["abcd"])
+LOGITS = torch.tensor([0.15, 0.5, 0.1, 0.25, 1e-30]).log()
+A, B, C, D, END = range(5)
+
+
+def drawer(prompt=(), seed=0, sample=0, **settings) -> Sampler:
+    return Sampler(Sampling(**settings), LETTERS, 5, prompt, seed, sample)
+
+
+def shares(count: int = 4000, **settings) -> list[float]:
+    """How often each letter is drawn, when every draw is the first one."""
+    one = drawer(**settings)
+    words = [one.draw(LOGITS).id for _ in range(count)]
+    return [words.count(i) / count for i in range(4)]
+
+
+def test_words_are_drawn_as_often_as_their_probability():
+    assert shares(temperature=1) == pytest.approx([0.15, 0.5, 0.1, 0.25], abs=0.03)
+    # Temperature 0.5 squares the probabilities.
+    squares = [p**2 / (0.15**2 + 0.5**2 + 0.1**2 + 0.25**2) for p in (0.15, 0.5, 0.1, 0.25)]
+    assert shares(temperature=0.5) == pytest.approx(squares, abs=0.03)
+    assert shares(temperature=1, top_k=2) == pytest.approx([0, 2 / 3, 0, 1 / 3], abs=0.03)
+
+
+def test_a_bias_is_added_to_the_logit():
+    # Twice, thrice and never as likely; by text, by id.
+    bias = {"a": math.log(2), 2: math.log(3), "b": -100}
+    whole = 2 * 0.15 + 3 * 0.1 + 0.25
+    expected = [0.3 / whole, 0, 0.3 / whole, 0.25 / whole]
+    assert shares(temperature=1, logit_bias=bias) == pytest.approx(expected, abs=0.03)
+    assert shares(count=50, temperature=1, logit_bias={D: 100}) == [0, 0, 0, 1]
+    assert drawer(temperature=0, logit_bias={"b": -math.inf}).draw(LOGITS).id == D
+
+
+def greedy(count: int, prompt=(), **settings) -> str:
+    one = drawer(prompt, temperature=0, **settings)
+    return LETTERS.decode([one.draw(LOGITS).id for _ in range(count)])
+
+
+def test_temperature_zero_takes_the_likeliest():
+    assert greedy(3) == "bbb"
+    # To the power 3 they are 0.125, 0.016, 0.003 and 0.001.
+    assert greedy(4, repetition_penalty=3.0) == "bdab"
+
+
+def test_repetition_counts_the_prompt_and_the_other_penalties_do_not():
+    assert greedy(1, [B], repetition_penalty=9.0) == "d"
+    assert greedy(1, [B, B, B], presence_penalty=2.0, frequency_penalty=2.0) == "b"
+
+
+def test_presence_is_taken_off_once_and_frequency_each_time():
+    # b is ahead of d by log 2 = 0.69: less than 0.7 once, less than 0.4 twice.
+    assert greedy(4, presence_penalty=0.7) == "bdbb"
+    assert greedy(4, presence_penalty=0.6) == "bbbb"
+    assert greedy(5, frequency_penalty=0.4) == "bbdbd"
+    assert greedy(4, frequency_penalty=-0.4) == "bbbb"
+
+
+def test_a_bias_comes_before_the_penalties():
+    """The sign of the biased logit says whether repetition divides or multiplies."""
+    logits = torch.tensor([-1.0, 1.2, -9.0, -9.0, -9.0])
+    one = drawer([A], temperature=0, repetition_penalty=3.0, logit_bias={A: 4.0})
+    assert one.draw(logits).id == B  # (-1 + 4) / 3 = 1, where -1 * 3 + 4 = 1 as well, and 4 - 1 / 3 = 3.7
+    assert drawer(temperature=0, repetition_penalty=3.0, logit_bias={A: 4.0}).draw(logits).id == A
+
+
+def test_log_probabilities_are_the_models_own():
+    """Whatever the rules make of it: b is never drawn here, and is told as the likeliest."""
+    one = drawer(temperature=0.3, top_k=1, logit_bias={B: -100}, log_probabilities=2)
+    for _ in range(3):
+        drawn = one.draw(LOGITS + 7)
+        assert drawn.id == D
+        assert drawn.log_probability == pytest.approx(math.log(0.25))
+        assert [i for i, _ in drawn.alternatives] == [B, D]
+        assert [p for _, p in drawn.alternatives] == pytest.approx([math.log(0.5), math.log(0.25)])
+    assert drawer(log_probabilities=0).draw(LOGITS).alternatives == ()
+    assert drawer(log_probabilities=0).draw(LOGITS).log_probability is not None
+    assert len(drawer(log_probabilities=20).draw(LOGITS).alternatives) == 5
+    assert drawer().draw(LOGITS).log_probability is None
+
+
+def test_after_an_end_nothing_follows():
+    two = Tokenizer(LETTERS._inner, LETTERS.config, ends=[C])
+    for end in (END, C):
+        one = Sampler(Sampling(0, logit_bias={end: 100}), two, 5)
+        drawn = one.draw(LOGITS)
+        assert (drawn.id, drawn.last, one.over) == (end, True, True)
+        assert one.draw(LOGITS).last
+    one = Sampler(Sampling(0), two, 5)
+    assert not one.draw(LOGITS).last
+
+
+def test_a_sample_is_the_same_however_many_stand_beside_it():
+    sampling = Sampling(1.0, frequency_penalty=0.5, regex="[abcd]{20}")
+    alone = Sampler(sampling, LETTERS, 5, [A], 7, 2)
+    together = make_drawers(sampling, LETTERS, 5, [A], 7, 4)
+    rows = [[each.draw(LOGITS).id for each in together] for _ in range(20)]
+    columns = list(zip(*rows, strict=True))
+    assert list(columns[2]) == [alone.draw(LOGITS).id for _ in range(20)]
+    assert len(set(columns)) == 4
+    assert all(each.over for each in together)
+
+
+def test_the_constraint_comes_before_everything_else():
+    one = drawer(temperature=0, regex="[ac]{2}", logit_bias={B: 100})
+    assert [one.draw(LOGITS).id, one.draw(LOGITS).id] == [A, A]
+    assert one.over
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"seed": -1}, "seed = -1"),
+        ({"seed": 2**32}, "seed = 4294967296"),
+        ({"seed": 1.5}, "seed = 1.5"),
+        ({"logit_bias": {5: 1.0}}, "logit_bias of 5: expected a token's text, or an id 0 to 4"),
+        ({"logit_bias": {-1: 1.0}}, "logit_bias of -1"),
+        ({"logit_bias": {True: 1.0}}, "logit_bias of True"),
+        ({"logit_bias": {"ab": 1.0}}, "'ab' is 2 tokens"),
+        ({"logit_bias": {"é": 1.0}}, "LATIN SMALL LETTER E WITH ACUTE"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_said_at_once(settings, words):
+    with pytest.raises(UserError, match=words):
+        drawer(**settings)
+
+
+def test_where_all_is_ruled_out_it_says_so():
+    one = drawer(regex="a", logit_bias={"a": -100})
+    with pytest.raises(UserError, match="no word is left to draw"):
+        one.draw(LOGITS)
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_logits_that_are_no_numbers_are_not_drawn_from(broken, temperature):
+    with pytest.raises(UserError, match="a logit is infinite or not a number"):
+        drawer(temperature=temperature).draw(torch.tensor([0.0, broken, 1.0, 0.0, 0.0]))
+
+
+def test_a_special_token_is_known_by_its_name():
+    assert drawer(temperature=0, logit_bias={"<|endoftext|>": 100}).draw(LOGITS).id == END

@@ -1,0 +1,70 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from clearhead.errors import UserError
+from clearhead.runtime.device import has_fast_bfloat16, make_deterministic, pick_device
+
+
+def test_a_device_that_is_not_here_names_those_that_are():
+    with pytest.raises(UserError, match="'tpu' is not on this machine: choose from cpu"):
+        pick_device("tpu")
+    with pytest.raises(UserError, match="cuda:99"):
+        pick_device("cuda:99")
+
+
+def test_the_processor_is_always_there():
+    assert pick_device("cpu") == torch.device("cpu")
+    assert pick_device() in [torch.device(kind) for kind in ("cpu", "cuda", "mps")]
+
+
+def test_fast_bfloat16_is_what_the_processor_says_of_itself():
+    """By the instructions it lists, where the system tells them."""
+    listed = Path("/proc/cpuinfo")
+    if not listed.exists():
+        pytest.skip("this system does not list the processor's instructions in /proc/cpuinfo")
+    words = set(listed.read_text().split())
+    expected = bool(words & {"amx_bf16", "avx512_bf16", "bf16"})
+    assert has_fast_bfloat16(torch.device("cpu")) == expected
+    if expected:
+        ones = torch.ones(64, 64, dtype=torch.bfloat16)
+        assert (ones @ ones)[0, 0] == 64  # without a warning, which is an error here
+
+
+EXACT = """
+import os, torch
+from clearhead.model.config import preset
+from clearhead.runtime.device import make_deterministic
+from clearhead.model.transformer import Transformer
+from clearhead.training.objective import word_loss
+
+make_deterministic(torch.device("cpu"))
+assert not torch.are_deterministic_algorithms_enabled()
+make_deterministic(torch.device("cuda"))
+assert torch.are_deterministic_algorithms_enabled()
+assert not torch.is_deterministic_algorithms_warn_only_enabled()  # or fused attention would only warn
+assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+for name in ("modern", "lecture"):
+    network = Transformer(preset(name, n_vocab=20, n_context=8, n_block=1, n_head=2, d_model=32, dropout=0.1))
+    ids = torch.arange(16).view(2, 8)
+    word_loss(network(ids), ids).backward()  # what has no exact algorithm would raise
+"""
+
+
+def test_deterministic_is_asked_of_torch_and_of_cublas():
+    """In a process of its own: it holds for all of one."""
+    env = {name: value for name, value in os.environ.items() if name != "CUBLAS_WORKSPACE_CONFIG"}
+    done = subprocess.run([sys.executable, "-c", EXACT], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA here")
+def test_once_cuda_is_in_use_it_is_too_late(monkeypatch):
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    torch.ones(1, device="cuda")
+    with pytest.raises(UserError, match="before CUDA is used"):
+        make_deterministic(torch.device("cuda"))

@@ -1,0 +1,73 @@
+"""What is refused has a code and the values of its message, with which it can be said in other languages."""
+
+import pytest
+
+from clearhead.api.base import MOST_CHARACTERS
+
+WEIGHTS = "block.0.head.0.weights"
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "code", "values"),
+    [
+        ("trace", {"model": "none", "text": "a"}, "model_not_found", {"name": "none"}),
+        ("trace", {"text": ""}, "text_empty", {}),
+        ("trace", {"text": "a" * (MOST_CHARACTERS + 1)}, "text_too_long", {"most": MOST_CHARACTERS}),
+        ("senses", {"word": "dog", "sentences": ["a cat"]}, "word_seldom", {"word": "dog", "count": 0}),
+        (
+            "senses",
+            {"word": "cat", "sentences": ["cat " * 2000]},
+            "too_many_tokens",
+            {"count": 8000, "most": 4096},
+        ),
+        (
+            "neighbours",
+            {"text": "abc", "along": {"start": "ab", "end": "c"}},
+            "not_one_token",
+            {"word": "ab", "count": 2},
+        ),
+        (
+            "neighbours",
+            {"text": "abc", "position": 7},
+            "no_such_number",
+            {"what": "position", "number": 7, "last": 2},
+        ),
+        ("compare", {"text": "abc", "other": {"model": "small", "text": "x"}}, "nothing_in_common", {}),
+        (
+            "sites",
+            {"text": "abc", "reads": [{"site": "block.0.nose"}]},
+            "site_unknown",
+            {"site": "block.0.nose"},
+        ),
+        (
+            "trace",
+            {"text": "abc", "edits": [{"site": WEIGHTS, "value": [[1.0, 0.0]]}]},
+            "edit_does_not_fit",
+            {"site": WEIGHTS},
+        ),
+        ("trace", {"text": "abc", "nose": 1}, "invalid_request", {}),
+    ],
+)
+def test_code_and_values(client, route, body, code, values):
+    answer = client.post(f"/api/{route}", json={"model": "small", **body})
+    error = answer.json()["error"]
+    assert answer.status_code in (400, 404), error
+    assert (error["code"], error["values"]) == (code, values)
+
+
+def test_a_text_longer_than_the_context(client, server):
+    most = server.model.config.n_context
+    error = client.post("/api/trace", json={"model": "small", "text": "a" * (most + 3)}).json()["error"]
+    assert error["code"] == "context_length_exceeded"
+    assert error["values"]["most"] == most
+    assert error["values"]["count"] > most
+
+
+def test_values_are_short(client):
+    name = "x" * 150
+    word = "y" * 180
+    error = client.post("/api/trace", json={"model": name, "text": "a"}).json()["error"]
+    assert error["values"] == {"name": name}
+    along = {"start": word * 20, "end": "c"}
+    answer = client.post("/api/neighbours", json={"model": "small", "text": "abc", "along": along})
+    assert all(len(str(value)) <= 200 for value in answer.json()["error"]["values"].values())

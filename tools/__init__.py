@@ -1,0 +1,1 @@
+"""Tools for developers: reference docs, screenshots, a test browser, fault injection."""

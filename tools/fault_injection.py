@@ -1,0 +1,293 @@
+"""Commands in processes that break off inside a chosen file operation: killed, signalled, or on a full disk.
+
+Run as a module it is a server that has imported everything once and forks a process for each command, so that
+a hundred of them cost no hundred starts. `Commands` is the way to it. On Linux and macOS only.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+FILE_OPERATIONS = ("fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
+REPOSITORY = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens at a file operation, counted from 0, or from the first one that speaks of `since`."""
+
+    at: int
+    when: str = "before"  # or after; or torn, once half is written
+    number: int = signal.SIGKILL
+    since: str = ""
+    fill: str | None = None  # instead of a signal, a file here that takes all the room the disk has left
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int  # minus the signal's number where one ended it
+    out: str
+    err: str
+    operations: list[str]
+
+
+class Commands:
+    """Processes of `clearhead`, each in the folder given."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self.folder = folder
+        self.server = subprocess.Popen(
+            [sys.executable, "-m", "tools.fault_injection"],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        )
+
+    def __enter__(self) -> Commands:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        assert self.server.stdin is not None
+        self.server.stdin.close()
+        self.server.wait(timeout=60)
+        assert self.server.stdout is not None
+        self.server.stdout.close()
+
+    def start(self, *arguments: object, fault: Fault | None = None, folder: Path | None = None) -> Process:
+        notes = Path(tempfile.mkdtemp(prefix="breaking-"))
+        request = {
+            "arguments": [str(argument) for argument in arguments],
+            "folder": str(folder or self.folder),
+            "notes": str(notes),
+            "fault": None if fault is None else asdict(fault),
+        }
+        return Process(self, self.ask(request)["pid"], notes)
+
+    def run(self, *arguments: object, fault: Fault | None = None) -> Ended:
+        return self.start(*arguments, fault=fault).wait()
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self.server.stdin is not None
+        assert self.server.stdout is not None
+        print(json.dumps(request), file=self.server.stdin, flush=True)
+        answer: dict[str, Any] = json.loads(self.server.stdout.readline())
+        return answer
+
+
+class Process:
+    """One that may still run. To wait for it frees its number, so it is to be signalled before."""
+
+    def __init__(self, commands: Commands, pid: int, notes: Path) -> None:
+        self.commands, self.pid, self.notes = commands, pid, notes
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def operations(self) -> list[str]:
+        return (self.notes / "operations").read_text().splitlines()
+
+    def wait(self) -> Ended:
+        code = self.commands.ask({"wait": self.pid})["code"]
+        out, err = ((self.notes / name).read_text() for name in ("out", "err"))
+        ended = Ended(code, out, err, self.operations())
+        shutil.rmtree(self.notes)
+        return ended
+
+
+# The server's side
+
+
+def serve() -> None:
+    _import_everything()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "wait" in request:
+            _, status = os.waitpid(request["wait"], 0)
+            answer = {"code": os.waitstatus_to_exitcode(status)}
+        else:
+            # Made here, so that they are there however early the process ends.
+            streams = [os.open(Path(request["notes"], name), os.O_CREAT | os.O_WRONLY) for name in _STREAMS]
+            pid = os.fork()
+            if not pid:
+                _be_the_command(request, *streams)
+            for stream in streams:
+                os.close(stream)
+            answer = {"pid": pid}
+        print(json.dumps(answer), flush=True)
+
+
+_STREAMS = ("out", "err", "operations")
+
+
+def _import_everything() -> None:
+    """What a run imports on the way. No tensor is touched: threads would not outlive the fork."""
+    import matplotlib.backends.backend_svg  # noqa: F401
+    import torch._dynamo  # noqa: F401 (optimisers import it at their first step)
+
+    from clearhead.cli import run
+
+    with contextlib.redirect_stderr(io.StringIO()):
+        run(["models", "nowhere"])  # typer imports what reads options when it reads the first
+
+
+def _be_the_command(request: dict[str, Any], out: int, err: int, operations: int) -> None:
+    """In the forked process; never returns."""
+    code = 1
+    try:
+        os.chdir(request["folder"])
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        sys.argv = ["clearhead", *request["arguments"]]
+        fault = Fault(**request["fault"]) if request["fault"] else None
+        _Watch(Path(request["folder"]), operations, fault).install()
+        from clearhead.cli import main
+
+        main()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+class _Watch:
+    """Counts what is done to files in a folder, and brings about the fault when its turn has come."""
+
+    def __init__(self, folder: Path, notes: int, fault: Fault | None) -> None:
+        self.folder, self.notes, self.fault, self.count = str(folder.resolve()), notes, fault, 0
+
+    def install(self) -> None:
+        import safetensors.torch
+
+        # The kernel keeps what a killed process wrote, flushed or not: the flush itself is left out.
+        setattr(os, "fsync", lambda _: None)  # noqa: B010 (mypy would want the name of the argument)
+        for name in FILE_OPERATIONS:
+            setattr(os, name, self._watched(name, getattr(os, name)))
+        tensors: Any = safetensors.torch
+        tensors.serialize_file = self._watched_tensors(tensors.serialize_file)
+        io.open = builtins.open = self._watched_open(builtins.open)
+
+    def _step(self, what: str, path: object, work: Callable[[], Any], half: Callable[[], Any]) -> Any:
+        said = f"{what} {_shown(path)}"
+        os.write(self.notes, f"{said}\n".encode())
+        fault = None
+        if self.fault is not None and (self.count or self.fault.since in said):
+            fault = self.fault if self.fault.at == self.count else None
+            self.count += 1
+        if fault is None:
+            return work()
+        if fault.when == "before":
+            _strike(fault)
+        if fault.when == "torn":
+            half()
+            _strike(fault)
+        try:
+            return work()
+        finally:
+            if fault.when == "after":
+                _strike(fault)
+
+    def _watched(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def operation(target: Any, *rest: Any, **named: Any) -> Any:
+            inside = isinstance(target, int) or named.get("dir_fd") is not None or self._holds(target)
+            if not inside:
+                return real(target, *rest, **named)
+            return self._step(name, target, lambda: real(target, *rest, **named), lambda: None)
+
+        return operation
+
+    def _watched_tensors(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def write(tensors: Any, path: Any, **named: Any) -> Any:
+            def half() -> None:
+                real(tensors, path, **named)
+                os.truncate(path, os.stat(path).st_size // 2)  # noqa: PTH116
+
+            return self._step("tensors", path, lambda: real(tensors, path, **named), half)
+
+        return write
+
+    def _watched_open(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def opened(path: Any, mode: str = "r", *rest: Any, **named: Any) -> Any:
+            if not set(mode) & set("wxa+") or not self._holds(path):
+                return real(path, mode, *rest, **named)
+            file = self._step("open", path, lambda: real(path, mode, *rest, **named), lambda: None)
+            write = file.write
+
+            def watched_write(data: Any) -> Any:
+                def half() -> None:
+                    write(data[: len(data) // 2])
+                    file.flush()
+
+                return self._step("write", path, lambda: write(data), half)
+
+            try:
+                file.write = watched_write
+            except AttributeError:  # a raw file has no room for it
+                return _Raw(file, watched_write)
+            return file
+
+        return opened
+
+    def _holds(self, path: Any) -> bool:
+        return isinstance(path, str | os.PathLike) and str(Path(path).absolute()).startswith(self.folder)
+
+
+class _Raw:
+    """A raw file with its writing watched."""
+
+    def __init__(self, file: Any, write: Callable[[Any], Any]) -> None:
+        self.file, self.write = file, write
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def __enter__(self) -> _Raw:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+
+def _strike(fault: Fault) -> None:
+    if fault.fill is None:
+        os.kill(os.getpid(), fault.number)
+        return
+    handle = os.open(fault.fill, os.O_CREAT | os.O_WRONLY)
+    for size in (2**20, 2**12, 1):
+        try:
+            while os.write(handle, b"\0" * size):
+                pass
+        except OSError:
+            continue
+    os.close(handle)
+
+
+def _shown(path: object) -> str:
+    """A path by its last two names."""
+    if isinstance(path, int):
+        return "-"
+    return "/".join(Path(str(path)).parts[-2:])
+
+
+if __name__ == "__main__":
+    serve()
