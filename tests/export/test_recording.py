@@ -43,7 +43,7 @@ def test_of_a_stripe_the_largest_are_kept():
 
 
 def test_stripes_are_those_of_the_page():
-    text = (WEB / "src" / "flow.ts").read_text()
+    text = (WEB / "src" / "drawing" / "flow.ts").read_text()
     drawn = {name: int(cells) for cells, name in re.findall(r'\["\w+", "\w+", (\d+), "(\w+)"\]', text)}
     assert {name: drawn[name] for name in STRIPES} == STRIPES
 

@@ -21,8 +21,8 @@ def test_the_types_of_the_page_are_those_of_the_server(tmp_path):
     (tmp_path / "openapi.json").write_text(json.dumps(document()), encoding="utf-8")
     # As `npm run types` does it, but for where from and where to.
     words = shlex.split(json.loads((WEB / "package.json").read_text())["scripts"]["types"])
-    assert (words[0], words[-2:]) == (command.name, ["--output", "src/wire.ts"])
-    made = tmp_path / "wire.ts"
+    assert (words[0], words[-2:]) == (command.name, ["--output", "src/generated/api.ts"])
+    made = tmp_path / "api.ts"
     subprocess.run(
         [command, tmp_path / "openapi.json", *words[2:-1], made],
         check=True,
@@ -30,4 +30,4 @@ def test_the_types_of_the_page_are_those_of_the_server(tmp_path):
         timeout=60,
         env={**os.environ, "NO_COLOR": "1"},
     )
-    assert made.read_text() == (WEB / "src" / "wire.ts").read_text(), "they are not: make types"
+    assert made.read_text() == (WEB / "src" / "generated" / "api.ts").read_text(), "they are not: make types"

@@ -79,7 +79,7 @@ def test_every_number_is_what_the_page_says_it_was_made_of(tmp_path):
     recorded = tmp_path / "recorded.json"
     recorded.write_text(json.dumps({kind: record(choices) for kind, choices in KINDS.items()}))
     done = subprocess.run(
-        [npx, "vitest", "run", "tests/evaluation.test.ts"],
+        [npx, "vitest", "run", "tests/model/evaluation.test.ts"],
         cwd=WEB,
         env={**os.environ, "CLEARHEAD_RECORDED": str(recorded), "NO_COLOR": "1"},
         capture_output=True,

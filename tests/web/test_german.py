@@ -110,6 +110,6 @@ def test_what_is_taken_away_or_typed_has_a_point(visit, tmp_path):
 def test_every_code_that_the_page_has_words_for_is_one_that_is_given():
     codes = re.findall(r"^  (\w+): \(", TOLD.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(codes) > 25
-    places = [*(ROOT / "src").rglob("*.py"), *(ROOT / "web" / "src").glob("*.ts")]
+    places = [*(ROOT / "src").rglob("*.py"), *(ROOT / "web" / "src").rglob("*.ts")]
     source = "\n".join(path.read_text(encoding="utf-8") for path in places)
     assert [code for code in codes if f'"{code}"' not in source] == []

@@ -1,17 +1,17 @@
 /** Where no model is: a saved file, which holds one text, or a published folder, which holds several. */
 
 import { mount } from "svelte";
-import type { Theme } from "./colours";
+import type { Theme } from "./drawing/colors";
 import { loadFonts } from "./fonts";
-import { press } from "./keys";
-import { Page } from "./page.svelte";
-import { Publication } from "./publication";
-import { Recording } from "./recording";
-import { Server } from "./server";
+import { press } from "./state/shortcuts";
+import { Page } from "./state/page.svelte";
+import { Publication } from "./engine/publishedFolder";
+import { Recording } from "./engine/savedFile";
+import { Server } from "./engine/client";
 import "./style.css";
-import { systemTheme } from "./surroundings";
-import Inset from "./view/Inset.svelte";
-import Published from "./view/Published.svelte";
+import { systemTheme } from "./state/theme";
+import Inset from "./views/EmbeddedExplorer.svelte";
+import Published from "./views/PublishedPage.svelte";
 
 const target = document.getElementById("page")!;
 const recorded = document.getElementById("recording")?.textContent.trim();

@@ -2,12 +2,12 @@
 
 import { mount, unmount } from "svelte";
 import { loadFonts } from "./fonts";
-import { type Channel, Kernel } from "./kernel";
-import { Page } from "./page.svelte";
-import { Server } from "./server";
+import { type Channel, Kernel } from "./engine/kernel";
+import { Page } from "./state/page.svelte";
+import { Server } from "./engine/client";
 import style from "./style.css?inline";
-import { followTheme } from "./surroundings";
-import Inset from "./view/Inset.svelte";
+import { followTheme } from "./state/theme";
+import Inset from "./views/EmbeddedExplorer.svelte";
 
 /** Where it opens. */
 interface Opening {

@@ -1,5 +1,5 @@
 /** Of a small model, for tests. */
-import type { Config } from "../src/server";
+import type { Config } from "../src/engine/client";
 
 export const CONFIG = {
   n_block: 3,

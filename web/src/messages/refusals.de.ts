@@ -1,6 +1,6 @@
 /** Was der Server ablehnt, auf Deutsch; auf Englisch sagt er es selbst. */
 
-import { count } from "../numbers";
+import { count } from "./format";
 import type { Messages } from "./en";
 
 const KINDS: Record<string, [thing: string, all: string]> = {

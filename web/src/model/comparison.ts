@@ -1,0 +1,75 @@
+/** Two texts side by side: what of them belongs together, and their difference. */
+
+import { isSquare, parse, type Span } from "./sites";
+import { hasPositions, isGated } from "./derivation";
+import { Matrix } from "./matrix";
+import type { Config } from "../engine/client";
+
+export type Pairs = [number, number][]; // of positions
+
+/** The other less the one where they belong together; where both are −∞, nothing. */
+export function difference(name: string, one: Matrix, other: Matrix, pairs: Pairs): Matrix {
+  return combine(name, one, other, pairs, (a, b) => (a === b ? 0 : b - a));
+}
+
+/** One of the two, at the pairs alone. */
+export function side(name: string, one: Matrix, other: Matrix, pairs: Pairs, which: 0 | 1): Matrix {
+  return combine(name, one, other, pairs, (a, b) => (which === 0 ? a : b));
+}
+
+function combine(
+  name: string,
+  one: Matrix,
+  other: Matrix,
+  pairs: Pairs,
+  of: (a: number, b: number) => number,
+): Matrix {
+  const square = isSquare(parse(name).part);
+  const first = square ? 0 : one.firstColumn;
+  const columns: Pairs = square
+    ? pairs
+    : Array.from({ length: one.columns }, (_, j) => [first + j, first + j] as [number, number]);
+  const values = new Float32Array(pairs.length * columns.length);
+  pairs.forEach(([a, b], i) =>
+    columns.forEach(([c, d], j) => {
+      values[i * columns.length + j] = of(one.at(a, c), other.at(b, d));
+    }),
+  );
+  return new Matrix(values, pairs.length, columns.length, 0, first);
+}
+
+/** What of a site is read of each text, for some columns of their comparison. */
+export function columnsRead(name: string, columns: Span, all: number): Span | undefined {
+  return isSquare(parse(name).part) || (columns[0] === 0 && columns[1] === all) ? undefined : columns;
+}
+
+/** Whether two models have the same sites, each as wide as the other's. */
+export function sameShape(one: Config, other: Config): boolean {
+  const shape = (config: Config) => {
+    const { n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab } = config;
+    const { norm, qk_norm, parallel, after_norm } = config;
+    const sizes = [n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab];
+    return [...sizes, norm, qk_norm, parallel, after_norm, hasPositions(config), isGated(config)].join();
+  };
+  return shape(one) === shape(other);
+}
+
+export const GROUPS = ["all", "attention", "heads", "stream", "feedforward"] as const;
+export type Group = (typeof GROUPS)[number];
+
+/** Which sites are meant by a group of them. */
+export function inGroup(site: string, group: Group): boolean {
+  const { head, part } = parse(site);
+  switch (group) {
+    case "all":
+      return true;
+    case "attention":
+      return part === "weights";
+    case "heads":
+      return head !== null && part === "output";
+    case "stream":
+      return head === null && ["input", "middle", "output", "embedding", "final"].includes(part);
+    case "feedforward":
+      return part.startsWith("hidden") || part.startsWith("feedforward");
+  }
+}

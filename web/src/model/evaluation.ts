@@ -1,0 +1,98 @@
+/** A number computed again as its derivation says it was. */
+
+import type { Derivation } from "./derivation";
+import type { Config } from "../engine/client";
+
+/** The number again, from the numbers of its areas. What is shown is the model's own; this says how it came. */
+export function evaluate(
+  { how, constants }: Derivation,
+  config: Config,
+  numbers: readonly number[][],
+): number {
+  const [first = [], second = [], third = []] = numbers;
+  const x = first[0] ?? NaN;
+  const c = (name: string) => constants[name]!;
+  switch (how) {
+    case "dot":
+      return first.reduce((sum, value, i) => sum + value * second[i]!, third[0] ?? 0);
+    case "divide":
+      return x / Math.sqrt(c("d_k"));
+    case "mask":
+      return c("visible") ? x : -Infinity;
+    case "softmax": {
+      const top = Math.max(...first);
+      const total = first.reduce((sum, value) => sum + Math.exp(value - top), 0);
+      return Math.exp(first[c("at")]! - top) / total;
+    }
+    case "sum":
+      return numbers.reduce((sum, [value]) => sum + value!, 0);
+    case "norm": {
+      const [, scale, gain, mean, shift] = numbers.map(([value]) => value!);
+      return (gain! * (x - (mean ?? 0))) / scale! + (shift ?? 0);
+    }
+    case "head norm": {
+      const centre = config.norm === "layer" ? average(first) : 0;
+      const scale = rootMeanSquare(first, centre, c("epsilon"));
+      return (second[0]! * (first[c("at")]! - centre)) / scale + (third[0] ?? 0);
+    }
+    case "mean":
+      return average(first);
+    case "scale":
+      return rootMeanSquare(first, second[0] ?? 0, c("epsilon"));
+    case "activate":
+      return activate(config, x);
+    case "gate":
+      return activate(config, x) * second[0]!;
+    case "rotate":
+      return x * Math.cos(c("angle")) + c("sign") * second[0]! * Math.sin(c("angle"));
+    case "multiply":
+      return x * second[0]!;
+    case "look up":
+      return x * c("scale");
+    case "wave":
+      return (c("cosine") ? Math.cos : Math.sin)(c("position") * c("frequency"));
+    case "copy":
+      return x;
+    case "trained":
+      return NaN;
+  }
+}
+
+/** The nonlinearity of the feed-forward half. */
+function activate(config: Config, x: number): number {
+  switch (config.feedforward) {
+    case "relu":
+      return Math.max(0, x);
+    case "gelu":
+      return 0.5 * x * (1 + erf(x / Math.SQRT2));
+    case "swiglu":
+      return x / (1 + Math.exp(-x));
+    default:
+      return 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+  }
+}
+
+/** By its series where that is quick, else by the continued fraction of what is missing to 1. */
+function erf(x: number): number {
+  const size = Math.abs(x);
+  if (size > 6) return Math.sign(x);
+  if (size < 3) {
+    let [term, sum] = [x, x];
+    for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
+      term *= (-x * x) / n;
+      sum += term / (2 * n + 1);
+    }
+    return (2 / Math.sqrt(Math.PI)) * sum;
+  }
+  let fraction = 0;
+  for (let n = 60; n > 0; n--) fraction = n / 2 / (size + fraction);
+  return Math.sign(x) * (1 - Math.exp(-size * size) / Math.sqrt(Math.PI) / (size + fraction));
+}
+
+function average(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function rootMeanSquare(values: readonly number[], centre: number, epsilon: number): number {
+  return Math.sqrt(average(values.map((value) => (value - centre) ** 2)) + epsilon);
+}

@@ -1,0 +1,69 @@
+/** What a number is called in a formula: the lecture's letters. */
+
+import { parse } from "./sites";
+import type { Config } from "../engine/client";
+
+export interface Symbol {
+  letter: string;
+  above: string; // set small above it
+}
+
+const LETTERS: Record<string, string> = {
+  embedding: "e",
+  position: "p",
+  input: "x",
+  normed: "t 1",
+  attention: "t 2",
+  attention_normed: "t̂ 2",
+  middle: "t 3",
+  normed2: "t 4",
+  feedforward: "t 5",
+  feedforward_normed: "t̂ 5",
+  output: "h",
+  hidden_raw: "u",
+  hidden_gate: "g",
+  hidden_up: "u",
+  hidden: "a",
+  final: "f",
+  logits: "ℓ",
+  probabilities: "P",
+  "embedding.W": "W E",
+  "position.W": "W P",
+  "unembedding.W": "W U",
+};
+
+const OF_HEAD: Record<string, string> = {
+  query_raw: "q",
+  key_raw: "k",
+  query_normed: "q̂",
+  key_normed: "k̂",
+  query: "q",
+  key: "k",
+  value: "v",
+  scores: "s",
+  scaled: "s′",
+  masked: "m",
+  weights: "α",
+  weighed: "αv",
+  mixed: "z",
+  output: "o",
+};
+
+/** Of a query or key that is still to be levelled or turned: where nothing is done to it, it is what is compared. */
+const RAW: Record<string, string> = { query_raw: "q̃", key_raw: "k̃" };
+
+export function symbolOf(name: string, config: Pick<Config, "position" | "qk_norm">): Symbol {
+  const { head, part } = parse(name);
+  const changes = config.position === "rotary" || config.qk_norm;
+  if (head !== null && changes && RAW[part] !== undefined) return { letter: RAW[part], above: "" };
+  const end = part.split(".").at(-1)!;
+  if (part !== end || part === "gain" || part === "shift") {
+    const greek = { mean: "μ", scale: "σ", gain: "γ", shift: "β" }[end];
+    if (greek !== undefined) return { letter: greek, above: "" };
+  }
+  const weight = /^([Wb])_(\w+)$/.exec(part);
+  if (weight) return { letter: weight[1]!, above: weight[2] === "gate" ? "g" : weight[2]! };
+  const known = head !== null ? OF_HEAD[part] : LETTERS[part];
+  const [letter = part, above = ""] = (known ?? part).split(" ");
+  return { letter, above };
+}

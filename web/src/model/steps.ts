@@ -1,0 +1,131 @@
+/** The parts of a model that can be opened, and the steps that each of them takes, in the lecture's words. */
+
+import { parse } from "./sites";
+import { hasPositions, isGated, WEIGHED } from "./derivation";
+import type { Config } from "../engine/client";
+
+export type PartName = "embedding" | "norm" | "head" | "add" | "norm2" | "feedforward" | "add2" | "final";
+
+export const STEPS = [
+  "look up",
+  "place",
+  "enter",
+  "mean",
+  "scale",
+  "norm",
+  "project",
+  "level", // QK-norm
+  "rotate",
+  "compare",
+  "divide",
+  "mask",
+  "softmax",
+  "weigh",
+  "sum",
+  "write",
+  "gather",
+  "after norm",
+  "add",
+  "expand",
+  "activate",
+  "contract",
+  "score",
+  "choose",
+] as const;
+export type StepName = (typeof STEPS)[number];
+
+/** One step, and the sites where what it made stands; the first is shown unless another is asked for. */
+export interface Step {
+  name: StepName;
+  sites: string[];
+}
+
+export const PARTS: PartName[] = [
+  "embedding",
+  "norm",
+  "head",
+  "add",
+  "norm2",
+  "feedforward",
+  "add2",
+  "final",
+];
+
+export function stepsOf(part: PartName, config: Config, block: number, head: number): Step[] {
+  const at = (name: string) => `block.${block}.${name}`;
+  const of = (name: string) => at(`head.${head}.${name}`);
+  switch (part) {
+    case "embedding":
+      return [
+        step("look up", "embedding"),
+        ...(hasPositions(config) ? [step("place", "position")] : []),
+        step("enter", "block.0.input"),
+      ];
+    case "norm":
+      return normSteps(config, at("normed"));
+    case "head":
+      return [
+        step("project", of("query_raw"), of("key_raw"), of("value")),
+        ...(config.qk_norm ? [step("level", of("query_normed"), of("key_normed"))] : []),
+        ...(config.position === "rotary" ? [step("rotate", of("query"), of("key"))] : []),
+        step("compare", of("scores")),
+        step("divide", of("scaled")),
+        ...(config.causal ? [step("mask", of("masked"))] : []),
+        step("softmax", of("weights")),
+        step("weigh", of(WEIGHED)),
+        step("sum", of("mixed")),
+        step("write", of("output")),
+      ];
+    case "add":
+      return [
+        step("gather", at("attention")),
+        ...(config.after_norm ? [step("after norm", at("attention_normed"))] : []),
+        ...(config.parallel ? [] : [step("add", at("middle"))]),
+      ];
+    case "norm2":
+      return normSteps(config, at("normed2"));
+    case "feedforward":
+      return [
+        isGated(config)
+          ? step("expand", at("hidden_gate"), at("hidden_up"))
+          : step("expand", at("hidden_raw")),
+        step("activate", at("hidden")),
+        step("contract", at("feedforward")),
+        ...(config.after_norm ? [step("after norm", at("feedforward_normed"))] : []),
+      ];
+    case "add2":
+      return [step("add", at("output"))];
+    case "final":
+      return [...normSteps(config, "final"), step("score", "logits"), step("choose", "probabilities")];
+  }
+}
+
+/** Where a site is shown; nothing where it is shown nowhere. */
+export function placeOf(
+  site: string,
+  config: Config,
+): { part: PartName; block: number; head: number; step: number; site: number } | null {
+  const group = config.n_head / config.n_kv_head;
+  const name = site
+    .replace(/^block\.(\d+)\.input$/, (same, i: string) =>
+      i === "0" ? same : `block.${Number(i) - 1}.output`,
+    )
+    .replace(/kv_head\.(\d+)/, (_, k: string) => `head.${Number(k) * group}`);
+  const { block, head } = parse(name);
+  const at = { block: block ?? 0, head: head ?? 0 };
+  for (const part of PARTS) {
+    const steps = stepsOf(part, config, at.block, at.head);
+    const step = steps.findIndex(({ sites }) => sites.includes(name));
+    if (step >= 0) return { part, ...at, step, site: steps[step]!.sites.indexOf(name) };
+  }
+  return null;
+}
+
+function normSteps(config: Config, name: string): Step[] {
+  const mean = config.norm === "layer" ? [step("mean", `${name}.mean`)] : [];
+  return [...mean, step("scale", `${name}.scale`), step("norm", name)];
+}
+
+function step(name: StepName, ...sites: string[]): Step {
+  return { name, sites };
+}

@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import { headingsOf, roomOf } from "../../src/layout/headings";
+import { hit, layOut, pagesOf, rowY, TOP } from "../../src/layout/columns";
+import { de } from "../../src/messages/de";
+import { en } from "../../src/messages/en";
+
+const ROOMS = [en, de].map((words) => roomOf(headingsOf(words, 11, { n_block: 48, n_head: 12 })));
+
+test("columns follow each other without touching, within the width, each as wide as its heading", () => {
+  for (const room of ROOMS) {
+    for (let width = 330; width < 2000; width += 7) {
+      const pages = pagesOf(width, room);
+      pages.forEach((names, page) => {
+        const { columns } = layOut(width, 470, 12, 0, room, page);
+        const all = Object.values(columns).filter((column) => column.width > 0);
+        expect(all.map(({ name }) => name)).toEqual(["tokens", ...names]);
+        all.slice(1).forEach((column, i) => {
+          const before = all[i]!;
+          expect(column.x).toBeGreaterThanOrEqual(before.x + before.width);
+          expect(column.x).toBeGreaterThanOrEqual(before.x + (room[before.name] ?? 0) - 1e-6);
+        });
+        const last = all.at(-1)!;
+        expect(last.x + Math.max(last.width, room[last.name] ?? 0)).toBeLessThanOrEqual(width + 1e-6);
+      });
+    }
+  }
+});
+
+test("what does not fit is on another page, and nothing is lost", () => {
+  const [room] = ROOMS;
+  expect(pagesOf(1000, room!).length).toBe(1);
+  expect(pagesOf(336, room!)).toEqual([
+    ["embedding", "norm", "query", "key", "value"],
+    ["lane", "attention"],
+    ["add", "norm2", "feedforward", "add2"],
+    ["blocks", "final"],
+  ]);
+  for (const width of [200, 500, 700]) expect(pagesOf(width, room!).flat().length).toBe(13);
+});
+
+test("rows shrink until they can be read no more, then some of them are shown", () => {
+  expect(layOut(1000, 470, 3, 0)).toMatchObject({ count: 3, rowHeight: 26, first: 0 });
+  expect(layOut(1000, 470, 30, 0).rowHeight).toBeCloseTo((470 - TOP) / 30);
+  const long = layOut(1000, 470, 1024, 1000);
+  expect(long.count).toBe(38);
+  expect(long.first).toBe(1024 - 38);
+});
+
+test("what is pointed at is what was drawn there", () => {
+  const layout = layOut(1200, 470, 12, 0);
+  const { attention, blocks, norm } = layout.columns;
+  const y = rowY(layout, 7);
+  expect(hit(layout, 30, norm.x + norm.width / 4, y)).toEqual({
+    column: "norm",
+    row: 7,
+    looked: null,
+    block: null,
+    across: expect.closeTo(0.25),
+  });
+  const cell = Math.min(attention.width / 12, layout.rowHeight);
+  expect(hit(layout, 30, attention.x + 3.5 * cell, y)).toMatchObject({
+    column: "attention",
+    row: 7,
+    looked: 3,
+  });
+  expect(hit(layout, 30, blocks.x + (13.5 / 30) * blocks.width, y)).toMatchObject({ block: 13 });
+  expect(hit(layout, 30, norm.x + 1, 3)).toBeNull();
+});

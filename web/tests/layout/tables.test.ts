@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { attributionTable, neighboursTable, stepsTable } from "../../src/layout/tables";
+
+test("a part stands before what each token gave to it", () => {
+  const found = {
+    position: 1,
+    total: 3,
+    parts: [
+      { name: "block.0.head.2.output", value: 2 },
+      { name: "embedding", value: 1 },
+    ],
+    heads: [{ block: 0, head: 2, values: [0.5, 1.5] }],
+  };
+  expect(attributionTable(found, ["a", " b"]).rows).toEqual([
+    ["block.0.head.2.output", null, null, 2],
+    ["block.0.head.2.output", 0, "a", 0.5],
+    ["block.0.head.2.output", 1, " b", 1.5],
+    ["embedding", null, null, 1],
+  ]);
+});
+
+test("lists and runs stand under each other, each line with its name", () => {
+  const lists = [
+    { stage: "embedding", neighbours: [{ text: "cat", cosine: 0.5 }] },
+    { stage: "final", neighbours: [{ text: "dog", cosine: null }] },
+  ];
+  expect(neighboursTable(lists).rows).toEqual([
+    ["embedding", "cat", 0.5],
+    ["final", "dog", null],
+  ]);
+  const step = { step: 1, loss: 2, smoothed: 2, validation: null, rate: 0.1, tokens: 64 };
+  const steps = [{ ...step, gradient_norm: 1, sample: null }];
+  expect(stepsTable([{ name: "my", steps }]).rows).toEqual([["my", 1, 2, 2, null, 0.1, 64]]);
+});

@@ -1,0 +1,72 @@
+import { afterEach, expect, test } from "vitest";
+import { count, exact, fixed, percent, pointed, precise, short, visible } from "../../src/messages/format";
+import { reader } from "../../src/messages/locale.svelte";
+
+afterEach(() => (reader.language = "en"));
+
+test.each([
+  [0, "0.00"],
+  [-0.001, "0.00"],
+  [1.239, "1.24"],
+  [-9.991, "−9.99"],
+  [-9.996, "−10.0"],
+  [99.94, "99.9"],
+  [123.4, "123"],
+  [-Infinity, "−∞"],
+  [NaN, "–"],
+])("%d is shown as %s", (number, text) => expect(short(number)).toBe(text));
+
+test("digits after the point", () => expect(fixed(-2.34567, 3)).toBe("−2.346"));
+
+test.each([
+  [1, "100%"],
+  [0.6023, "60%"],
+  [0.0834, "8.3%"],
+  [0.00031, "0.03%"],
+  [0, "0%"],
+])("%d is %s", (share, text) => expect(percent(share)).toBe(text));
+
+test("large numbers in the reader's language", () => {
+  expect(count(134515008, "en")).toBe("134,515,008");
+  expect(count(134515008, "de")).toBe("134.515.008");
+});
+
+test.each([
+  [" chicken", "chicken"],
+  ["didn", "didn"],
+  ["\n", "⏎"],
+  ["a\x0b", "a␋"],
+  [" ", "␣"],
+  ["", ""],
+  ["  ", "␣␣"],
+])("the token %j is drawn as %s", (token, text) => expect(visible(token)).toBe(text));
+
+test.each([
+  [" b", "␣b"],
+  ["b", "b"],
+  [" ", "␣"],
+  ["  ", "␣␣"],
+  ["\n", "⏎"],
+])("%j cannot be taken for another word: %s", (token, shown) => expect(exact(token)).toBe(shown));
+
+test.each([
+  [0, "0.00"],
+  [-1.234, "−1.23"],
+  [0.0995, "0.10"],
+  [0.0423, "0.042"],
+  [-0.00423, "−0.0042"],
+  [0.00001234, "1.2e−5"],
+  [-Infinity, "−∞"],
+])("%d is told as %s", (number, text) => expect(precise(number)).toBe(text));
+
+test("in German there is a comma", () => {
+  reader.language = "de";
+  expect([short(-1.239), fixed(2.5, 1), percent(0.0834), precise(0.00001234), pointed(0.25)]).toEqual([
+    "−1,24",
+    "2,5",
+    "8,3%",
+    "1,2e−5",
+    "0,25",
+  ]);
+  expect([short(123.4), percent(1), short(-Infinity)]).toEqual(["123", "100%", "−∞"]);
+});

@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { difference, inGroup, sameShape, side } from "../../src/model/comparison";
+import { Matrix } from "../../src/model/matrix";
+import type { Config } from "../../src/engine/client";
+
+const config = {
+  n_block: 2,
+  n_head: 2,
+  n_kv_head: 2,
+  d_model: 8,
+  norm: "layer",
+  position: "learned",
+} as Config;
+
+test("models are of one shape where their sites are, whatever their weights and context", () => {
+  expect(sameShape(config, { ...config, n_context: 99 })).toBe(true);
+  expect(sameShape(config, { ...config, d_model: 16 })).toBe(false);
+  expect(sameShape(config, { ...config, n_kv_head: 1 })).toBe(false);
+  expect(sameShape(config, { ...config, position: "rotary" })).toBe(false);
+});
+
+test("a difference is the other less the one, where they belong together", () => {
+  const one = new Matrix(new Float32Array([1, 2, 3, 4]), 2, 2);
+  const other = new Matrix(new Float32Array([10, 20, 30, 40, 50, 60]), 3, 2);
+  const pairs: [number, number][] = [
+    [0, 0],
+    [1, 2],
+  ];
+  expect([...difference("block.0.input", one, other, pairs).values]).toEqual([9, 18, 47, 56]);
+  expect([...side("block.0.input", one, other, pairs, 1).values]).toEqual([10, 20, 50, 60]);
+});
+
+test("of a head's matrix rows and columns are paired, and what neither sees does not differ", () => {
+  const one = new Matrix(new Float32Array([1, -Infinity, 2, 3]), 2, 2);
+  const other = new Matrix(new Float32Array([5, -Infinity, 7, 9]), 2, 2);
+  const pairs: [number, number][] = [
+    [0, 0],
+    [1, 1],
+  ];
+  expect([...difference("block.0.head.0.masked", one, other, pairs).values]).toEqual([4, 0, 5, 6]);
+});
+
+test("sites belong to groups", () => {
+  expect(inGroup("block.1.head.2.output", "heads")).toBe(true);
+  expect(inGroup("block.1.output", "heads")).toBe(false);
+  expect(inGroup("block.1.output", "stream")).toBe(true);
+  expect(inGroup("block.1.hidden", "feedforward")).toBe(true);
+});

@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { embed, EXAMPLES, looking, run, softmax } from "../../src/model/tinyHead";
+
+const near = (rows: number[][], expected: number[][]) =>
+  rows.forEach((row, i) => row.forEach((value, j) => expect(value).toBeCloseTo(expected[i]![j]!, 5)));
+const steps = (name: keyof typeof EXAMPLES) => run({ ...EXAMPLES[name], x: embed(EXAMPLES[name].sequence) });
+
+test("0 is [1, 0] and 1 is [0, 1]", () => {
+  expect(embed("0 x1")).toEqual([
+    [1, 0],
+    [0, 1],
+  ]);
+});
+
+test("the lecture's numbers: boosted keys are sure of the 1", () => {
+  const { query, key, scores, weights, mixed } = steps("boosted");
+  expect(query).toEqual(Array(4).fill([0, 1]));
+  expect(key[2]).toEqual([0, 10]);
+  expect(scores).toEqual(Array(4).fill([0, 0, 10, 0]));
+  expect(weights[0]![2]).toBeCloseTo(0.99986, 5);
+  expect(mixed[3]![1]).toBeCloseTo(0.99986, 5);
+});
+
+test("the lecture's numbers: plain keys only lean towards it", () => {
+  const { scores, weights, mixed } = steps("plain");
+  expect(scores[0]).toEqual([0, 0, 1, 0]);
+  near(
+    [weights[1]!, mixed[1]!],
+    [
+      [0.17488, 0.17488, 0.47537, 0.17488],
+      [0.52463, 0.47537],
+    ],
+  );
+});
+
+test("the lecture's numbers: 0 and 1, each with its own query", () => {
+  const { scores, weights } = steps("own");
+  expect(scores).toEqual([
+    [10, 0],
+    [0, 10],
+  ]);
+  near(weights, [
+    [0.99995, 0.00005],
+    [0.00005, 0.99995],
+  ]);
+});
+
+test("divided and masked", () => {
+  const { scaled, masked, weights } = run({
+    ...EXAMPLES.boosted,
+    x: embed("01"),
+    divided: true,
+    causal: true,
+  });
+  expect(scaled[0]![1]).toBeCloseTo(10 / Math.SQRT2);
+  expect(masked[0]).toEqual([0, -Infinity]);
+  expect(weights[0]).toEqual([1, 0]);
+  expect(softmax([1000, 1000])).toEqual([0.5, 0.5]);
+});
+
+test("as the lab is set, so the matrices are", () => {
+  expect(looking("0010", "1", 10)).toEqual(EXAMPLES.boosted);
+  const found = looking("110", "0", 1);
+  const { weights } = run({ ...found, x: embed(found.sequence) });
+  expect(weights[0]![2]).toBeCloseTo(Math.E / (Math.E + 2), 5);
+});

@@ -1,0 +1,67 @@
+import { EXAMPLES } from "../../src/model/tinyHead";
+import { expect, test } from "vitest";
+import { fromQuery, type Place, START, toQuery } from "../../src/state/location";
+
+const PLACE: Place = {
+  view: "why",
+  model: "smollm2",
+  text: "Was ist „das“? 1+1=2 & more\n",
+  block: 13,
+  head: 8,
+  part: "feedforward",
+  step: 2,
+  site: 1,
+  row: 4,
+  column: 2,
+  sampling: { temperature: 0.7, topK: 40, topP: 0.9, minP: 0.05 },
+  edits: [{ site: "block.0.head.1.output", value: 0 }],
+  other: "Was?",
+  otherModel: "my",
+  word: 7,
+  path: [
+    { block: 12, head: 3, source: 4 },
+    { block: 2, head: 0, source: 0 },
+  ],
+  order: "induction",
+  only: true,
+  runs: ["my", "other-2"],
+  axis: "log",
+  lab: "scale",
+  over: "position",
+  taken: true,
+  alone: true,
+  filter: "value",
+  settings: { words: 8, base: "3", shown: true },
+  typed: { word: "bank", sentences: "a bank\nthe bank", stage: 2, start: " a" },
+  tiny: {
+    ...EXAMPLES.own,
+    W_V: [
+      [1, 2],
+      [3, -4.5],
+    ],
+    causal: true,
+  },
+};
+
+test("a place comes back from its address", () => {
+  expect(fromQuery(toQuery(PLACE))).toEqual(PLACE);
+  expect(fromQuery(toQuery(START))).toEqual(START);
+  expect(toQuery(START)).toBe("");
+});
+
+test.each([
+  "?block=-3&head=x&step=1.5&row=1e99&temperature=-1&topP=0&part=__proto__&edits={",
+  "?block=&head=NaN&edits=[1]&topK=Infinity",
+  "?edits=null&part=toString&path=1.2.3-4.5.6&view=valueOf&order=constructor&only=1",
+])("what is wrong in %s is as at the start", (query) => expect(fromQuery(query)).toEqual(START));
+
+test("what an address says wrongly of words and the tiny head is as at the start", () => {
+  for (const wrong of ["", "1", "[]", "{", '{"sequence":"01","W_Q":[[1]]}', '{"stage":"two","word":3}']) {
+    const { typed, tiny, settings } = fromQuery(
+      `?${new URLSearchParams({ typed: wrong, tiny: wrong, settings: wrong })}`,
+    );
+    expect(typed).toEqual({});
+    expect(tiny).toBeNull();
+    expect(Object.values(settings).every((value) => typeof value !== "object")).toBe(true);
+  }
+});
