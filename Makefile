@@ -1,9 +1,11 @@
-# The README's two commands are `make demo` and `make test`; both set everything up in .venv first.
+# `make demo` installs Clearhead alone into .venv; `make test` adds what its developers need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
-WEB := web/node_modules/.package-lock.json
+WEB_BUILD := web/node_modules/.package-lock.json
+WEB := web/node_modules/.ready
 PAGE := src/clearhead/page/site/index.html
 PAGE_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/tests/*')
 NPM := $(shell command -v npm)
@@ -14,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE = # what is compiled is kept: tests start many pr
 .PHONY: demo test test-all check bench types docs format clean
 .NOTPARALLEL: # installing builds the page too
 
-demo: $(READY) $(PAGE)
+demo: $(INSTALLED) $(PAGE)
 	$(BIN)/clearhead demo
 
 # Everything that guards correctness, in minutes.
@@ -46,7 +48,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.faults --kills 200
 	$(BIN)/python -m bench.exact
 	$(BIN)/python -m bench.labs
-	$(BIN)/pip install --quiet --constraint constraints.txt 'transformer-lens==4.3.0'
+	$(BIN)/pip install --quiet --constraint constraints-dev.txt 'transformer-lens==4.3.0'
 	$(BIN)/python -m bench.inspect
 
 # The page's types, from the server's own description of what it takes and gives.
@@ -64,20 +66,31 @@ format: $(READY) $(WEB)
 	$(BIN)/ruff format
 	cd web && npm run --silent format
 
-# Made again whenever what it installs from changes; marked only once everything is in.
-$(READY): pyproject.toml constraints.txt hatch_build.py
+# Clearhead without extras. Python compiles modules when it first imports them, which is sooner than all at once.
+$(INSTALLED): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $(READY)
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable .
+	touch $(INSTALLED)
 
-# The page, where its sources changed since it was built: without npm, by the one that pip fetches.
-$(PAGE): $(PAGE_SOURCES) $(if $(NPM),$(WEB))
+# Clearhead with every extra and the developers' tools, in the same environment.
+$(READY): pyproject.toml constraints.txt constraints-dev.txt hatch_build.py | $(if $(NPM),$(WEB))
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints-dev.txt --editable '.[dev]'
+	touch $(INSTALLED) $(READY)
+
+# The page, when its sources have changed. Without npm, pip fetches Node.js for the build.
+$(PAGE): $(PAGE_SOURCES) | $(if $(NPM),$(WEB_BUILD))
 	$(if $(NPM),cd web && npm run --silent build,$(BIN)/pip install --quiet --no-deps --editable .)
 
-# What the page is built and checked with.
+# The npm packages that build the page.
+$(WEB_BUILD): web/package.json web/package-lock.json
+	cd web && npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+	touch $(WEB_BUILD)
+
+# Those, and the ones that check and test it.
 $(WEB): web/package.json web/package-lock.json
 	cd web && npm ci --ignore-scripts --no-audit --no-fund
-	touch $(WEB)
+	touch $(WEB_BUILD) $(WEB)
 
 clean:
 	rm -rf web/node_modules src/clearhead/page/site src/clearhead/page/bundles docs/reference .cache $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -31,7 +31,7 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
         web = Path(self.root, "web")
         installed = web / "node_modules" / ".package-lock.json"
         if is_older(installed, [web / "package.json", web / "package-lock.json"]):
-            self._run(web, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+            self._run(web, npm, "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund")
             installed.touch()
         self._run(web, npm, "run", "build")
 

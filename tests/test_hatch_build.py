@@ -88,7 +88,7 @@ def test_npm_installs_and_builds_in_web(hook, tree, npm):
     npm('echo "$@" >> said; /bin/mkdir -p node_modules; : > node_modules/.package-lock.json')
     hook.initialize("standard", {})
     said = (tree / "web" / "said").read_text().splitlines()
-    assert said == ["ci --ignore-scripts --no-audit --no-fund", "run build"]
+    assert said == ["ci --omit=dev --ignore-scripts --no-audit --no-fund", "run build"]
 
 
 def test_without_npm_or_with_an_old_node_pip_fetches_one(hook, npm):
@@ -105,7 +105,7 @@ def test_why_it_failed_is_told_in_a_line(hook, npm, capsys):
         hook.initialize("standard", {})
     said = capsys.readouterr()
     assert (
-        "`npm ci --ignore-scripts --no-audit --no-fund` in web/ failed: code ENOTFOUND."
+        "`npm ci --omit=dev --ignore-scripts --no-audit --no-fund` in web/ failed: code ENOTFOUND."
         in said.err + said.out
     )
     assert "CLEARHEAD_WITHOUT_PAGE=1" in said.err + said.out
