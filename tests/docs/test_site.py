@@ -13,7 +13,7 @@ from tests.docs.html import Html
 from tests.docs.pages import PAGES, ROOT, name_of
 from tools import reference
 
-pytest.importorskip("zensical", reason="there is no zensical: pip install -c constraints.txt '.[dev]'")
+pytest.importorskip("zensical", reason="there is no zensical: pip install -c constraints-dev.txt '.[dev]'")
 
 
 @pytest.fixture(scope="module")
