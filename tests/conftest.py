@@ -17,6 +17,7 @@ from clearhead.runs.run import Run
 from clearhead.text.corpus import documents
 from clearhead.text.stories import stories
 from tests.forked import Forked
+from tests.work_clock import WorkClock
 
 # Two workers on two cores would fight over four threads; processes that tests start heed the variable.
 torch.set_num_threads(1)
@@ -116,6 +117,13 @@ def forked():
     else:
         with Forked() as python:
             yield python
+
+
+@pytest.fixture
+def work_clock():
+    """Time as training by the minute sees it, driven by the work it does."""
+    with WorkClock() as clock:
+        yield clock
 
 
 @pytest.fixture(scope="session")

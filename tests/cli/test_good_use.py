@@ -322,7 +322,7 @@ def test_models_shows_long_names_whole(clearhead, model_folder, tmp_path):
     assert str(folder) in clearhead("models", folder.parent).out
 
 
-def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhead, monkeypatch):
+def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhead, monkeypatch, work_clock):
     monkeypatch.setattr(demo_run, "demo_texts", partial(demo_run.demo_texts, 600))  # the rest takes longer
     result = clearhead("demo", "--minutes", 0.05, "--out", "model")
     assert result.code == 0, result.err

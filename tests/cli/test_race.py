@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("work_clock")
+
 SHORT = ["--minutes", "0.02", "--tokenizer", "char", "--device", "cpu", "--context", "64", "--tokens", "12"]
 
 

@@ -13,6 +13,7 @@ def test_loops_and_matrices_give_the_same_numbers(seed):
     assert 0 < result.found["largest difference"] < 5e-6  # over seeds 4e-7 to 1e-6
 
 
+@pytest.mark.clock
 def test_matrices_are_faster_and_more_so_with_more_words():
     result = clearhead.lab("matrix")
     ratios = result.part("how much faster").lines["matrices"]

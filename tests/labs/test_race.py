@@ -13,13 +13,14 @@ from clearhead.language_model import load
 from clearhead.text.batches import windows_for_evaluation
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import evaluate
+from tests.work_clock import WorkClock
 
 SHORT = {"minutes": 0.02, "tokenizer": "char", "device": "cpu", "context": 64}
 
 
 @pytest.fixture(scope="module")
 def made(story_file, model_folder, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, WorkClock():
         patch.setenv("CLEARHEAD_HOME", str(tmp_path_factory.mktemp("home")))
         return clearhead.race(story_file, models=[str(model_folder)], tokens=20, **SHORT)
 
@@ -116,8 +117,8 @@ def test_mistakes_are_told_before_training(story_file, given, words, monkeypatch
         clearhead.race(story_file, **{**SHORT, **given})
 
 
-def test_what_one_should_know_comes_as_a_warning(tmp_path):
+def test_what_one_should_know_comes_as_a_warning(tmp_path, work_clock):
     """A text so short that it is learned by heart."""
     (tmp_path / "short.txt").write_text("Anna had a red kite. " * 8)
     with pytest.warns(UserWarning, match="elman: the text is short"):
-        clearhead.race(tmp_path / "short.txt", kinds=["elman"], minutes=0.02, device="cpu")
+        clearhead.race(tmp_path / "short.txt", kinds=["elman"], minutes=0.05, device="cpu")

@@ -104,7 +104,7 @@ def test_resumed_is_as_if_never_stopped(kind, story_file, tmp_path):
     assert ch.load(tmp_path / "broken", "cpu").config.kind == kind
 
 
-def test_minutes_are_the_dial_here_too(story_file, tmp_path):
+def test_minutes_are_the_dial_here_too(story_file, tmp_path, work_clock):
     run = Run(list(documents([story_file])), TrainingRequest(kind="gru", minutes=0.1, device="cpu"), tmp_path)
     assert run.plan.config in list_sizes(run.request, run.tokens, run.tokenizer.n_vocab)
     assert not run.plan.recipe.bfloat16
