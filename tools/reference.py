@@ -1,6 +1,6 @@
-"""The docs' reference: every command from its --help, every public name from its docstring.
+"""Generate the reference pages of the docs from `--help` texts and docstrings.
 
-Usage: python -m tools.reference docs/reference. `make docs` does it before it builds the site.
+Usage: python -m tools.reference docs/reference. `make docs` runs it before it builds the site.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import typer
 import clearhead
 from clearhead.cli.app import app
 
-WIDTH = 100  # characters of a line of help
-# What the public functions give, or take settings of.
-GIVEN = (
+WIDTH = 100  # characters per line of help
+# Classes that the public functions return or accept.
+RETURNED_CLASSES = (
     ("clearhead.inspect.trace", "Trace"),
     ("clearhead.inspect.views", "HeadView"),
     ("clearhead.inspect.state_trace", "StateTrace"),
@@ -34,18 +34,18 @@ GIVEN = (
     ("clearhead.generate.writing", "Generated"),
     ("clearhead.generate.engine", "Engine"),
     ("clearhead.training.evaluation", "Evaluation"),
-    ("clearhead.runs.request", "Request"),
+    ("clearhead.runs.request", "TrainingRequest"),
     ("clearhead.picture", "Figure"),
 )
 
 
 def commands() -> str:
-    """A page of all commands."""
+    """Return the reference page of all commands."""
     lines = [
         "# Commands",
         "",
-        "What each command says of itself with `--help`. Progress goes to standard error, what was asked for "
-        "to standard output; the exit code is 0, 2 for a mistake of yours (in one line), 1 for one of ours.",
+        "The `--help` text of each command. Results go to stdout and progress to stderr. The exit code is 0 on "
+        "success, 2 for a usage error (with a one-line message), and 1 for an internal error.",
         "",
     ]
     for name, text in _helps(typer.main.get_command(app), "clearhead", None):
@@ -57,22 +57,27 @@ def _helps(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
     context = type(command).context_class(command, info_name=name.split()[-1], parent=parent)
     context.max_content_width = context.terminal_width = WIDTH
     yield name, command.get_help(context)
-    for each, below in getattr(command, "commands", {}).items():
-        yield from _helps(below, f"{name} {each}", context)
+    for subname, subcommand in getattr(command, "commands", {}).items():
+        yield from _helps(subcommand, f"{name} {subname}", context)
 
 
 def names() -> str:
-    """A page of all public names, and of what they give."""
+    """Return the reference page of all public names and the classes they return."""
     lines = [
-        "# Python",
+        "# Python API",
         "",
-        "`import clearhead as ch`: these names are there, and nothing is imported before it is asked for.",
+        "The public names of `import clearhead as ch`. Each is imported on first use.",
         "",
     ]
     for name in clearhead.__all__:
         lines += _describe(f"ch.{name}", getattr(clearhead, name))
-    lines += ["## What they give", "", "Not made by hand, and so without a public name.", ""]
-    for module, name in GIVEN:
+    lines += [
+        "## Returned objects",
+        "",
+        "The functions above return these; you do not create them yourself.",
+        "",
+    ]
+    for module, name in RETURNED_CLASSES:
         lines += _describe(name, getattr(import_module(module), name), "###")
     return "\n".join(lines)
 
@@ -94,43 +99,46 @@ def _describe(name: str, thing: Any, level: str = "##") -> list[str]:
 
 
 def _methods(kind: type) -> Iterator[tuple[str, Any]]:
-    """Its own, and those of our classes that it is made of; what has nothing to say is left out."""
-    fields = {each.name for each in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
-    found: dict[str, Any] = {}
+    """Yield the documented methods and properties of a class, including inherited ones."""
+    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    members: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith("clearhead."):
-            found |= {name: value for name, value in vars(base).items() if not name.startswith("_")}
-    for name, value in found.items():
+            members |= {name: value for name, value in vars(base).items() if not name.startswith("_")}
+    for name, value in members.items():
         function = getattr(value, "__func__", value)
-        asked = isinstance(function, property) or inspect.isfunction(function)
-        if asked and name not in fields and function.__doc__:
+        callable_or_property = isinstance(function, property) or inspect.isfunction(function)
+        if callable_or_property and name not in fields and function.__doc__:
             yield name, function
 
 
 def _signature(thing: Any) -> str:
-    """As it stands in the source; where it is long, a parameter a line."""
+    """Format a signature as in the source; a long one gets one parameter per line."""
     signature = inspect.signature(thing)
-    given, named = [], False
-    for name, each in signature.parameters.items():
+    parameters, keyword_only = [], False
+    for name, parameter in signature.parameters.items():
         if name in ("self", "cls"):
             continue
-        if each.kind is inspect.Parameter.KEYWORD_ONLY and not named:
-            given.append("*")
-        named = named or each.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL)
-        given.append(_parameter(each))
-    gives = signature.return_annotation
-    end = "" if isinstance(thing, type) or gives is signature.empty else f" -> {_kind(gives)}"
-    line = f"({', '.join(given)}){end}"
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not keyword_only:
+            parameters.append("*")
+        keyword_only |= parameter.kind in (
+            inspect.Parameter.KEYWORD_ONLY,
+            inspect.Parameter.VAR_POSITIONAL,
+        )
+        parameters.append(_parameter(parameter))
+    returns = signature.return_annotation
+    end = "" if isinstance(thing, type) or returns is signature.empty else f" -> {_kind(returns)}"
+    line = f"({', '.join(parameters)}){end}"
     if len(line) < WIDTH - 20:
         return line
-    return "(\n" + "".join(f"    {each},\n" for each in given) + f"){end}"
+    return "(\n" + "".join(f"    {parameter},\n" for parameter in parameters) + f"){end}"
 
 
-def _parameter(each: inspect.Parameter) -> str:
-    stars = {each.VAR_POSITIONAL.name: "*", each.VAR_KEYWORD.name: "**"}.get(each.kind.name, "")
-    kind = "" if each.annotation is each.empty else f": {_kind(each.annotation)}"
-    default = "" if each.default is each.empty else f" = {_default(each.default)}"
-    return f"{stars}{each.name}{kind}{default}"
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
+    kind = "" if parameter.annotation is parameter.empty else f": {_kind(parameter.annotation)}"
+    default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
+    return f"{stars}{parameter.name}{kind}{default}"
 
 
 def _kind(annotation: Any) -> str:

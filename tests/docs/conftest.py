@@ -1,4 +1,4 @@
-"""Where the pages' code is run: a folder with a text, a run of it, and what else a reader would have."""
+"""The environment for the docs' code: a folder with a text, a run trained on it, and other files a reader would have."""
 
 import io
 import json
@@ -14,35 +14,38 @@ from clearhead.labs.lab import Lab
 from clearhead.language_model import LanguageModel, load
 from clearhead.runs.request import TrainingRequest
 
-# How the code is made short. It is run as it stands, but for these numbers.
+# Limits that keep the code fast. Apart from these numbers, it runs as printed.
 STEPS, SIZES = 2, {"blocks": 2, "heads": 2, "width": 32, "context": 128, "vocab": 384}
-MOST_TOKENS = 6
-LAB = {"steps": 2, "seeds": 1, "stories": 500, "epochs": 1, "longest": 8, "widest": 16, "tokens": 2}
-RACE = 0.01  # minutes
+MAX_TOKENS = 6
+LAB_SETTINGS = {"steps": 2, "seeds": 1, "stories": 500, "epochs": 1, "longest": 8, "widest": 16, "tokens": 2}
+RACE_MINUTES = 0.01
 
-TALK = [{"role": "user", "content": "Who ran?"}, {"role": "assistant", "content": "The cat ran home."}]
+CONVERSATION = [
+    {"role": "user", "content": "Who ran?"},
+    {"role": "assistant", "content": "The cat ran home."},
+]
 TEMPLATE = "{% for m in messages %}{% if m.role == 'assistant' %}A {% endif %}{{ m.content }} {% endfor %}"
 TEMPLATE += "{% if add_generation_prompt %}A {% endif %}"
 SCHEMA = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
-# Words that the pages ask for and the stories lack.
-MORE = "The king saw a man and a woman. The cat saw the dog. Once upon a time it was red.\n\n"
+# Words that the pages use and the stories do not contain.
+EXTRA_TEXT = "The king saw a man and a woman. The cat saw the dog. Once upon a time it was red.\n\n"
 
 
 @pytest.fixture(scope="session")
 def prepared(story_text, tmp_path_factory):
-    """The folder, made once: my.txt, other.txt, talks.jsonl, person.json, runs/my, smollm2/ and model.gguf.
+    """Create my.txt, other.txt, talks.jsonl, person.json, runs/my, smollm2/ and model.gguf in a folder.
 
-    What is called smollm2 here is a small model with a chat template: tests/parity has the real one.
+    Here, smollm2 is a small model with a chat template; tests/parity uses the real one.
     """
     folder = tmp_path_factory.mktemp("reader")
-    text = story_text[:30_000] + MORE * 20
+    text = story_text[:30_000] + EXTRA_TEXT * 20
     (folder / "my.txt").write_text(text, encoding="utf-8")
     (folder / "other.txt").write_text(story_text[30_000:34_000], encoding="utf-8")
-    (folder / "talks.jsonl").write_text(f"{json.dumps({'messages': TALK})}\n" * 20, encoding="utf-8")
+    (folder / "talks.jsonl").write_text(f"{json.dumps({'messages': CONVERSATION})}\n" * 20, encoding="utf-8")
     (folder / "person.json").write_text(json.dumps(SCHEMA))
     settings = {**SIZES, "steps": 4, "tokenizer": "bpe", "device": "cpu"}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the text is short
+        warnings.simplefilter("ignore", UserWarning)  # warns that the text is short
         model = clearhead.train(folder / "my.txt", out=folder / "runs" / "my", snapshots=2, **settings)
     model.save(folder / "smollm2")
     settings = folder / "smollm2" / "tokenizer_config.json"
@@ -53,7 +56,7 @@ def prepared(story_text, tmp_path_factory):
 
 @pytest.fixture
 def workplace(prepared, tmp_path, monkeypatch):
-    """A copy of that folder, to be in."""
+    """Change into a copy of the prepared folder."""
     shutil.copytree(prepared, tmp_path / "reader")
     monkeypatch.chdir(tmp_path / "reader")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Hello\n/quit\n")))
@@ -62,32 +65,36 @@ def workplace(prepared, tmp_path, monkeypatch):
 
 @pytest.fixture
 def brief(monkeypatch):
-    """Two steps in place of minutes, small networks, a few tokens, small labs."""
-    ask, settle = TrainingRequest.__init__, Lab.check
+    """Limit training to two steps, and use small networks, few tokens and small labs."""
+    make_request, check_settings = TrainingRequest.__init__, Lab.check
 
-    def small(self, **settings):
-        # A race is so short that its plan is small by itself.
-        if settings.get("kind") != "ngram" and settings.get("minutes") != RACE:
+    def make_small_request(self, **settings):
+        # A race this short plans a small model by itself.
+        if settings.get("kind") != "ngram" and settings.get("minutes") != RACE_MINUTES:
             settings.update(minutes=None, steps=STEPS)
-            shaped = settings.get("start") is not None
+            has_shape = settings.get("start") is not None
             recurrent = settings.get("kind", "transformer") != "transformer"
             for name, size in SIZES.items():
-                alike = name == "vocab" and settings.get("tokenizer") in ("char", "byte")
-                without = alike or (shaped and name != "context") or (recurrent and name == "heads")
-                if settings.get(name) is None and not without:
+                fixed_vocab = name == "vocab" and settings.get("tokenizer") in ("char", "byte")
+                inapplicable = (
+                    fixed_vocab or (has_shape and name != "context") or (recurrent and name == "heads")
+                )
+                if settings.get(name) is None and not inapplicable:
                     settings[name] = size
-        ask(self, **settings)
+        make_request(self, **settings)
 
-    def short(write):
-        @wraps(write)
-        def write_little(self, prompt=None, tokens=MOST_TOKENS, **settings):
-            return write(self, prompt, min(tokens, MOST_TOKENS), **settings)
+    def limit_tokens(generate):
+        @wraps(generate)
+        def generate_few(self, prompt=None, tokens=MAX_TOKENS, **settings):
+            return generate(self, prompt, min(tokens, MAX_TOKENS), **settings)
 
-        return write_little
+        return generate_few
 
-    monkeypatch.setattr(TrainingRequest, "__init__", small)
+    monkeypatch.setattr(TrainingRequest, "__init__", make_small_request)
     monkeypatch.setattr(
-        Lab, "check", lambda lab, given: {n: LAB.get(n, v) for n, v in settle(lab, given).items()}
+        Lab,
+        "check",
+        lambda lab, settings: {n: LAB_SETTINGS.get(n, v) for n, v in check_settings(lab, settings).items()},
     )
     for name in ("generate", "stream", "request"):
-        monkeypatch.setattr(LanguageModel, name, short(getattr(LanguageModel, name)))
+        monkeypatch.setattr(LanguageModel, name, limit_tokens(getattr(LanguageModel, name)))

@@ -1,24 +1,24 @@
-"""A built page as its names, its links, and what it loads."""
+"""A parsed HTML page: its anchors, its links, and the resources it loads."""
 
 from html.parser import HTMLParser
 
 
-class Html(HTMLParser):
-    """`links` lead somewhere when they are clicked; `loads` are fetched as the page opens."""
+class HtmlPage(HTMLParser):
+    """`anchors` are link targets, `links` are followed on click, and `resources` load with the page."""
 
     def __init__(self, text):
         super().__init__()
-        self.names, self.links, self.loads = set(), [], []
+        self.anchors, self.links, self.resources = set(), [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
+        values = dict(attributes)
         for name in ("id", "name"):
-            if given.get(name):
-                self.names.add(given[name])
-        if tag == "a" and given.get("href"):
-            self.links.append(given["href"])
-        elif tag == "link" and given.get("href") and given.get("rel") not in ("canonical", "next", "prev"):
-            self.loads.append(given["href"])
-        elif given.get("src"):
-            self.loads.append(given["src"])
+            if values.get(name):
+                self.anchors.add(values[name])
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        elif tag == "link" and values.get("href") and values.get("rel") not in ("canonical", "next", "prev"):
+            self.resources.append(values["href"])
+        elif values.get("src"):
+            self.resources.append(values["src"])

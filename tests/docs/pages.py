@@ -1,4 +1,4 @@
-"""README and the pages of docs/ as the blocks of code that stand in them."""
+"""The README and the pages of docs/ as lists of code blocks."""
 
 import re
 import shlex
@@ -7,21 +7,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-# What is run, and what is only read: drawings, and files that a reader writes.
-RUN, READ = ("python", "sh"), ("text", "json", "toml")
+# Languages that are executed, and languages that are only shown: diagrams, and files that the reader creates.
+EXECUTED, SHOWN = ("python", "sh"), ("text", "json", "toml")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Block:
-    """Code, what it is written in, and the line of the page before it."""
+class CodeBlock:
+    """A code block with its language and the line of the page it begins at."""
 
     language: str
     code: str
     line: int
 
     def commands(self):
-        """Of a shell's block, each command as a list of words, without comments, broken lines joined."""
+        """Return the commands of a shell block as lists of arguments, without comments."""
         lines = self.code.replace("\\\n", " ").splitlines()
         return [words for line in lines if (words := shlex.split(line, comments=True))]
 
@@ -29,9 +29,9 @@ class Block:
 def read_blocks(page):
     text = page.read_text(encoding="utf-8")
     return [
-        Block(found[1], found[2], text[: found.start()].count("\n") + 1) for found in FENCE.finditer(text)
+        CodeBlock(match[1], match[2], text[: match.start()].count("\n") + 1) for match in FENCE.finditer(text)
     ]
 
 
-def name_of(page):
+def page_name(page):
     return page.relative_to(ROOT).as_posix()

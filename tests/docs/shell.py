@@ -1,4 +1,4 @@
-"""The commands of a page: run in this process, or where that cannot be, held to what can be known of them."""
+"""Execute the commands of a page in this process; check commands that cannot run here as far as possible."""
 
 import importlib.util
 import re
@@ -10,38 +10,38 @@ from clearhead.cli import run
 from clearhead.cli.app import app
 from tests.docs.pages import ROOT
 
-# Each program and command that is not run here, with the reason; what else is known of it is still checked.
-LEFT_OUT = {
-    "pip": "installs packages: that the extras it names are there is checked",
-    "make": "sets up an environment of its own: that the target is there is checked",
-    "git": "changes the clone it is run in",
-    "pre-commit": "changes the clone it is run in",
-    ".venv/bin/pytest": "runs this very suite",
-    "python": "a measurement takes minutes: that the module is there is checked",
-    "torchrun": "starts processes and machines (tests/runs/test_workers.py): its command is parsed",
-    "ollama": "another's program, which need not be here",
-    "vllm": "another's program, which need not be here",
-    "llama-cli": "another's program, which need not be here (tests/parity/test_llama_cpp.py)",
-    "ssh": "another machine",
-    "scp": "another machine",
-    "curl": "asks a server that is not running here (tests/server)",
-    "clearhead --install-completion": "writes into the reader's shell (tests/cli/test_completion.py)",
+# Programs and commands that are not run here, with the reason and what is checked instead.
+NOT_RUN = {
+    "pip": "installs packages: the extras it names are checked",
+    "make": "creates its own environment: the target is checked",
+    "git": "modifies the clone it runs in",
+    "pre-commit": "modifies the clone it runs in",
+    ".venv/bin/pytest": "runs this test suite",
+    "python": "takes minutes: the module is checked",
+    "torchrun": "starts several processes (tests/runs/test_workers.py): its command is parsed",
+    "ollama": "a third-party program that may not be installed",
+    "vllm": "a third-party program that may not be installed",
+    "llama-cli": "a third-party program that may not be installed (tests/parity/test_llama_cpp.py)",
+    "ssh": "needs another machine",
+    "scp": "needs another machine",
+    "curl": "needs a running server (tests/server)",
+    "clearhead --install-completion": "modifies the user's shell (tests/cli/test_completion.py)",
     "clearhead demo": "trains on 12,000 stories (tests/cli/test_good_use.py): its options are parsed",
     "clearhead explore": "serves until Ctrl-C (tests/cli/test_explore.py): its options are parsed",
     "clearhead serve": "serves until Ctrl-C (tests/server/test_run.py): its options are parsed",
-    "clearhead pull": "fetches 98 MB (tests/cli/test_pull.py): its options are parsed",
-    "clearhead publish": "builds a whole site (tests of its own): its options are parsed",
+    "clearhead pull": "downloads 98 MB (tests/cli/test_pull.py): its options are parsed",
+    "clearhead publish": "builds a whole site (it has its own tests): its options are parsed",
 }
 
 
-def perform(words):
-    """Do what a reader does who types this."""
+def run_or_check(words):
+    """Run a command as a reader would type it, or check it if it is listed in NOT_RUN."""
     program, *arguments = words
-    left_out = LEFT_OUT.get(program) or LEFT_OUT.get(" ".join(words[:2]))
-    if program == "clearhead" and not left_out:
+    reason = NOT_RUN.get(program) or NOT_RUN.get(" ".join(words[:2]))
+    if program == "clearhead" and not reason:
         assert run(arguments) == 0, f"{words} failed"
         return
-    assert left_out, f"{program}: a program that this test neither runs nor knows a reason not to"
+    assert reason, f"{program} is neither run by this test nor listed in NOT_RUN"
     if program == "clearhead":
         parse(arguments)
     elif program == "make":
@@ -62,14 +62,14 @@ def perform(words):
 def check_extras(words):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for word in words:
-        if found := re.search(r"(?:clearhead|\.|\.whl)\[([\w,]+)\]", word):
-            assert set(found[1].split(",")) <= set(project["optional-dependencies"]), word
+        if match := re.search(r"(?:clearhead|\.|\.whl)\[([\w,]+)\]", word):
+            assert set(match[1].split(",")) <= set(project["optional-dependencies"]), word
 
 
 def parse(arguments):
-    """As the command line would, up to calling the command; what it refuses is raised."""
+    """Parse arguments as the command line would, without calling the command; invalid ones raise."""
     command, rest = typer.main.get_command(app), list(arguments)
-    if rest[0].startswith("-"):  # an option of no command, which would be done at once
+    if rest[0].startswith("-"):  # an option of the program itself, which would take effect immediately
         assert any(rest[0] in option.opts for option in command.params), rest[0]
         return
     context = command.make_context("clearhead", list(rest))

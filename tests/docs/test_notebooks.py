@@ -1,4 +1,4 @@
-"""The notebooks of the docs, executed from the first cell to the last: each asserts what it claims."""
+"""Execute the notebooks of the docs from the first cell to the last; each asserts its claims."""
 
 import os
 import re
@@ -9,22 +9,22 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
-LONGEST = 120  # seconds of a cell, on a machine that is busy with other tests
+CELL_TIMEOUT = 120  # seconds, on a machine that runs other tests as well
 
 
 def read(path):
-    nbformat = pytest.importorskip("nbformat", reason="there is no nbformat: pip install '.[dev]'")
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install '.[dev]'")
     return nbformat.read(path, as_version=4)
 
 
-def test_all_are_here():
+def test_all_notebooks_are_listed():
     names = ["first_look", "induction_head", "lecture_in_numbers", "patch_a_prompt", "watch_a_head_form"]
     assert [path.stem for path in NOTEBOOKS] == names
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-@pytest.mark.skipif(find_spec("nbclient") is None, reason="there is no nbclient: pip install '.[dev]'")
-def test_a_notebook_runs(path, tmp_path, monkeypatch):
+@pytest.mark.skipif(find_spec("nbclient") is None, reason="nbclient is not installed: pip install '.[dev]'")
+def test_notebook_runs(path, tmp_path, monkeypatch):
     from nbclient import NotebookClient
 
     for name in (
@@ -42,7 +42,7 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     notebook = read(path)
     NotebookClient(
         notebook,
-        timeout=LONGEST,
+        timeout=CELL_TIMEOUT,
         kernel_name="python3",
         resources={"metadata": {"path": str(tmp_path)}},
         extra_arguments=["--InteractiveShell.colors=NoColor"],
@@ -53,7 +53,7 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_without_outputs_and_proves_what_it_says(path):
+def test_notebook_has_no_outputs_and_asserts_its_claims(path):
     cells = read(path).cells
     code = [cell for cell in cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)

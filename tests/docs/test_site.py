@@ -1,4 +1,4 @@
-"""The docs site as `make docs` builds it: without a warning, a dead link, or anything from another host."""
+"""The documentation site, as built by `make docs`: no warnings, no dead links, nothing from other hosts."""
 
 import re
 import shutil
@@ -9,85 +9,87 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.docs.html import Html
-from tests.docs.pages import PAGES, ROOT, name_of
+from tests.docs.html import HtmlPage
+from tests.docs.pages import PAGES, ROOT, page_name
 from tools import reference
 
-pytest.importorskip("zensical", reason="there is no zensical: pip install -c constraints-dev.txt '.[dev]'")
+pytest.importorskip(
+    "zensical", reason="zensical is not installed: pip install -c constraints-dev.txt '.[dev]'"
+)
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """What the builder said, and the folder it made."""
+    """Return the finished build process and the folder of the site."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("reference"))
     shutil.copy(ROOT / "zensical.toml", folder)
     reference.main(folder / "docs" / "reference")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--strict"],
         cwd=folder,
         capture_output=True,
         text=True,
         timeout=120,
     )
-    return done, folder / "build" / "site"
+    return process, folder / "build" / "site"
 
 
 @pytest.fixture(scope="module")
 def pages(built):
     _, site = built
-    return {path: Html(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+    return {path: HtmlPage(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
 
 
-def test_it_is_built_without_a_warning(built):
-    done, site = built
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    assert "warning" not in said.lower(), said
+def test_site_builds_without_warnings(built):
+    process, site = built
+    output = process.stdout + process.stderr
+    assert process.returncode == 0, output
+    assert "warning" not in output.lower(), output
     assert (site / "index.html").is_file()
 
 
-def test_every_page_is_in_it_and_can_be_found(pages):
+def test_every_page_is_in_the_navigation(pages):
     nav = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
-    named = {page for part in nav for under in part.values() for page in under}
-    here = {path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.parent == ROOT / "docs"}
-    assert named == here | {"reference/commands.md", "reference/python.md"}
-    made = {path.name for path in pages}
-    assert {name.rpartition("/")[2].replace(".md", ".html") for name in named} <= made
+    in_nav = {page for section in nav for names in section.values() for page in names}
+    on_disk = {path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.parent == ROOT / "docs"}
+    assert in_nav == on_disk | {"reference/commands.md", "reference/python.md"}
+    built_names = {path.name for path in pages}
+    assert {name.rpartition("/")[2].replace(".md", ".html") for name in in_nav} <= built_names
 
 
-def test_every_link_leads_somewhere(built, pages):
+def test_every_link_has_a_target(built, pages):
     _, site = built
-    followed = 0
+    checked = 0
     for path, page in pages.items():
-        for link in [*page.links, *page.loads]:
+        for link in [*page.links, *page.resources]:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
-            above = site if parts.path.startswith("/") else path.parent
-            target = (above / unquote(parts.path).lstrip("/")).resolve() if parts.path else path
+            base = site if parts.path.startswith("/") else path.parent
+            target = (base / unquote(parts.path).lstrip("/")).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             assert target.is_file(), f"{path.name}: {link}"
             if parts.fragment and target in pages:
-                known = pages[target].names | {"__search", "__drawer", "__comments"}
-                assert unquote(parts.fragment) in known, f"{path.name}: {link}"
-            followed += 1
-    assert followed > 500
+                anchors = pages[target].anchors | {"__search", "__drawer", "__comments"}
+                assert unquote(parts.fragment) in anchors, f"{path.name}: {link}"
+            checked += 1
+    assert checked > 500
 
 
-def test_nothing_comes_from_another_host(built, pages):
+def test_nothing_loads_from_other_hosts(built, pages):
     _, site = built
     for path, page in pages.items():
-        foreign = [load for load in page.loads if re.match(r"(https?:)?//", load)]
+        foreign = [url for url in page.resources if re.match(r"(https?:)?//", url)]
         assert not foreign, f"{path.name} loads {foreign}"
     for path in site.rglob("*.css"):
-        found = re.findall(
+        foreign = re.findall(
             r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')]*)", path.read_text(encoding="utf-8")
         )
-        assert not found, f"{path.name} loads {found}"
+        assert not foreign, f"{path.name} loads {foreign}"
 
 
-def test_the_reference_knows_every_command_and_public_name(built):
+def test_reference_lists_every_command_and_public_name(built):
     _, site = built
     commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     names = (site / "reference" / "python.html").read_text(encoding="utf-8")
@@ -100,8 +102,8 @@ def test_the_reference_knows_every_command_and_public_name(built):
         assert f'id="ch{name.lower()}"' in names, name
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.parent == ROOT], ids=name_of)
-def test_links_of_pages_outside_the_site(page):
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent == ROOT], ids=page_name)
+def test_links_of_pages_outside_the_site_exist(page):
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\(([^)]+)\)", text):
         parts = urlsplit(link)

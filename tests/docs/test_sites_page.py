@@ -1,4 +1,4 @@
-"""docs/sites.md: every site that any model has, with its formula and a picture that is there."""
+"""docs/sites.md lists every site of every model, with its formula and an existing picture."""
 
 import re
 
@@ -12,11 +12,11 @@ from tests.docs.pages import ROOT
 PAGE = (ROOT / "docs" / "sites.md").read_text(encoding="utf-8")
 PICTURES = ROOT / "docs" / "pictures"
 SHAPE = {"n_vocab": 8, "n_context": 8, "n_block": 1, "n_head": 1, "d_model": 8}
-MOST = 2**20  # bytes of all pictures of sites
+MAX_BYTES = 2**20  # of all pictures of sites together
 
 
 def all_names():
-    """Of configs that together have every site."""
+    """Return the site names of configs that together have every site."""
     names = set()
     for norm in ("layer", "rms"):
         for feedforward in ("relu", "swiglu"):
@@ -31,14 +31,14 @@ def all_names():
 
 
 @pytest.mark.parametrize("name", sorted(all_names()))
-def test_it_is_explained(name):
-    shown = name.replace("block.0", "block.i").replace(".head.0", ".head.j")
-    base, dot, part = shown.rpartition(".")
+def test_site_is_documented(name):
+    heading = name.replace("block.0", "block.i").replace(".head.0", ".head.j")
+    base, dot, part = heading.rpartition(".")
     of_a_norm = part in ("mean", "scale") and f"### `{base}`" in PAGE and f"`{dot}{part}`" in PAGE
-    assert re.search(rf"^### .*`{re.escape(shown)}`", PAGE, re.MULTILINE) or of_a_norm
+    assert re.search(rf"^### .*`{re.escape(heading)}`", PAGE, re.MULTILINE) or of_a_norm
 
 
-def test_every_section_has_a_formula_and_a_picture_that_is_there():
+def test_every_section_has_a_formula_and_a_picture():
     sections = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]
     assert len(sections) > 40
     for section in sections:
@@ -50,8 +50,8 @@ def test_every_section_has_a_formula_and_a_picture_that_is_there():
             assert (ROOT / "docs" / picture).is_file(), picture
 
 
-def test_every_picture_is_small_and_shown():
-    there = sorted((PICTURES / "sites").glob("*"))
-    assert sum(each.stat().st_size for each in there) < MOST
-    unused = [each.name for each in there if f"pictures/sites/{each.name})" not in PAGE]
+def test_pictures_are_small_and_used():
+    files = sorted((PICTURES / "sites").glob("*"))
+    assert sum(file.stat().st_size for file in files) < MAX_BYTES
+    unused = [file.name for file in files if f"pictures/sites/{file.name})" not in PAGE]
     assert not unused
