@@ -53,7 +53,7 @@ bench: $(READY)
 
 # The page's types, from the server's own description of what it takes and gives.
 types: $(READY) $(WEB)
-	$(BIN)/python -m clearhead.server.document > $(VENV)/openapi.json
+	$(BIN)/python -m clearhead.server.openapi > $(VENV)/openapi.json
 	cd web && npm run --silent types
 
 # The docs site, into build/site; a warning, such as of a dead link, is an error.

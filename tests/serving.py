@@ -1,4 +1,4 @@
-"""A small model that chats, on a shelf, behind a real server of this machine: for server and page."""
+"""A small model that chats, on a registry, behind a real server of this machine: for server and page."""
 
 import asyncio
 import dataclasses
@@ -21,9 +21,9 @@ from clearhead.formats.pulled import CATALOGUE
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.server.access import Credentials
-from clearhead.server.model_registry import ModelRegistry, Served
-from clearhead.server.process import make_door, make_server, open_socket
+from clearhead.server.authentication import Credentials
+from clearhead.server.model_registry import ModelRegistry, ServedModel
+from clearhead.server.process import make_credentials, make_server, open_socket
 from clearhead.text.tokenizer import Tokenizer
 
 TOKEN = "a-token-for-the-tests-0123456789"
@@ -48,33 +48,33 @@ def make_model(kind="modern", template=TEMPLATE, **sizes):
 class Running:
     """A server that runs."""
 
-    door: Credentials
-    shelf: ModelRegistry
+    credentials: Credentials
+    registry: ModelRegistry
     log: list[str] = field(default_factory=list)
     leave: Callable[[], object] = lambda: None  # as at SIGTERM
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.door.port}"
+        return f"http://127.0.0.1:{self.credentials.port}"
 
     @property
     def engine(self):
-        return self.shelf.engine("small")
+        return self.registry.engine("small")
 
     @property
     def model(self):
-        return self.shelf.model("small")
+        return self.registry.model("small")
 
     @property
     def app(self):
         """The routes, to be enumerated."""
-        from clearhead.server.app import make_routes
-        from clearhead.server.record import Record
+        from clearhead.server.app import make_api
+        from clearhead.server.metrics import ServerMetrics
 
-        return make_routes(self.shelf, Record(self.shelf))
+        return make_api(self.registry, ServerMetrics(self.registry))
 
     def client(self, **settings) -> httpx.Client:
-        headers = {"Authorization": f"Bearer {self.door.token}", **settings.pop("headers", {})}
+        headers = {"Authorization": f"Bearer {self.credentials.token}", **settings.pop("headers", {})}
         # Without `verify` the certificates of the machine would be read, for each client anew.
         usual = {"timeout": 60, "trust_env": False, "verify": False}
         return httpx.Client(base_url=self.url, headers=headers, **usual, **settings)
@@ -91,19 +91,19 @@ class Running:
         return self.engine.running == 0 and self.engine.waiting == 0
 
 
-def make_shelf(slots=8, queue=64, **models):
+def make_registry(slots=8, queue=64, **models):
     given = models or {"small": make_model()}
-    served = [Served(name, model, model.engine(slots, queue)) for name, model in given.items()]
-    return ModelRegistry([*served, Served("broken", error="could not be loaded from /secret/folder")])
+    served = [ServedModel(name, model, model.engine(slots, queue)) for name, model in given.items()]
+    return ModelRegistry([*served, ServedModel("broken", error="could not be loaded from /secret/folder")])
 
 
 @contextmanager
-def running(shelf, bounds=None, token=TOKEN, port=0, offer=None, grace=30.0):
+def running(registry, limits=None, token=TOKEN, port=0, library=None, grace=30.0):
     """A server in a thread, until one has seen enough; on a free port unless one is named."""
     opened = open_socket("127.0.0.1", port, token)
-    door = make_door("127.0.0.1", opened, token)
-    made = Running(door, shelf)
-    server = make_server(shelf, door, bounds, made.log.append, offer, grace)
+    credentials = make_credentials("127.0.0.1", opened, token)
+    made = Running(credentials, registry)
+    server = make_server(registry, credentials, limits, made.log.append, library, grace)
     made.leave = partial(setattr, server, "should_exit", True)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
     thread.start()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel, load
     from clearhead.model.config import Config
     from clearhead.model.transformer import Transformer
-    from clearhead.notebook.showing import show
+    from clearhead.notebook.display import show
     from clearhead.runs.training import train
     from clearhead.text.tokenizer import Tokenizer
     from clearhead.word_vectors import WordVectors, load_words, train_words
@@ -73,7 +73,7 @@ _HOMES = {
     "probe": "clearhead.labs.probe",
     "race": "clearhead.labs.race",
     "save_html": "clearhead.export.saved_page",
-    "show": "clearhead.notebook.showing",
+    "show": "clearhead.notebook.display",
     "train": "clearhead.runs.training",
     "train_words": "clearhead.word_vectors",
 }

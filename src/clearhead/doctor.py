@@ -16,7 +16,7 @@ from typing import Literal
 
 from clearhead import files
 from clearhead.formats.places import RUNS, name_models
-from clearhead.page.built import has_bundles, has_site
+from clearhead.page.assets import has_bundles, has_site
 
 State = Literal["fine", "missing", "broken"]  # what is missing can be done without
 

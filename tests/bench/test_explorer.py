@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from clearhead.page.built import has_site
+from clearhead.page.assets import has_site
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ import pytest
 
 from clearhead.cli import demo as demo_command
 from clearhead.cli.explore import can_open
-from clearhead.page.built import has_site
+from clearhead.page.assets import has_site
 
 built = pytest.mark.skipif(not has_site(), reason="the page was not built: pip install . builds it, with npm")
 
@@ -140,7 +140,7 @@ def test_a_model_that_is_not_there(clearhead):
 
 
 def test_without_the_page_one_is_told_how_to_build_it(refused, monkeypatch, model_folder):
-    monkeypatch.setattr("clearhead.page.built.has_site", lambda: False)
+    monkeypatch.setattr("clearhead.page.assets.has_site", lambda: False)
     refused("explore", model_folder, words=["was not built", "pip install ."])
 
 

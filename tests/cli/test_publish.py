@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from clearhead.page.built import has_bundles
+from clearhead.page.assets import has_bundles
 from clearhead.runs import demo
 from clearhead.runs.request import TrainingRequest
 

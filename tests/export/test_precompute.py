@@ -2,8 +2,8 @@
 
 import pytest
 
-from clearhead.export.precompute import ARROWS, NEAR, SOURCES, WAYS, Interview, keep_largest, shorten
-from clearhead.server.in_process import Routes
+from clearhead.export.precompute import ARROWS, NEAR, SOURCES, WAYS, ResponseRecorder, keep_largest, shorten
+from clearhead.server.in_process import InProcessClient
 
 TEXT = "The duck was too tired"
 
@@ -12,7 +12,7 @@ TEXT = "The duck was too tired"
 def interview(models):
     def begin(name, text=TEXT):
         trace = models[name].inspect(text)
-        return Interview(Routes({"small": (models[name], (trace,))}), "small", trace)
+        return ResponseRecorder(InProcessClient({"small": (models[name], (trace,))}), "small", trace)
 
     return begin
 

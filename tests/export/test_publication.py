@@ -13,7 +13,7 @@ from clearhead.errors import UserError
 from clearhead.export import publication
 from clearhead.export.publication import publish
 from clearhead.export.saved_page import pack
-from clearhead.page.built import has_bundles
+from clearhead.page.assets import has_bundles
 from tests.web.test_numbers import check, numbers_of
 from tests.web.visitor import Visitor, percent, shows
 
@@ -64,7 +64,7 @@ class Guest(Visitor):
         self.settle()
 
     def go(self, view):
-        self.page.get_by_role("navigation", name="Views").get_by_role("button", name=view).click()
+        self.page.get_by_role("navigation", name="SavedViews").get_by_role("button", name=view).click()
 
     @property
     def files(self):

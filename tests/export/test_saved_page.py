@@ -7,7 +7,7 @@ import pytest
 import clearhead
 from clearhead.errors import UserError
 from clearhead.export.saved_page import save_html
-from clearhead.page.built import BUNDLES, has_bundles, read_bundle
+from clearhead.page.assets import BUNDLES, has_bundles, read_bundle
 from tests.web.test_numbers import check, numbers_of, steps_of
 from tests.web.visitor import fixed, percent, shows
 

@@ -1,4 +1,4 @@
-"""Views of a saved file beside the steps: which are there, and that what they show is what Python says."""
+"""SavedViews of a saved file beside the steps: which are there, and that what they show is what Python says."""
 
 import re
 
@@ -21,7 +21,7 @@ def model(models):
 
 
 def tabs(reader):
-    return reader.page.get_by_role("navigation", name="Views").get_by_role("button")
+    return reader.page.get_by_role("navigation", name="SavedViews").get_by_role("button")
 
 
 def test_tabs_are_those_that_were_kept(read, model, tmp_path):

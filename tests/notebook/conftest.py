@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from clearhead.page.built import has_bundles
+from clearhead.page.assets import has_bundles
 from tests.web.conftest import axe, models  # noqa: F401 (fixtures)
 from tests.web.visitor import Visitor
 

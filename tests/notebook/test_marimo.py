@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from clearhead.page.built import has_bundles
+from clearhead.page.assets import has_bundles
 from tests.web.visitor import percent, shows
 
 TEXT = "The duck was too tired"

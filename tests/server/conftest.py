@@ -1,36 +1,36 @@
-"""A small model that chats, on a shelf, behind a real server on a free port of this machine."""
+"""A small model that chats, on a registry, behind a real server on a free port of this machine."""
 
 import pytest
 
-from tests.serving import TOKEN, make_model, make_shelf, running
+from tests.serving import TOKEN, make_model, make_registry, running
 
 
 @pytest.fixture(scope="session")
-def shelf():
-    made = make_shelf()
+def registry():
+    made = make_registry()
     yield made
     made.close(cancel=True)
 
 
 @pytest.fixture(scope="session")
-def server(shelf):
-    with running(shelf) as made:
+def server(registry):
+    with running(registry) as made:
         yield made
 
 
 @pytest.fixture
-def start(shelf):
-    """Another server, with bounds of its own."""
-    return lambda bounds=None, token=TOKEN, shelf=shelf: running(shelf, bounds, token)
+def start(registry):
+    """Another server, with limits of its own."""
+    return lambda limits=None, token=TOKEN, registry=registry: running(registry, limits, token)
 
 
 @pytest.fixture
-def shelf_of():
-    """A shelf with so many slots, or with other models."""
+def registry_of():
+    """A registry with so many slots, or with other models."""
     made = []
 
     def make(slots=8, queue=64, **models):
-        made.append(make_shelf(slots, queue, **models))
+        made.append(make_registry(slots, queue, **models))
         return made[-1]
 
     yield make
@@ -45,9 +45,9 @@ def client(server):
 
 
 @pytest.fixture(scope="session")
-def shelf_of_kinds():
+def registry_of_kinds():
     """One model of each preset."""
-    made = make_shelf(
+    made = make_registry(
         slots=1, **{kind: make_model(kind, n_block=2) for kind in ("lecture", "gpt2", "modern")}
     )
     yield made
@@ -55,13 +55,13 @@ def shelf_of_kinds():
 
 
 @pytest.fixture(scope="session")
-def shelf_of_templates():
+def registry_of_templates():
     """A model with each of these chat templates, beside one with a good one."""
     made = []
 
     def make(**templates):
         models = {name: make_model(template=template) for name, template in templates.items()}
-        made.append(make_shelf(slots=1, small=make_model(), **models))
+        made.append(make_registry(slots=1, small=make_model(), **models))
         return made[-1]
 
     yield make

@@ -19,7 +19,7 @@ SEEDED = {"seed": 7, "temperature": 0.9, "max_tokens": 30}
 def ai(server):
     with openai.OpenAI(
         base_url=f"{server.url}/v1",
-        api_key=server.door.token,
+        api_key=server.credentials.token,
         max_retries=0,
         http_client=httpx.Client(trust_env=False, timeout=60),
     ) as made:
@@ -274,7 +274,7 @@ def test_many_at_once_get_their_own_texts(server):
         return (await client.post("/v1/completions", json=body)).json()["choices"][0]["text"]
 
     async def ask_all():
-        headers = {"Authorization": f"Bearer {server.door.token}"}
+        headers = {"Authorization": f"Bearer {server.credentials.token}"}
         async with httpx.AsyncClient(
             base_url=server.url, headers=headers, timeout=60, trust_env=False
         ) as many:

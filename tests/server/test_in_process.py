@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from clearhead.server.in_process import Routes, in_background
-from tests.serving import make_model, make_shelf, running
+from clearhead.server.in_process import InProcessClient, run_in_background
+from tests.serving import make_model, make_registry, running
 
 TEXT = "a duck"
 
@@ -19,7 +19,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def routes(model):
-    return Routes({"small": (model, ())})
+    return InProcessClient({"small": (model, ())})
 
 
 def test_answers_are_the_server_s(model, routes):
@@ -37,21 +37,21 @@ def test_answers_are_the_server_s(model, routes):
         "/api/pull": {"name": "smollm2"},
         "/api/open": {"model": "elsewhere"},
     }
-    shelf = make_shelf(small=model)
-    with running(shelf) as server, server.client() as client:
+    registry = make_registry(small=model)
+    with running(registry) as server, server.client() as client:
         for path, question in questions.items():
             there, here = client.post(path, json=question), routes.ask("POST", path, json.dumps(question))
             assert (here.status, here.body) == (there.status_code, there.content), path
             assert here.headers.get("x-shape") == there.headers.get("x-shape")
             assert here.headers["content-type"] == there.headers["content-type"]
-    shelf.close(cancel=True)
+    registry.close(cancel=True)
     [listed] = json.loads(routes.ask("GET", "/api/models").body)["models"]
     assert (listed["name"], listed["state"]) == ("small", "loaded")
 
 
 def test_a_trace_made_in_python_stands_for_its_text(model):
     trace = model.inspect(TEXT, edit={"block.0.hidden": lambda x: 3 * x})
-    routes = Routes({"small": (model, (trace,))})
+    routes = InProcessClient({"small": (model, (trace,))})
 
     def logits(text, **more):
         asked = {"model": "small", "text": text, "count": 3, "sites": False, **more}
@@ -75,11 +75,11 @@ def test_who_leaves_is_not_worked_for(routes):
         left.set()
         return await routes.answer("POST", "/api/heads", json.dumps({"model": "small"}), left)
 
-    assert in_background(leave()).result(30).status == 499
+    assert run_in_background(leave()).result(30).status == 499
 
 
 def test_a_mistake_of_ours_is_an_answer(model, caplog, monkeypatch):
-    routes = Routes({"small": (model, ())})
+    routes = InProcessClient({"small": (model, ())})
     monkeypatch.setattr(type(model.tokenizer), "encode", lambda *_: 1 / 0)
     answer = routes.ask("POST", "/api/tokens", json.dumps({"model": "small", "text": "a"}))
     assert (answer.status, json.loads(answer.body)["error"]["code"]) == (500, "internal_error")
@@ -88,5 +88,5 @@ def test_a_mistake_of_ours_is_an_answer(model, caplog, monkeypatch):
 
 def test_all_share_one_thread(model):
     for _ in range(3):
-        Routes({"small": (model, ())}).ask("GET", "/api/models")
+        InProcessClient({"small": (model, ())}).ask("GET", "/api/models")
     assert [each.name for each in threading.enumerate()].count("clearhead-notebook") == 1

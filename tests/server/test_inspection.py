@@ -18,8 +18,8 @@ KINDS = ("lecture", "gpt2", "modern")
 
 
 @pytest.fixture(scope="module")
-def every_kind(shelf_of_kinds, running_server):
-    with running_server(shelf_of_kinds) as made:
+def every_kind(registry_of_kinds, running_server):
+    with running_server(registry_of_kinds) as made:
         yield made
 
 
@@ -36,7 +36,7 @@ def matrix(answer):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_site_is_told_with_its_shape_and_its_bytes(every_kind, kind):
-    trace = every_kind.shelf.model(kind).inspect(TEXT)
+    trace = every_kind.registry.model(kind).inspect(TEXT)
     asked = {"model": kind, "text": TEXT}
     with every_kind.client() as client:
         told = post(client, "/api/trace", asked).json()
@@ -53,7 +53,7 @@ def test_every_site_is_told_with_its_shape_and_its_bytes(every_kind, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_weight_can_be_read(every_kind, kind):
-    model = every_kind.shelf.model(kind)
+    model = every_kind.registry.model(kind)
     with every_kind.client() as client:
         for name in weight_names(model.config):
             got = matrix(post(client, "/api/weight", {"model": kind, "name": name}))

@@ -13,28 +13,28 @@ ASKED = {"model": "gru", "text": "Once upon"}
 
 
 @pytest.fixture(scope="module")
-def client(shelf_of_gru):
-    with running(shelf_of_gru) as made, made.client() as client:
+def client(registry_of_gru):
+    with running(registry_of_gru) as made, made.client() as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def shelf_of_gru():
-    from tests.serving import make_shelf
+def registry_of_gru():
+    from tests.serving import make_registry
 
     tokenizer = make_model().tokenizer
     torch.manual_seed(0)
     network = Recurrent(RecurrentConfig("gru", tokenizer.n_vocab, n_context=128, n_block=1, d_model=16))
-    made = make_shelf(gru=LanguageModel(network, tokenizer))
+    made = make_registry(gru=LanguageModel(network, tokenizer))
     yield made
     made.close(cancel=True)
 
 
-def test_it_writes(client, shelf_of_gru):
+def test_it_writes(client, registry_of_gru):
     body = {"model": "gru", "prompt": "Once", "max_tokens": 12, "seed": 4, "temperature": 0.8}
     answer = client.post("/v1/completions", json=body)
     assert answer.status_code == 200, answer.text
-    [alone] = shelf_of_gru.model("gru").generate(["Once"], 12, seed=4, temperature=0.8)
+    [alone] = registry_of_gru.model("gru").generate(["Once"], 12, seed=4, temperature=0.8)
     assert answer.json()["choices"][0]["text"] == alone
     messages = [{"role": "user", "content": "Hello"}]
     chat = client.post("/v1/chat/completions", json={"model": "gru", "messages": messages, "max_tokens": 4})

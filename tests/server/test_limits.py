@@ -11,21 +11,21 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
 from clearhead.api import base, inspection, openai
-from clearhead.server.limits import Bounds
+from clearhead.server.limits import Limits
 
 MB = 2**20
 
 
 def connect(server):
-    made = socket.create_connection(("127.0.0.1", server.door.port), timeout=20)
+    made = socket.create_connection(("127.0.0.1", server.credentials.port), timeout=20)
     made.settimeout(20)
     return made
 
 
 def head(server, more="", method="POST", path="/api/tokens"):
     return (
-        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.door.port}\r\n"
-        f"Authorization: Bearer {server.door.token}\r\nContent-Type: application/json\r\n{more}\r\n"
+        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.credentials.port}\r\n"
+        f"Authorization: Bearer {server.credentials.token}\r\nContent-Type: application/json\r\n{more}\r\n"
     ).encode()
 
 
@@ -188,7 +188,7 @@ def test_a_long_body_in_pieces_is_refused_without_being_kept(server):
 
 
 def test_a_slow_body_is_not_waited_for(start):
-    with start(Bounds(patience=0.3)) as server, connect(server) as connection:
+    with start(Limits(body_timeout=0.3)) as server, connect(server) as connection:
         begun = time.monotonic()
         connection.sendall(head(server, "Content-Length: 100\r\n") + b'{"model"')
         got = receive(connection)
@@ -198,7 +198,7 @@ def test_a_slow_body_is_not_waited_for(start):
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "])
 def test_slow_heads_are_cut_off(start, said):
-    with start(Bounds(header_patience=0.3)) as server, connect(server) as connection:
+    with start(Limits(header_timeout=0.3)) as server, connect(server) as connection:
         begun = time.monotonic()
         connection.sendall(said)
         ended = threading.Event()
@@ -221,16 +221,16 @@ def test_slow_heads_are_cut_off(start, said):
 
 
 def test_a_connection_that_was_used_is_not_kept_for_ever(start):
-    with start(Bounds(header_patience=0.3)) as server, connect(server) as connection:
+    with start(Limits(header_timeout=0.3)) as server, connect(server) as connection:
         connection.sendall(head(server, method="GET", path="/healthz"))
         assert receive(connection).startswith(b"HTTP/1.1 200 ")
 
 
 def test_who_does_not_take_its_answer_is_cut_off(start):
-    with start(Bounds(header_patience=0.5)) as server, socket.socket() as connection:
+    with start(Limits(header_timeout=0.5)) as server, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(20)
-        connection.connect(("127.0.0.1", server.door.port))
+        connection.connect(("127.0.0.1", server.credentials.port))
         begun = time.monotonic()
         with pytest.raises(ConnectionError):  # noqa: PT012 (many answers are asked for, and none is read)
             while time.monotonic() - begun < 15:
@@ -248,7 +248,7 @@ def test_a_flood_of_headers_is_cut_off(server):
 
 
 def test_too_many_requests_are_told_to_come_back(start):
-    with start(Bounds(requests=2, patience=20)) as server, server.client() as client:
+    with start(Limits(max_requests=2, body_timeout=20)) as server, server.client() as client:
         held = [connect(server) for _ in range(2)]
         try:
             for connection in held:
@@ -266,7 +266,7 @@ def test_too_many_requests_are_told_to_come_back(start):
 
 
 def test_too_many_connections_are_not_taken(start):
-    with start(Bounds(connections=3)) as server:
+    with start(Limits(max_connections=3)) as server:
         held = [connect(server) for _ in range(3)]
         try:
             time.sleep(0.2)
@@ -277,8 +277,8 @@ def test_too_many_connections_are_not_taken(start):
                 connection.close()
 
 
-def test_a_full_queue_tells_to_come_back(start, shelf_of):
-    with start(shelf=shelf_of(slots=1, queue=1)) as server, server.client() as client:
+def test_a_full_queue_tells_to_come_back(start, registry_of):
+    with start(registry=registry_of(slots=1, queue=1)) as server, server.client() as client:
         body = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}}
         with client.stream("POST", "/v1/completions", json={**body, "stream": True}) as first:
             lines = first.iter_lines()
@@ -369,33 +369,33 @@ def test_numbers_that_are_none_are_refused(client, path, name):
         assert error["message"]
 
 
-def bounds(annotation, found):
+def find_bounds(annotation, found):
     for part in (annotation, *typing.get_args(annotation)):
         if part is not annotation:
-            bounds(part, found)
-        for told in getattr(part, "__metadata__", ()):
-            found.extend(getattr(told, "metadata", [told]))
+            find_bounds(part, found)
+        for metadata in getattr(part, "__metadata__", ()):
+            found.extend(getattr(metadata, "metadata", [metadata]))
     return found
 
 
 @pytest.mark.parametrize(("path", "name", "field"), NUMBERS, ids=lambda value: str(value)[:30])
 def test_one_beyond_the_bound_is_refused(client, path, name, field):
-    limits = [
-        limit
-        for limit in bounds(field.annotation, list(field.metadata))
-        if isinstance(limit, (Ge, Gt, Le, Lt))
+    bounds = [
+        bound
+        for bound in find_bounds(field.annotation, list(field.metadata))
+        if isinstance(bound, (Ge, Gt, Le, Lt))
     ]
-    for limit in limits:
-        edge = next(iter(vars_of(limit)))
+    for bound in bounds:
+        edge = next(iter(vars_of(bound)))
         step = 1 if isinstance(edge, int) or abs(edge) < 1e6 else abs(edge)
-        beyond = edge - step if isinstance(limit, (Ge, Gt)) else edge + step
+        beyond = edge - step if isinstance(bound, (Ge, Gt)) else edge + step
         for value in (beyond, [beyond], [[beyond]], {"5": beyond}, [beyond, beyond]):
             answer = client.post(path, json={**GOOD[path][1], name: value})
             assert answer.status_code == 400, (value, answer.text)
 
 
-def vars_of(limit):
-    return [getattr(limit, name) for name in ("ge", "gt", "le", "lt") if hasattr(limit, name)]
+def vars_of(bound):
+    return [getattr(bound, name) for name in ("ge", "gt", "le", "lt") if hasattr(bound, name)]
 
 
 @pytest.mark.parametrize("path", GOOD)

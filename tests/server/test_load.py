@@ -13,7 +13,7 @@ from tests import event_loop
 
 @pytest.mark.clock
 def test_many_clients_at_once():
-    """The bounds of time are wide, for machines that do other work; the measurement asks for a second."""
+    """The limits of time are wide, for machines that do other work; the measurement asks for a second."""
     figures = main(count=24, seconds=2, short=True)
     assert figures["errors"] == 0, figures
     assert figures["mismatches"] == 0
@@ -26,23 +26,23 @@ def test_many_clients_at_once():
 
 
 @pytest.fixture
-def slow_shelf(shelf_of):
+def slow_registry(registry_of):
     """One whose model has a chat template that goes on until it is stopped."""
-    shelf = shelf_of(slots=1, queue=1)
-    model = shelf.model("small")
+    registry = registry_of(slots=1, queue=1)
+    model = registry.model("small")
     slow = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
     model.tokenizer = Tokenizer(model.tokenizer._inner, {**model.tokenizer.config, "chat_template": slow})
-    return shelf
+    return registry
 
 
 CHAT = {"model": "small", "messages": [{"role": "user", "content": "a"}]}
 
 
-def test_nobody_waits_behind_chat_templates(start, slow_shelf):
+def test_nobody_waits_behind_chat_templates(start, slow_registry):
     """More of them than the server has threads."""
 
     async def ask(server):
-        headers = {"Authorization": f"Bearer {server.door.token}"}
+        headers = {"Authorization": f"Bearer {server.credentials.token}"}
         async with httpx.AsyncClient(base_url=server.url, headers=headers, trust_env=False) as client:
             chats = [asyncio.create_task(client.post("/v1/chat/completions", json=CHAT)) for _ in range(60)]
             await asyncio.sleep(0.5)
@@ -58,12 +58,12 @@ def test_nobody_waits_behind_chat_templates(start, slow_shelf):
             await asyncio.gather(*chats, return_exceptions=True)
             return took
 
-    with start(shelf=slow_shelf) as server:
+    with start(registry=slow_registry) as server:
         assert event_loop.run(ask(server)) < 3
 
 
-def test_a_chat_that_cannot_be_taken_is_told_before_its_template_is_filled_in(start, slow_shelf):
-    with start(shelf=slow_shelf) as server, server.client() as client:
+def test_a_chat_that_cannot_be_taken_is_told_before_its_template_is_filled_in(start, slow_registry):
+    with start(registry=slow_registry) as server, server.client() as client:
         request = server.model.request("a", 4096, logit_bias={server.model.tokenizer.end_id: -100})
         tickets = [server.engine.submit(request)]
         server.until(lambda: server.engine.running == 1)

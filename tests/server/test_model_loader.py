@@ -12,8 +12,8 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
-from clearhead.server.model_loader import BYTES, Offer, without_folders
-from clearhead.server.model_registry import Loader, ModelRegistry, Served, load_models
+from clearhead.server.model_loader import BYTES, ModelLibrary, strip_folders
+from clearhead.server.model_registry import LoadOptions, ModelRegistry, ServedModel, load_models
 
 TEXT = "Once upon a time"
 
@@ -30,13 +30,15 @@ def runs(model_folder, tmp_path):
 @pytest.fixture
 def offering(runs, running_server, tmp_path):
     """A server that offers these models, and has loaded one of them; with so much memory."""
-    shelf = load_models([runs / "first"], Loader("cpu", slots=2))
+    registry = load_models([runs / "first"], LoadOptions("cpu", slots=2))
 
     def serve(memory=None):
-        return running_server(shelf, offer=Offer([runs], tmp_path / "home", Loader("cpu", slots=2), memory))
+        return running_server(
+            registry, library=ModelLibrary([runs], tmp_path / "home", LoadOptions("cpu", slots=2), memory)
+        )
 
     yield serve
-    shelf.close(cancel=True)
+    registry.close(cancel=True)
 
 
 def size(runs):
@@ -131,7 +133,7 @@ def test_the_least_recently_used_is_closed_and_leaves_the_memory(offering, runs)
     with offering(memory=4 * size(runs)) as server, server.client() as client:
         states(client)
         assert ask(client, "first").status_code == 200
-        first = weakref.ref(server.shelf.model("first"))
+        first = weakref.ref(server.registry.model("first"))
         assert open_model(client, "second").status_code == 200
         assert ask(client, "second").status_code == 200
         assert open_model(client, "third").status_code == 200
@@ -147,7 +149,7 @@ def test_who_is_at_work_is_not_closed(offering, runs):
     with offering(memory=3 * size(runs)) as server, server.client() as client:
         states(client)
         body = {"model": "first", "prompt": "a", "max_tokens": 4096, "stream": True, "seconds": 60}
-        bias = {str(i): -100 for i in server.shelf.model("first").tokenizer.end_ids}
+        bias = {str(i): -100 for i in server.registry.model("first").tokenizer.end_ids}
         with client.stream("POST", "/v1/completions", json={**body, "logit_bias": bias}) as stream:
             lines = stream.iter_lines()
             assert "error" not in next(lines)
@@ -156,7 +158,7 @@ def test_who_is_at_work_is_not_closed(offering, runs):
                 assert refused.status_code == 429
                 assert "all at work" in refused.json()["error"]["message"]
                 assert states(other) == {"first": "loaded", "second": "not loaded", "third": "not loaded"}
-        server.until(lambda: not server.shelf.served["first"].writes)
+        server.until(lambda: not server.registry.served["first"].writes)
         assert open_model(client, "second").status_code == 200
         assert states(client)["first"] == "not loaded"
 
@@ -168,7 +170,7 @@ def test_one_that_is_too_large_is_refused_before_it_is_loaded(offering, runs):
         assert states(client)["first"] == "loaded"
 
 
-class Slow(Loader):
+class Slow(LoadOptions):
     """Takes its time, and counts."""
 
     waiting = threading.Event()
@@ -183,10 +185,10 @@ class Slow(Loader):
 def test_others_are_served_while_one_is_loaded_and_it_is_loaded_once(runs, running_server, tmp_path):
     Slow.waiting.clear()
     Slow.loaded.clear()
-    shelf = load_models([runs / "first"], Loader("cpu", slots=2))
+    registry = load_models([runs / "first"], LoadOptions("cpu", slots=2))
     answers = []
     with (
-        running_server(shelf, offer=Offer([runs], tmp_path, Slow("cpu"))) as server,
+        running_server(registry, library=ModelLibrary([runs], tmp_path, Slow("cpu"))) as server,
         server.client() as client,
     ):
         states(client)
@@ -213,54 +215,56 @@ def test_others_are_served_while_one_is_loaded_and_it_is_loaded_once(runs, runni
         assert answers == [200, 200, 200]
         assert sorted(Slow.loaded) == ["second", "third"]
         server.until(lambda: states(client)["fourth"] == "not loaded")
-    shelf.close(cancel=True)
+    registry.close(cancel=True)
 
 
 def test_a_shelf_is_gone_through_while_another_model_is_put_there():
-    shelf = ModelRegistry([Served("one"), Served("two")])
-    for each in shelf:
-        shelf.put(Served(f"after {each.name}"))
-    assert [each.name for each in shelf] == ["one", "two", "after one", "after two"]
+    registry = ModelRegistry([ServedModel("one"), ServedModel("two")])
+    for each in registry:
+        registry.put(ServedModel(f"after {each.name}"))
+    assert [each.name for each in registry] == ["one", "two", "after one", "after two"]
 
 
 def test_an_empty_shelf_can_be_filled(runs, running_server, tmp_path):
-    shelf = ModelRegistry([])
+    registry = ModelRegistry([])
     with (
-        running_server(shelf, offer=Offer([runs], tmp_path, Loader("cpu"))) as server,
+        running_server(registry, library=ModelLibrary([runs], tmp_path, LoadOptions("cpu"))) as server,
         server.client() as client,
     ):
         assert set(states(client).values()) == {"not loaded"}
         assert open_model(client, "third").status_code == 200
         assert ask(client, "third").status_code == 200
-    shelf.close(cancel=True)
+    registry.close(cancel=True)
 
 
 def test_folders_are_left_out_of_what_is_said(tmp_path):
     path = tmp_path / "my runs" / "one"
-    assert without_folders(f"{path}/config.json is not JSON", path) == "one/config.json is not JSON"
-    assert str(tmp_path) not in without_folders(f"no space left in {tmp_path}: free some", path)
-    assert without_folders("runs/one has no weights", path.relative_to(tmp_path)) == "runs/one has no weights"
+    assert strip_folders(f"{path}/config.json is not JSON", path) == "one/config.json is not JSON"
+    assert str(tmp_path) not in strip_folders(f"no space left in {tmp_path}: free some", path)
+    assert strip_folders("runs/one has no weights", path.relative_to(tmp_path)) == "runs/one has no weights"
 
 
 def test_only_the_first_that_loads(model_folder, tmp_path):
     said = []
-    shelf = load_models([tmp_path / "no", model_folder, model_folder], Loader("cpu"), said.append, True)
+    registry = load_models(
+        [tmp_path / "no", model_folder, model_folder], LoadOptions("cpu"), said.append, True
+    )
     try:
-        assert list(shelf.served) == ["small"]
+        assert list(registry.served) == ["small"]
         assert "no could not be loaded" in said[0]
-        assert list(load_models([tmp_path / "no"], Loader("cpu"), only_first=True)) == []
+        assert list(load_models([tmp_path / "no"], LoadOptions("cpu"), only_first=True)) == []
         with pytest.raises(UserError):
-            load_models([tmp_path / "no"], Loader("cpu"))
+            load_models([tmp_path / "no"], LoadOptions("cpu"))
     finally:
-        shelf.close(cancel=True)
+        registry.close(cancel=True)
 
 
 def test_what_was_given_and_is_damaged_is_listed_once(runs, running_server, tmp_path):
     (runs / "second" / "model.safetensors").write_bytes(b"nothing")
-    shelf = load_models([runs / "first", runs / "second"], Loader("cpu", slots=1))
+    registry = load_models([runs / "first", runs / "second"], LoadOptions("cpu", slots=1))
     try:
-        offer = Offer([runs], tmp_path / "home", Loader("cpu", slots=1))
-        with running_server(shelf, offer=offer) as server, server.client() as client:
+        library = ModelLibrary([runs], tmp_path / "home", LoadOptions("cpu", slots=1))
+        with running_server(registry, library=library) as server, server.client() as client:
             assert states(client) == {"first": "loaded", "second": "failed", "third": "not loaded"}
     finally:
-        shelf.close(cancel=True)
+        registry.close(cancel=True)

@@ -8,33 +8,33 @@ from clearhead.classics.kneser_ney import estimate
 from clearhead.classics.ngram_counts import count_ngrams
 from clearhead.language_model import LanguageModel
 from clearhead.text.tokens import Tokens
-from tests.serving import make_model, make_shelf, running
+from tests.serving import make_model, make_registry, running
 
 ASKED = {"model": "counts", "text": "Once upon"}
 
 
 @pytest.fixture(scope="module")
-def shelf():
+def registry():
     tokenizer = make_model().tokenizer
     ids = tokenizer.encode("Once upon a time there was a hen. The hen saw a duck. " * 5)
     tokens = Tokens.of(np.array([tokenizer.end_id, *ids, tokenizer.end_id]))
     network = estimate(count_ngrams(tokens, tokenizer.n_vocab, tokenizer.end_id, 3))
-    made = make_shelf(counts=LanguageModel(network, tokenizer))
+    made = make_registry(counts=LanguageModel(network, tokenizer))
     yield made
     made.close(cancel=True)
 
 
 @pytest.fixture(scope="module")
-def client(shelf):
-    with running(shelf) as made, made.client() as client:
+def client(registry):
+    with running(registry) as made, made.client() as client:
         yield client
 
 
-def test_it_writes_what_it_would_alone(client, shelf):
+def test_it_writes_what_it_would_alone(client, registry):
     body = {"model": "counts", "prompt": "Once", "max_tokens": 12, "seed": 4, "temperature": 0.8}
     answer = client.post("/v1/completions", json=body)
     assert answer.status_code == 200, answer.text
-    alone = shelf.model("counts").generate("Once", 12, seed=4, temperature=0.8)
+    alone = registry.model("counts").generate("Once", 12, seed=4, temperature=0.8)
     assert answer.json()["choices"][0]["text"] == alone
 
 

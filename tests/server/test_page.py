@@ -12,9 +12,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from clearhead.page.built import SITE, has_site
-from clearhead.server.access import GUARDS, KEPT, Access, Credentials
-from clearhead.server.page import make_routes
+from clearhead.page.assets import SITE, has_site
+from clearhead.server.authentication import KEPT, SECURITY_HEADERS, AuthenticationMiddleware, Credentials
+from clearhead.server.page import make_router
 from clearhead.server.process import address
 from tests import event_loop
 
@@ -45,15 +45,15 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def get(shelf):
-    """Ask for a path, as it stands, of the routes of a folder behind their door."""
+def get(registry):
+    """Ask for a path, as it stands, of the routes of a folder behind their credentials."""
 
     def ask(folder, path, **headers):
         app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-        app.include_router(make_routes(shelf, folder))
+        app.include_router(make_router(registry, folder))
 
         async def one():
-            transport = httpx.ASGITransport(Access(app, Credentials(TOKEN)))
+            transport = httpx.ASGITransport(AuthenticationMiddleware(app, Credentials(TOKEN)))
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return await client.get(path, headers={"Authorization": f"Bearer {TOKEN}", **headers})
 
@@ -78,8 +78,8 @@ def test_each_file_as_what_it_is(get, folder, path, name, kind):
     answer = get(folder, path)
     assert (answer.status_code, answer.content) == (200, (folder / name).read_bytes())
     assert answer.headers["content-type"] == kind
-    assert {each: answer.headers[each] for each in GUARDS} == {
-        **GUARDS,
+    assert {each: answer.headers[each] for each in SECURITY_HEADERS} == {
+        **SECURITY_HEADERS,
         "Cache-Control": KEPT if path.startswith("/assets/") else "no-store",
     }
 
@@ -105,8 +105,8 @@ def test_nothing_else_is_there(get, folder, path):
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_file_that_came_later_is_not_served_and_one_that_went_is(get, folder, shelf):
-    routes = make_routes(shelf, folder)
+def test_a_file_that_came_later_is_not_served_and_one_that_went_is(get, folder, registry):
+    routes = make_router(registry, folder)
     (folder / "assets" / "late.js").write_text("late")
     (folder / "icon.svg").unlink()
     paths = {route.path for route in routes.routes}
@@ -191,7 +191,7 @@ def test_the_page_comes_to_life_in_a_browser_under_the_policy(server, tmp_path):
             *(chromium, "--headless", "--disable-gpu", f"--user-data-dir={tmp_path}"),
             *(["--no-sandbox"] if os.geteuid() == 0 else []),
             *("--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"),
-            address("127.0.0.1", server.door),
+            address("127.0.0.1", server.credentials),
         ],
         capture_output=True,
         text=True,

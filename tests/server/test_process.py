@@ -16,7 +16,7 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
-from clearhead.server.model_registry import Loader, load_models
+from clearhead.server.model_registry import LoadOptions, load_models
 
 LONG = {"max_tokens": 4096, "seed": 1, "stream": True}
 # Goes on until it is stopped, which it is after some of the processor's time.
@@ -218,21 +218,21 @@ def test_killed_and_started_again(copied_model, tmp_path):
 
 def test_nothing_is_served_where_nothing_loads(tmp_path):
     with pytest.raises(UserError, match="none of the models"):
-        load_models([str(tmp_path / "nowhere")], Loader("cpu"))
+        load_models([str(tmp_path / "nowhere")], LoadOptions("cpu"))
 
 
 def test_names_are_made_of_the_last_part(model_folder):
-    shelf = load_models([str(model_folder), f"{model_folder}/"], Loader("cpu", slots=1))
+    registry = load_models([str(model_folder), f"{model_folder}/"], LoadOptions("cpu", slots=1))
     try:
-        assert list(shelf.served) == ["small", "small-2"]
+        assert list(registry.served) == ["small", "small-2"]
     finally:
-        shelf.close(cancel=True)
+        registry.close(cancel=True)
 
 
-def test_what_outlasts_the_grace_ends_where_it_stands_and_is_told(shelf_of, running_server, caplog):
+def test_what_outlasts_the_grace_ends_where_it_stands_and_is_told(registry_of, running_server, caplog):
     forever = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}, "seed": 1}
     plain = []
-    with running_server(shelf_of(), grace=0.5) as server, server.client() as client:
+    with running_server(registry_of(), grace=0.5) as server, server.client() as client:
         asking = threading.Thread(target=lambda: plain.append(client.post("/v1/completions", json=forever)))
         asking.start()
         with client.stream("POST", "/v1/completions", json={**forever, "stream": True}) as stream:

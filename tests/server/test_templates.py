@@ -22,13 +22,13 @@ ASKED = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
 
 
 @pytest.fixture(scope="module")
-def attacked(shelf_of_templates, running_server):
-    shelf = shelf_of_templates(
+def attacked(registry_of_templates, running_server):
+    registry = registry_of_templates(
         **{name: template for name, (template, _) in HOSTILE.items()},
         writes_much="{{ 'a' * 10 ** 6 }}",
         hidden="{{ raise_exception.__globals__ }}{{ '' | attr('__class__') }}a",
     )
-    with running_server(shelf) as made:
+    with running_server(registry) as made:
         yield made
 
 
@@ -46,7 +46,7 @@ def test_one_clear_refusal_and_soon(attacked, name, stream):
     assert HOSTILE[name][1] in error["message"]
     assert "\n" not in error["message"]
     assert len(answer.content) < 1000
-    for secret in ("Traceback", "site-packages", "clearhead/", "root:", "PATH", attacked.door.token):
+    for secret in ("Traceback", "site-packages", "clearhead/", "root:", "PATH", attacked.credentials.token):
         assert secret not in answer.text
 
 

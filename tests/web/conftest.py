@@ -8,9 +8,9 @@ import torch
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.page.built import has_site
+from clearhead.page.assets import has_site
 from clearhead.text.tokenizer import Tokenizer
-from tests.serving import make_shelf, running
+from tests.serving import make_registry, running
 from tests.web.visitor import Visitor
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
@@ -43,15 +43,15 @@ def models(story_text):
 
 
 @pytest.fixture(scope="session")
-def shelf(models):
-    made = make_shelf(slots=1, **models)
+def registry(models):
+    made = make_registry(slots=1, **models)
     yield made
     made.close(cancel=True)
 
 
 @pytest.fixture(scope="session")
-def server(shelf):
-    with running(shelf) as made:
+def server(registry):
+    with running(registry) as made:
         yield made
 
 

@@ -6,7 +6,7 @@ import torch
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.server.model_registry import ModelRegistry, Served
+from clearhead.server.model_registry import ModelRegistry, ServedModel
 from clearhead.text.tokenizer import Tokenizer
 from tests.serving import running
 
@@ -17,7 +17,7 @@ def both_ways():
     torch.manual_seed(0)
     sizes = {"n_vocab": tokenizer.n_vocab, "n_context": 32, "n_block": 1, "n_head": 1, "d_model": 8}
     model = LanguageModel(Transformer(preset("modern", causal=False, **sizes)).eval(), tokenizer)
-    with running(ModelRegistry([Served("both", model)])) as made:
+    with running(ModelRegistry([ServedModel("both", model)])) as made:
         yield made
 
 

@@ -8,23 +8,23 @@ TEXT = "The duck was too tired"
 LOST = "The server is gone"
 
 
-def test_a_killed_and_restarted_server(shelf, visit):
-    with running(shelf) as server:
+def test_a_killed_and_restarted_server(registry, visit):
+    with running(registry) as server:
         visitor = visit(server=server)
         visitor.open(model="modern", text=TEXT)
         cells = visitor.see("block.0.head.0.query_raw")["cells"]
-        port, token = server.door.port, server.door.token
+        port, token = server.credentials.port, server.credentials.token
     visitor.forgive("ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET")
     visitor.prompt.fill("a")
     visitor.page.get_by_role("alert").filter(has_text=LOST).wait_for()
-    with running(shelf, token=token, port=port):
+    with running(registry, token=token, port=port):
         visitor.page.get_by_role("alert").wait_for(state="detached")
         visitor.settle()
         visitor.expect(lambda: visitor.said, ["a"])
         visitor.type(TEXT)
         visitor.expect(lambda: visitor.see("block.0.head.0.query_raw")["cells"], cells)
     visitor.forgive("401")
-    with running(shelf, token="another-token-0123456789", port=port):
+    with running(registry, token="another-token-0123456789", port=port):
         visitor.prompt.fill("b")
         visitor.page.get_by_role("alert").filter(has_text="does not know this page").wait_for()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.server.model_loader import Offer
-from clearhead.server.model_registry import Loader, load_models
+from clearhead.server.model_loader import ModelLibrary
+from clearhead.server.model_registry import LoadOptions, load_models
 from tests.serving import running
 from tests.web.visitor import shows
 
@@ -57,9 +57,9 @@ def test_texts_that_are_too_long_or_have_nothing_in_common(german, models):
 def test_a_run_that_is_refused(visit, tmp_path, home, model_folder):
     place = tmp_path / "runs"
     shutil.copytree(model_folder, place / "first")
-    loader = Loader("cpu", slots=1)
-    shelf = load_models([place / "first"], loader, only_first=True)
-    with running(shelf, offer=Offer([place], home, loader)) as server:
+    loader = LoadOptions("cpu", slots=1)
+    registry = load_models([place / "first"], loader, only_first=True)
+    with running(registry, library=ModelLibrary([place], home, loader)) as server:
         visitor = visit(server, width=1400, locale="de-DE")
         visitor.forgive("status 409|409")
         visitor.open(text=TEXT, view="training")
@@ -72,7 +72,7 @@ def test_a_run_that_is_refused(visit, tmp_path, home, model_folder):
         visitor.page.get_by_label("Name", exact=True).fill("first")
         visitor.button("Trainieren").click()
         alert(visitor, "„first“ gibt es schon: Wähle einen anderen Namen.")
-    shelf.close(cancel=True)
+    registry.close(cancel=True)
 
 
 def test_numbers_have_a_comma_and_follow_the_language(visit, models):

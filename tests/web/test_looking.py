@@ -99,7 +99,9 @@ def test_keys_walk_in_the_order_that_is_shown(visitor, server):
 def test_thumbnails_keep_their_room_before_they_come(visitor):
     held = []
     visitor.page.route("**/api/patterns", lambda route: held.append(route))
-    visitor.page.goto(f"{visitor.server.url}/?model=modern&text=a+cat&token={visitor.server.door.token}")
+    visitor.page.goto(
+        f"{visitor.server.url}/?model=modern&text=a+cat&token={visitor.server.credentials.token}"
+    )
     place = visitor.page.locator("[data-place=heads]")
     visitor.page.wait_for_selector("[role=grid]")
     visitor.expect(lambda: len(held), 1)

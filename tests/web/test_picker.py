@@ -7,8 +7,8 @@ import pytest
 from clearhead.classics.recurrent import Recurrent
 from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.language_model import LanguageModel, load
-from clearhead.server.model_loader import Offer
-from clearhead.server.model_registry import Loader, load_models
+from clearhead.server.model_loader import ModelLibrary
+from clearhead.server.model_registry import LoadOptions, load_models
 from tests.serving import make_pullable, running
 
 
@@ -16,19 +16,19 @@ from tests.serving import make_pullable, running
 def home_server(model_folder, home, tmp_path, monkeypatch):
     """A server that has opened one of four models, one damaged and one recurrent, and knows one to pull."""
     make_pullable(tmp_path, monkeypatch)
-    runs, loader = tmp_path / "runs", Loader("cpu", slots=1)
+    runs, loader = tmp_path / "runs", LoadOptions("cpu", slots=1)
     for name in ("first", "second", "damaged"):
         shutil.copytree(model_folder, runs / name)
     (runs / "damaged" / "model.safetensors").write_bytes(b"nothing")
     tokenizer = load(model_folder, "cpu").tokenizer
     network = Recurrent(RecurrentConfig("gru", tokenizer.n_vocab, n_context=8, n_block=1, d_model=8))
     LanguageModel(network, tokenizer).save(runs / "recurrent")
-    shelf = load_models([runs / "first"], loader)
+    registry = load_models([runs / "first"], loader)
     try:
-        with running(shelf, offer=Offer([runs, home / "models"], home, loader)) as made:
+        with running(registry, library=ModelLibrary([runs, home / "models"], home, loader)) as made:
             yield made
     finally:
-        shelf.close(cancel=True)
+        registry.close(cancel=True)
 
 
 @pytest.fixture

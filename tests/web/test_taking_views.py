@@ -10,8 +10,8 @@ from PIL import Image
 
 from clearhead.inspect.senses import map_senses, neighbours, stages
 from clearhead.runs.run_folder import read_metrics
-from clearhead.server.model_loader import Offer
-from clearhead.server.model_registry import Loader, load_models
+from clearhead.server.model_loader import ModelLibrary
+from clearhead.server.model_registry import LoadOptions, load_models
 from tests.serving import make_finished, running
 from tests.web.visitor import exact, visible
 
@@ -164,9 +164,9 @@ def test_training(visit, tmp_path, home, model_folder, take):
     place = tmp_path / "runs"
     make_finished(place / "one", model_folder, 300, validation=2.0, sample="a cat")
     make_finished(place / "two", model_folder, 120)
-    loader = Loader("cpu", slots=1)
-    shelf = load_models([place / "one"], loader, only_first=True)
-    with running(shelf, offer=Offer([place], home, loader)) as server:
+    loader = LoadOptions("cpu", slots=1)
+    registry = load_models([place / "one"], loader, only_first=True)
+    with running(registry, library=ModelLibrary([place], home, loader)) as server:
         visitor = visit(server, width=1400)
         visitor.open(text=TEXT, view="training", runs="one,two", model="one")
         visitor.page.locator("tr[data-run=two] td[data-field=loss]").wait_for()
@@ -186,4 +186,4 @@ def test_training(visit, tmp_path, home, model_folder, take):
         assert len(set(colours)) == 2
         assert set(colours) <= set(lines)
         check_png(take(visitor, "PNG", "runs-training.png", within=".curves"), svg)
-    shelf.close(cancel=True)
+    registry.close(cancel=True)

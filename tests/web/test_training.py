@@ -7,8 +7,8 @@ import pytest
 
 from clearhead.language_model import load
 from clearhead.runs.run_folder import read_metrics
-from clearhead.server.model_loader import Offer
-from clearhead.server.model_registry import Loader, ModelRegistry, load_models
+from clearhead.server.model_loader import ModelLibrary
+from clearhead.server.model_registry import LoadOptions, ModelRegistry, load_models
 from tests.serving import make_finished, running
 from tests.web.visitor import fixed, percent, shows
 
@@ -27,15 +27,15 @@ def school(place, home):
     made = []
 
     def serve():
-        loader = Loader("cpu", slots=1)
+        loader = LoadOptions("cpu", slots=1)
         there = sorted(path for path in place.glob("*") if (path / "config.json").exists())
-        shelf = load_models(there, loader, only_first=True) if there else ModelRegistry([])
-        made.append(shelf)
-        return running(shelf, offer=Offer([place], home, loader))
+        registry = load_models(there, loader, only_first=True) if there else ModelRegistry([])
+        made.append(registry)
+        return running(registry, library=ModelLibrary([place], home, loader))
 
     yield serve
-    for shelf in made:
-        shelf.close(cancel=True)
+    for registry in made:
+        registry.close(cancel=True)
 
 
 def drop(visitor, text, name="My tales.txt"):
@@ -96,7 +96,7 @@ def check_row(visitor, run, records, step):
 def test_from_the_first_step_to_the_end_and_then_scrubbed(visit, school, place, story_text):
     with school() as server:
         visitor = visit(server, width=1400)
-        visitor.page.goto(f"{server.url}/?token={server.door.token}")
+        visitor.page.goto(f"{server.url}/?token={server.credentials.token}")
         visitor.page.get_by_text("There is no model here yet").wait_for()
         visitor.page.keyboard.press("Escape")
         drop(visitor, story_text)
@@ -220,7 +220,7 @@ def test_one_goes_along_as_it_trains(visit, school, place, story_text):
     """From snapshot to snapshot, each as soon as it is there, until one takes the slider oneself."""
     with school() as server:
         visitor = visit(server, width=1400)
-        visitor.page.goto(f"{server.url}/?token={server.door.token}")
+        visitor.page.goto(f"{server.url}/?token={server.credentials.token}")
         visitor.page.keyboard.press("Escape")
         drop(visitor, story_text)
         fill(visitor, **{"or steps": 100_000}, blocks=1, heads=2, width=16, context=32)

@@ -68,7 +68,7 @@ class Visitor:
 
     def open(self, token=True, **place):
         """Go to a place by its address."""
-        query = urlencode({**place, **({"token": self.server.door.token} if token else {})})
+        query = urlencode({**place, **({"token": self.server.credentials.token} if token else {})})
         self.page.goto(f"{self.server.url}/?{query}")
         self.settle()
         self.page.locator(".brand").click()  # a click is known to arrive, a first key may be dropped

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 MOST_CHARACTERS = 200_000  # of a prompt, or of all messages of a conversation
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Served = Annotated[Name, Field(description="One of those that /v1/models lists.")]
+ModelName = Annotated[Name, Field(description="One of those that /v1/models lists.")]
 Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
 Id = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 Ids = Annotated[list[Id], Field(fail_fast=True, min_length=1, max_length=MOST_CHARACTERS)]

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from clearhead.api.base import Asked, Name, Served, Text, Wire
+from clearhead.api.analysis import Position
+from clearhead.api.base import Asked, ModelName, Name, Text, Wire
 from clearhead.api.inspection import TextRequest
-from clearhead.api.questions import Position
 
 MOST_SENTENCES = 64
 LONGEST_SENTENCES = 4096  # tokens of all of them
@@ -19,7 +19,7 @@ Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 class SensesRequest(Asked):
     """One word in many sentences."""
 
-    model: Served
+    model: ModelName
     word: Word = Field(examples=["bank"])
     sentences: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=MOST_SENTENCES)]
 

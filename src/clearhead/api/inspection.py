@@ -15,11 +15,11 @@ from clearhead.api.base import (
     Id,
     Ids,
     Index,
+    ModelName,
     Name,
     Number,
     Numbers,
     Range,
-    Served,
     Text,
     Wire,
 )
@@ -63,7 +63,7 @@ class EditRequest(Asked):
 class TextRequest(Asked):
     """A text through a model, with some of what it computes changed."""
 
-    model: Served
+    model: ModelName
     text: Text | Ids = Field(
         description="A text, or its tokens' ids.", examples=["The duck crossed the road"]
     )
@@ -115,14 +115,14 @@ class PatternsRequest(TextRequest):
 class WeightRequest(Slice):
     """A weight by its name."""
 
-    model: Served
+    model: ModelName
     name: WeightName
 
 
 class TokensRequest(Asked):
     """A text to be cut into tokens."""
 
-    model: Served
+    model: ModelName
     text: Text
 
 
@@ -134,7 +134,7 @@ class TokensAnswer(Wire):
 class WordsRequest(Asked):
     """Tokens by their ids."""
 
-    model: Served
+    model: ModelName
     ids: Annotated[list[Id], Field(fail_fast=True, min_length=1, max_length=MOST_WORDS)]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clearhead.api.base import Asked, Name, Served, Wire
+from clearhead.api.base import Asked, ModelName, Name, Wire
 from clearhead.model.config import Config
 
 
@@ -27,7 +27,7 @@ class PullRequest(Asked):
 class HeadsRequest(Asked):
     """What each head of a model does."""
 
-    model: Served
+    model: ModelName
 
 
 class ModelDetails(Wire):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from clearhead.api.base import Asked, Ids, Served, Text, Wire
+from clearhead.api.base import Asked, Ids, ModelName, Text, Wire
 
 MOST_TOKENS = 4096  # to write for one sample
 MOST_SAMPLES = 16
@@ -32,7 +32,7 @@ class ResponseFormat(Wire):
     json_schema: SchemaFormat | None = None
 
 
-class Drawing(Asked):
+class SamplingFields(Asked):
     """How words are drawn: what both OpenAI routes share."""
 
     temperature: Annotated[float, Field(ge=0, le=100)] | None = Field(
@@ -102,10 +102,10 @@ class Streaming(Asked):
     stream_options: StreamOptions | None = None
 
 
-class CompletionRequest(Drawing, Streaming, Ignored):
+class CompletionRequest(SamplingFields, Streaming, Ignored):
     """Go on from a text."""
 
-    model: Served
+    model: ModelName
     prompt: (
         Text | Ids | Annotated[list[Text | Ids], Field(fail_fast=True, min_length=1, max_length=MOST_PROMPTS)]
     ) = Field(description="A text, or its tokens' ids; or several of either.", examples=["Once upon a time"])
@@ -132,10 +132,10 @@ class Message(Wire):
     content: Text | Annotated[list[TextPart], Field(fail_fast=True, max_length=64)] | None
 
 
-class ChatRequest(Drawing, Streaming, Ignored):
+class ChatRequest(SamplingFields, Streaming, Ignored):
     """Go on with a conversation, as the model's own template writes it."""
 
-    model: Served
+    model: ModelName
     messages: Annotated[list[Message], Field(fail_fast=True, min_length=1, max_length=MOST_MESSAGES)]
     max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = Field(

@@ -89,7 +89,7 @@ def _show_head(model: LanguageModel) -> None:
 
 def _open_page(folder: Path, device: str, no_browser: bool) -> None:
     """Where someone is looking and can be shown something; elsewhere, how to see it."""
-    from clearhead.page.built import has_site
+    from clearhead.page.assets import has_site
 
     looking = sys.stdout.isatty() and not os.environ.get("CI") and not no_browser
     if looking and can_open() and has_site():

@@ -45,7 +45,7 @@ def explore(
       clearhead explore runs/my --no-browser --port 8001
     """
     from clearhead.formats.places import usual_places
-    from clearhead.page.built import has_site
+    from clearhead.page.assets import has_site
 
     if not has_site():
         raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")

@@ -48,7 +48,7 @@ def publish(
     """
     from clearhead.export.publication import TEXTS, check_folder
     from clearhead.export.publication import publish as write
-    from clearhead.page.built import has_bundles
+    from clearhead.page.assets import has_bundles
 
     if not has_bundles():
         raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")

@@ -88,9 +88,9 @@ def run(
     the first that can be loaded may do.
     """
     from clearhead.files import home
-    from clearhead.server.model_loader import Offer
-    from clearhead.server.model_registry import Loader, load_models
-    from clearhead.server.process import address, make_door, make_token, open_socket
+    from clearhead.server.model_loader import ModelLibrary
+    from clearhead.server.model_registry import LoadOptions, load_models
+    from clearhead.server.process import address, make_credentials, make_token, open_socket
     from clearhead.server.process import serve as run_server
 
     if token is not None and (
@@ -100,11 +100,11 @@ def run(
     token = None if no_token else token or make_token()
     opened = open_socket(host, port, token)
     with opened:
-        loader = Loader(device, slots, queue)
-        offer = None if places is None else Offer(places, home(), loader)
-        shelf = load_models(models, loader, err.print, only_first)
-        door = make_door(host, opened, token, allowed)
-        err.print(f"open {address(host, door)}")
-        show(address(host, door))
-        run_server(shelf, opened, door, log=err.print, offer=offer, grace=grace)
+        loader = LoadOptions(device, slots, queue)
+        library = None if places is None else ModelLibrary(places, home(), loader)
+        registry = load_models(models, loader, err.print, only_first)
+        credentials = make_credentials(host, opened, token, allowed)
+        err.print(f"open {address(host, credentials)}")
+        show(address(host, credentials))
+        run_server(registry, opened, credentials, log=err.print, library=library, grace=grace)
     err.print("ended")

@@ -14,7 +14,7 @@ import numpy as np
 
 from clearhead.errors import UserError
 from clearhead.inspect.trace import Trace
-from clearhead.server.in_process import Answer, Routes
+from clearhead.server.in_process import InProcessClient, InProcessResponse
 
 # As the page asks.
 TOGETHER = 5  # blocks that are compared at a time
@@ -31,15 +31,15 @@ Question = dict[str, Any]  # a model and a text
 Exchange = dict[str, Any]
 
 
-class Interview:
+class ResponseRecorder:
     """Asks about one text, and keeps what was said."""
 
-    def __init__(self, routes: Routes, model: str, trace: Trace) -> None:
+    def __init__(self, routes: InProcessClient, model: str, trace: Trace) -> None:
         self.routes, self.trace = routes, trace
         self.question: Question = {"model": model, "text": trace.ids[0].tolist()}
         self.kept: list[Exchange] = []
 
-    def ask(self, path: str, **more: Any) -> Answer:
+    def ask(self, path: str, **more: Any) -> InProcessResponse:
         answer = self.routes.ask("POST", path, json.dumps({**self.question, **more}))
         if answer.status != 200:
             raise UserError(json.loads(answer.body)["error"]["message"])

@@ -17,10 +17,10 @@ from typing import Any
 
 from clearhead.api.labs import LabAnswer, LabDetails
 from clearhead.errors import UserError
-from clearhead.export.precompute import Exchange, Interview
+from clearhead.export.precompute import Exchange, ResponseRecorder
 from clearhead.export.recording import Array, as_array, kept_weights, record
 from clearhead.export.saved_page import pack
-from clearhead.export.saved_views import ASKED, Views
+from clearhead.export.saved_views import ASKED, SavedViews
 from clearhead.files import disk_errors, write_text, write_whole
 from clearhead.inspect.choice import check_index
 from clearhead.inspect.state_trace import need_heads
@@ -29,8 +29,8 @@ from clearhead.inspect.weights import weight, weight_names
 from clearhead.labs.catalog import LABS, lab
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
-from clearhead.page.built import SITE, read_bundle
-from clearhead.server.in_process import Routes
+from clearhead.page.assets import SITE, read_bundle
+from clearhead.server.in_process import InProcessClient
 
 LISTING, MODEL, LAB_FILE = "publication.json", "model.bin", "labs.json"
 # Labs that look into no model and take seconds; what comes out is the same whatever is published.
@@ -71,7 +71,7 @@ def publish(
     page = {"page.js": read_bundle("saved.js"), "page.css": read_bundle("saved.css")}
     page |= {"licences.md": read_bundle("licences.md"), "index.html": INDEX}
     tell(f"{'a text goes' if len(traces) == 1 else f'{len(traces)} texts go'} through {model.name} …")
-    routes = Routes({model.name: (model, tuple(traces))})
+    routes = InProcessClient({model.name: (model, tuple(traces))})
     files: dict[str, bytes] = {name: text.encode() for name, text in page.items()}
     files["icon.svg"] = (SITE / "icon.svg").read_bytes()
     files[MODEL] = pack({"matrices": _list(weights)}, list(weights.values()))
@@ -126,18 +126,18 @@ def _read(model: LanguageModel, texts: Sequence[str]) -> list[Trace]:
     return [need_heads(model.inspect(text), "a page") for text in texts]
 
 
-def _choose(config: Config, heads: Heads | None, several: bool) -> Views:
+def _choose(config: Config, heads: Heads | None, several: bool) -> SavedViews:
     asked = set(ASKED) if several else set(ASKED) - {"compare"}
     if heads is None:
         every = [(i, j) for i in range(config.n_block) for j in range(config.n_head)]
-        return Views(True, True, list(range(config.n_block)), every, asked, "steps")
+        return SavedViews(True, True, list(range(config.n_block)), every, asked, "steps")
     for block, head in heads:
         check_index(block, config.n_block, "block")
         check_index(head, config.n_head, "head")
-    return Views(True, heads=list(dict.fromkeys(heads)), asked=asked, opened="steps")
+    return SavedViews(True, heads=list(dict.fromkeys(heads)), asked=asked, opened="steps")
 
 
-def _weights(trace: Trace, views: Views, whole: bool) -> dict[str, Array]:
+def _weights(trace: Trace, views: SavedViews, whole: bool) -> dict[str, Array]:
     """Those that the views need, or all of the model; of a tied one, the embedding stands once."""
     names = kept_weights(trace, views)
     if whole:
@@ -162,15 +162,15 @@ def _text_file(number: int) -> str:
     return f"text-{number}.bin"
 
 
-def _compare(routes: Routes, model: str, one: Trace, other: Trace) -> list[Exchange]:
+def _compare(routes: InProcessClient, model: str, one: Trace, other: Trace) -> list[Exchange]:
     if one is other:
         return []
-    interview = Interview(routes, model, one)
+    interview = ResponseRecorder(routes, model, one)
     interview.keep_distances({"model": model, "text": other.ids[0].tolist()})
     return interview.kept
 
 
-def _ask(routes: Routes, path: str, model: str) -> Any:
+def _ask(routes: InProcessClient, path: str, model: str) -> Any:
     answer = routes.ask("POST", path, json.dumps({"model": model}))
     assert answer.status == 200, answer.body
     return json.loads(answer.body)

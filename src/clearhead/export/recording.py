@@ -20,13 +20,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.export.precompute import Interview
-from clearhead.export.saved_views import Views
+from clearhead.export.precompute import ResponseRecorder
+from clearhead.export.saved_views import SavedViews
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.sites import block_names, head_names, parse_site, site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.inspect.weights import weight, weight_names
-from clearhead.server.in_process import Answer, Routes, models_of
+from clearhead.server.in_process import InProcessClient, InProcessResponse, models_of
 
 # As the page draws and asks.
 STRIPES = {"embedding": 18, "normed2": 7, "hidden": 24, "final": 7}  # cells
@@ -58,13 +58,13 @@ class Side:
         assert self.trace.tokenizer is not None
         return self.trace.tokenizer.decode(self.trace.ids[0].tolist())
 
-    def describe(self, routes: Routes, candidates: int) -> dict[str, Any]:
+    def describe(self, routes: InProcessClient, candidates: int) -> dict[str, Any]:
         """With the config and the next words, and what its numbers are, in their order."""
         asked = json.dumps({"model": self.model})
         return {
             "text": self.text,
             "details": json.loads(routes.ask("POST", "/api/open", asked).body),
-            "trace": Interview(routes, self.model, self.trace).read(
+            "trace": ResponseRecorder(routes, self.model, self.trace).read(
                 "/api/trace", count=candidates, sites=False
             ),
             "matrices": [
@@ -75,14 +75,14 @@ class Side:
 
 
 def record(
-    what: Trace | Comparison, views: Views, weights: bool = True
+    what: Trace | Comparison, views: SavedViews, weights: bool = True
 ) -> tuple[dict[str, Any], list[Array]]:
     """What stands before the numbers, and the numbers; without trained weights, where they are elsewhere."""
     models = models_of(what)
-    routes = Routes(models)
+    routes = InProcessClient(models)
     trace = what.one if isinstance(what, Comparison) else what
     side = Side(trace, next(iter(models)))
-    interview = Interview(routes, side.model, trace)
+    interview = ResponseRecorder(routes, side.model, trace)
     words = _likeliest(trace) if views.asked & {"why", "lens"} else []
     sides = [side]
     if isinstance(what, Comparison):
@@ -121,7 +121,7 @@ def record(
     return contents, [array for each in sides for array, _ in each.matrices.values()]
 
 
-def _place(sides: list[Side], views: Views) -> dict[str, Any]:
+def _place(sides: list[Side], views: SavedViews) -> dict[str, Any]:
     """Where it opens: an address of the page."""
     side = sides[0]
     block, head = next(iter(views.heads), (0, 0))
@@ -137,7 +137,7 @@ def _likeliest(trace: Trace) -> list[int]:
     return logits.topk(min(WORDS, len(logits))).indices.tolist()
 
 
-def _keep_steps(side: Side, views: Views) -> None:
+def _keep_steps(side: Side, views: SavedViews) -> None:
     trace = side.trace
     for name in _sites(trace, views):
         side.keep(name, trace[name])
@@ -147,7 +147,7 @@ def _keep_steps(side: Side, views: Views) -> None:
         side.keep("probabilities", trace.read("probabilities", rows=-1), len(trace) - 1)
 
 
-def _keep_flow(side: Side, views: Views, interview: Interview) -> None:
+def _keep_flow(side: Side, views: SavedViews, interview: ResponseRecorder) -> None:
     for name in _stripes(views):
         if name not in side.matrices:
             side.matrices[name] = (thin(as_array(side.trace[name]), STRIPES[name.split(".")[-1]]), 0)
@@ -171,7 +171,9 @@ def _keep_lens(side: Side, words: list[int]) -> list[list[str]]:
     return texts
 
 
-def _keep_differing(compared: Comparison, views: Views, sides: list[Side], interview: Interview) -> None:
+def _keep_differing(
+    compared: Comparison, views: SavedViews, sides: list[Side], interview: ResponseRecorder
+) -> None:
     """Both sides of the heads that were named, and of what differs most."""
     other = {"model": sides[1].model, "text": compared.other.ids[0].tolist()}
     distances = interview.keep_distances(other)
@@ -206,7 +208,7 @@ def _ranked(compared: Comparison, distances: dict[str, float]) -> Iterator[str]:
         yield from (name for name in row if name is not None)
 
 
-def _sites(trace: Trace, views: Views) -> list[str]:
+def _sites(trace: Trace, views: SavedViews) -> list[str]:
     """Where the formulas begin; in a block with edits, all of the view: formulas know nothing of those."""
     names = []
     for i, j in views.heads:
@@ -225,14 +227,14 @@ def _sites(trace: Trace, views: Views) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _stripes(views: Views) -> list[str]:
+def _stripes(views: SavedViews) -> list[str]:
     """What the flow draws beyond what is kept, or made, for other views."""
     others = sorted({i for i, _ in views.heads} - set(views.blocks))
     ends = [] if views.ends else ["embedding", "final"]
     return ends + [f"block.{i}.{name}" for i in others for name in ("normed2", "hidden")]
 
 
-def kept_weights(trace: Trace, views: Views) -> list[str]:
+def kept_weights(trace: Trace, views: SavedViews) -> list[str]:
     """Those that are trained, not their products."""
     wanted = {f"block.{i}.head.{j}" for i, j in views.heads} | {f"block.{i}" for i in views.blocks}
     wanted |= {f"block.{i}.{norm}" for i, _ in views.heads for norm in ("normed", "query_norm", "key_norm")}
@@ -241,7 +243,7 @@ def kept_weights(trace: Trace, views: Views) -> list[str]:
     return [name for name in trained if name.rpartition(".")[0] in wanted or _is_of_block(name, views)]
 
 
-def _is_of_block(name: str, views: Views) -> bool:
+def _is_of_block(name: str, views: SavedViews) -> bool:
     return ".head." not in name and any(name.startswith(f"block.{i}.") for i in views.blocks)
 
 
@@ -262,6 +264,6 @@ def as_array(tensor: Tensor) -> Array:
     return tensor.detach().float().cpu().numpy()
 
 
-def _matrix(answer: Answer) -> Array:
+def _matrix(answer: InProcessResponse) -> Array:
     shape = [int(size) for size in answer.headers["x-shape"].split(",")]
     return np.frombuffer(answer.body, "<f4").reshape(shape)

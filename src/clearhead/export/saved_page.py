@@ -21,7 +21,7 @@ from clearhead.files import disk_errors, write_text
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
-from clearhead.page.built import read_bundle
+from clearhead.page.assets import read_bundle
 
 
 def save_html(what: AnyTrace | Comparison, path: str | Path, views: Sequence[str] | None = None) -> None:

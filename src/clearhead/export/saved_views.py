@@ -22,7 +22,7 @@ ASKED = (
 
 
 @dataclass
-class Views:
+class SavedViews:
     """Which parts of a model are kept, which tabs there are, and which of them is open."""
 
     flow: bool = False
@@ -37,10 +37,10 @@ class Views:
         return [*(["steps"] if self.heads else []), *(name for name in ASKED if name in self.asked)]
 
 
-def choose_views(names: Sequence[str] | None, what: Trace | Comparison) -> Views:
+def choose_views(names: Sequence[str] | None, what: Trace | Comparison) -> SavedViews:
     compared = isinstance(what, Comparison)
     config = what.one.config if isinstance(what, Comparison) else what.config
-    views = Views(asked={"compare"} if compared else set())
+    views = SavedViews(asked={"compare"} if compared else set())
     if names is None:
         names = OF_TWO if compared else OF_ONE
     if isinstance(names, str) or not names:

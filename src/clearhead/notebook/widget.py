@@ -10,8 +10,8 @@ from typing import Any
 import anywidget
 import traitlets
 
-from clearhead.page.built import read_bundle
-from clearhead.server.in_process import Answer, Routes, in_background
+from clearhead.page.assets import read_bundle
+from clearhead.server.in_process import InProcessClient, InProcessResponse, run_in_background
 
 METHODS = ("GET", "POST")
 
@@ -32,7 +32,7 @@ class Explorer(anywidget.AnyWidget):
     opening = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(None, allow_none=True).tag(sync=True)
 
-    def __init__(self, routes: Routes, opening: Opening, height: int | None = None) -> None:
+    def __init__(self, routes: InProcessClient, opening: Opening, height: int | None = None) -> None:
         super().__init__(opening=asdict(opening), height=height)
         self._routes = routes
         self._asked: dict[str, asyncio.Event] = {}  # set where nobody waits for an answer any more
@@ -45,13 +45,13 @@ class Explorer(anywidget.AnyWidget):
         if message.get("leave"):
             left = self._asked.get(name)
             if left is not None:
-                in_background(_set(left))
+                run_in_background(_set(left))
             return
         method, path, body = message["method"], message["path"], message.get("body") or ""
         if method not in METHODS or not path.startswith("/api/"):
             return
         left = self._asked[name] = asyncio.Event()
-        answer = in_background(self._routes.answer(method, path, body, left))
+        answer = run_in_background(self._routes.answer(method, path, body, left))
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -61,10 +61,10 @@ class Explorer(anywidget.AnyWidget):
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
 
-    async def _tell_later(self, name: str, answer: Future[Answer]) -> None:
+    async def _tell_later(self, name: str, answer: Future[InProcessResponse]) -> None:
         self._tell(name, await asyncio.wrap_future(answer))
 
-    def _tell(self, name: str, answer: Answer) -> None:
+    def _tell(self, name: str, answer: InProcessResponse) -> None:
         del self._asked[name]
         self.send({"id": name, "status": answer.status, "headers": answer.headers}, [answer.body])
 

@@ -15,35 +15,35 @@ from clearhead import __version__
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.server import (
+    analysis,
     completions,
-    heads,
+    embeddings,
+    head_scores,
     inspection,
     labs,
     models,
     overview,
     page,
-    questions,
     runs,
-    words,
 )
-from clearhead.server.access import Access, Credentials
-from clearhead.server.description import ABOUT, ALWAYS, document
+from clearhead.server.authentication import AuthenticationMiddleware, Credentials
 from clearhead.server.disconnect import ClientDisconnected
-from clearhead.server.errors import APIError, answer_fault
-from clearhead.server.limits import Bounds, Limits
-from clearhead.server.model_loader import ModelLoader, Offer
+from clearhead.server.errors import APIError, handle_error
+from clearhead.server.limits import Limits, LimitsMiddleware
+from clearhead.server.metrics import RequestLogMiddleware, ServerMetrics
+from clearhead.server.model_loader import ModelLibrary, ModelLoader
+from clearhead.server.model_puller import ModelPuller
 from clearhead.server.model_registry import ModelRegistry
-from clearhead.server.pulling import Puller
-from clearhead.server.record import Record, Recorder
-from clearhead.server.run_list import RunRegistry
+from clearhead.server.responses import ABOUT, ALWAYS, document
+from clearhead.server.run_registry import RunRegistry
 from clearhead.server.trace_cache import TraceCache
-from clearhead.server.training import Trainer
+from clearhead.server.training_process import TrainingManager
 
 
-def make_routes(
-    shelf: ModelRegistry,
-    record: Record,
-    offer: Offer | None = None,
+def make_api(
+    registry: ModelRegistry,
+    metrics: ServerMetrics,
+    library: ModelLibrary | None = None,
     log: Callable[[str], object] = lambda _: None,
 ) -> FastAPI:
     """The routes alone, and their document."""
@@ -54,21 +54,21 @@ def make_routes(
         openapi_url=None,
         responses=ALWAYS,
     )
-    app.include_router(completions.make_routes(shelf, record))
-    desk = TraceCache(shelf)
-    app.include_router(inspection.make_routes(desk))
-    app.include_router(overview.make_routes(desk))
-    app.include_router(questions.make_routes(desk))
-    app.include_router(words.make_routes(desk))
-    app.include_router(heads.make_routes(shelf))
-    app.include_router(labs.make_routes(shelf))
-    puller = Puller(None if offer is None else offer.home, log)
-    run_list = RunRegistry(shelf, None if offer is None else offer.places)
-    collection = ModelLoader(shelf, desk, offer, run_list, log)
-    app.include_router(models.make_routes(collection, puller))
-    trainer = Trainer(run_list, collection, None if offer is None else offer.loader.device, log)
-    app.include_router(runs.make_routes(run_list, trainer))
-    app.include_router(page.make_routes(shelf))
+    app.include_router(completions.make_router(registry, metrics))
+    trace_cache = TraceCache(registry)
+    app.include_router(inspection.make_router(trace_cache))
+    app.include_router(overview.make_router(trace_cache))
+    app.include_router(analysis.make_router(trace_cache))
+    app.include_router(embeddings.make_router(trace_cache))
+    app.include_router(head_scores.make_router(registry))
+    app.include_router(labs.make_router(registry))
+    puller = ModelPuller(None if library is None else library.home, log)
+    run_list = RunRegistry(registry, None if library is None else library.places)
+    loader = ModelLoader(registry, trace_cache, library, run_list, log)
+    app.include_router(models.make_router(loader, puller))
+    trainer = TrainingManager(run_list, loader, None if library is None else library.loader.device, log)
+    app.include_router(runs.make_router(run_list, trainer))
+    app.include_router(page.make_router(registry))
 
     # Answered where requests come in: neither waits for a thread, however many are at work.
     @app.get("/healthz", response_class=PlainTextResponse, tags=["server"])
@@ -77,9 +77,9 @@ def make_routes(
         return "ok\n"
 
     @app.get("/metrics", response_class=PlainTextResponse, tags=["server"])
-    async def metrics() -> Response:
+    async def show_metrics() -> Response:
         """Numbers for Prometheus."""
-        return PlainTextResponse(record.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return PlainTextResponse(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/openapi.json", tags=["server"])
     async def describe() -> dict[str, Any]:
@@ -95,21 +95,21 @@ def make_routes(
         HTTPException,
         Exception,
     ):
-        app.add_exception_handler(kind, answer_fault)
+        app.add_exception_handler(kind, handle_error)
     app.openapi = document(app)  # type: ignore[method-assign]
     return app
 
 
 def make_app(
-    shelf: ModelRegistry,
-    door: Credentials,
-    bounds: Bounds | None = None,
+    registry: ModelRegistry,
+    credentials: Credentials,
+    limits: Limits | None = None,
     log: Callable[[str], object] = lambda _: None,
-    offer: Offer | None = None,
+    library: ModelLibrary | None = None,
 ) -> ASGIApp:
-    """Everything, as uvicorn runs it. Without an offer, what is on the shelf is all that is ever served."""
-    record = Record(shelf)
+    """Everything, as uvicorn runs it. Without an library, what is on the registry is all that is ever served."""
+    metrics = ServerMetrics(registry)
     # Only where runs can be begun may a body be as long as a text to train on.
-    roomy = frozenset({"/api/train"} if offer is not None and offer.places else ())
-    limited = Limits(make_routes(shelf, record, offer, log), bounds or Bounds(), roomy)
-    return Recorder(Access(limited, door), record, log)
+    roomy = frozenset({"/api/train"} if library is not None and library.places else ())
+    limited = LimitsMiddleware(make_api(registry, metrics, library, log), limits or Limits(), roomy)
+    return RequestLogMiddleware(AuthenticationMiddleware(limited, credentials), metrics, log)

@@ -20,16 +20,16 @@ from clearhead.api import base, openai
 from clearhead.errors import UserError
 from clearhead.generate.request import Event
 from clearhead.language_model import LanguageModel
-from clearhead.server.description import OF_A_MODEL, events_of
-from clearhead.server.disconnect import EventStream, in_thread, unless_left
+from clearhead.server.disconnect import EventStream, in_thread, until_disconnect
 from clearhead.server.errors import APIError
+from clearhead.server.generation import FINISH, Choice, GenerationJob, check_one, make_requests
+from clearhead.server.metrics import ServerMetrics
 from clearhead.server.model_registry import ModelRegistry
-from clearhead.server.record import Record
-from clearhead.server.writing import FINISH, Text, Writing, check_one, make_requests
+from clearhead.server.responses import OF_A_MODEL, events_of
 
 
-def make_routes(shelf: ModelRegistry, record: Record) -> APIRouter:
-    routes = APIRouter(prefix="/v1", tags=["openai"])
+def make_router(registry: ModelRegistry, metrics: ServerMetrics) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["openai"])
     # A chat template is filled in by a process of its own. More of these than there are processors would only
     # take from each other the time that each may have, and threads from everyone else; those of one model,
     # which may be made to never end, must not be in the way of another's.
@@ -37,49 +37,49 @@ def make_routes(shelf: ModelRegistry, record: Record) -> APIRouter:
         lambda: asyncio.Semaphore(os.cpu_count() or 1)
     )
 
-    @routes.get("/models")
+    @router.get("/models")
     async def list_models() -> openai.ModelList:
-        """The models that can be asked."""
-        return openai.ModelList(data=[openai.Model(id=each.name) for each in shelf if each.model is not None])
+        """The models that are loaded."""
+        return openai.ModelList(
+            data=[openai.Model(id=each.name) for each in registry if each.model is not None]
+        )
 
-    @routes.get("/models/{model}", responses=OF_A_MODEL)
-    async def show_model(model: base.Served) -> openai.Model:
+    @router.get("/models/{model}", responses=OF_A_MODEL)
+    async def show_model(model: base.ModelName) -> openai.Model:
         """One of them."""
-        shelf.model(model)
+        registry.model(model)
         return openai.Model(id=model)
 
-    @routes.post("/completions", responses=events_of(openai.Completion))
-    async def complete(request: Request, asked: openai.CompletionRequest) -> openai.Completion:
+    @router.post("/completions", responses=events_of(openai.Completion))
+    async def complete(request: Request, body: openai.CompletionRequest) -> openai.Completion:
         """What the model writes after a text."""
-        model = shelf.model(asked.model)
-        if asked.echo:
+        model = registry.model(body.model)
+        if body.echo:
             raise APIError(400, "invalid_request", "echo is not offered", "echo")
-        if asked.best_of not in (None, asked.n or 1):
+        if body.best_of not in (None, body.n or 1):
             raise APIError(400, "invalid_request", "best_of other than n is not offered", "best_of")
-        schema = _schema(asked.response_format)
-        check_one({"regex": asked.regex, "response_format": schema})
-        engine = shelf.engine(asked.model)
+        schema = _schema(body.response_format)
+        check_one({"regex": body.regex, "response_format": schema})
+        engine = registry.engine(body.model)
 
         def read(_: threading.Event) -> list[list[int]]:
-            return [_prompt_ids(model, prompt) for prompt in _prompts(asked.prompt)]
+            return [_prompt_ids(model, prompt) for prompt in _prompts(body.prompt)]
 
         # Nobody else should wait while a long text is cut into tokens.
-        prompts = await unless_left(request, in_thread(read))
-        writing = Writing(
-            make_requests(model, prompts, asked, asked.max_tokens or 16, asked.logprobs, schema)
-        )
-        await unless_left(request, writing.begin(engine))
-        return await _answer(request, asked, writing, CompletionAnswer(model, asked), record)
+        prompts = await until_disconnect(request, in_thread(read))
+        job = GenerationJob(make_requests(model, prompts, body, body.max_tokens or 16, body.logprobs, schema))
+        await until_disconnect(request, job.begin(engine))
+        return await _answer(request, body, job, CompletionBuilder(model, body), metrics)
 
-    @routes.post("/chat/completions", responses=events_of(openai.ChatChunk))
-    async def chat(request: Request, asked: openai.ChatRequest) -> openai.ChatCompletion:
+    @router.post("/chat/completions", responses=events_of(openai.ChatChunk))
+    async def chat(request: Request, body: openai.ChatRequest) -> openai.ChatCompletion:
         """What the model replies, by its own chat template."""
-        model, engine = shelf.model(asked.model), shelf.engine(asked.model)
-        if asked.top_logprobs is not None and not asked.logprobs:
+        model, engine = registry.model(body.model), registry.engine(body.model)
+        if body.top_logprobs is not None and not body.logprobs:
             raise APIError(400, "invalid_request", "top_logprobs: only with logprobs", "top_logprobs")
-        schema = _schema(asked.response_format)
-        check_one({"regex": asked.regex, "response_format": schema})
-        messages = [{"role": each.role, "content": _content(each)} for each in asked.messages]
+        schema = _schema(body.response_format)
+        check_one({"regex": body.regex, "response_format": schema})
+        messages = [{"role": each.role, "content": _content(each)} for each in body.messages]
         if sum(len(message["content"]) for message in messages) > base.MOST_CHARACTERS:
             raise APIError(
                 400, "too_large", f"the messages have over {base.MOST_CHARACTERS:,} characters", "messages"
@@ -87,17 +87,17 @@ def make_routes(shelf: ModelRegistry, record: Record) -> APIRouter:
         engine.check_room()
 
         async def read() -> list[int]:
-            async with templates[asked.model]:
+            async with templates[body.model]:
                 return await in_thread(lambda _: model.chat_ids(messages))
 
-        ids = await unless_left(request, read())
-        told = asked.top_logprobs or 0 if asked.logprobs else None
-        tokens = asked.max_completion_tokens or asked.max_tokens
-        writing = Writing(make_requests(model, [ids], asked, tokens, told, schema))
-        await unless_left(request, writing.begin(engine))
-        return await _answer(request, asked, writing, ChatAnswer(model, asked), record)
+        ids = await until_disconnect(request, read())
+        told = body.top_logprobs or 0 if body.logprobs else None
+        tokens = body.max_completion_tokens or body.max_tokens
+        job = GenerationJob(make_requests(model, [ids], body, tokens, told, schema))
+        await until_disconnect(request, job.begin(engine))
+        return await _answer(request, body, job, ChatBuilder(model, body), metrics)
 
-    return routes
+    return router
 
 
 def _prompts(given: Any) -> list[Any]:
@@ -117,45 +117,49 @@ def _content(message: openai.Message) -> str:
     return parts if isinstance(parts, str) else "".join(part.text for part in parts)
 
 
-def _schema(asked: openai.ResponseFormat | None) -> Any:
-    if asked is None or asked.type == "text":
+def _schema(body: openai.ResponseFormat | None) -> Any:
+    if body is None or body.type == "text":
         return None
-    if asked.type == "json_object":
+    if body.type == "json_object":
         return {"type": "object"}
-    if asked.json_schema is None:
+    if body.json_schema is None:
         raise UserError("response_format of json_schema: expected a json_schema with a schema in it")
-    return asked.json_schema.json_schema
+    return body.json_schema.json_schema
 
 
 async def _answer(
-    request: Request, asked: openai.Streaming, writing: Writing, answer: Answer, record: Record
+    request: Request,
+    body: openai.Streaming,
+    job: GenerationJob,
+    answer: ResponseBuilder,
+    metrics: ServerMetrics,
 ) -> Any:
     def note() -> None:
-        usage = writing.usage()
-        record.tokens.labels("read").inc(usage.prompt_tokens)
-        record.tokens.labels("written").inc(usage.completion_tokens)
+        usage = job.usage()
+        metrics.tokens.labels("read").inc(usage.prompt_tokens)
+        metrics.tokens.labels("written").inc(usage.completion_tokens)
         request.state.noted = (
             f" {answer.head['model']} {usage.prompt_tokens} read {usage.completion_tokens} written"
         )
 
-    if not asked.stream:
+    if not body.stream:
         try:
-            choices = await unless_left(request, writing.finish())
+            choices = await until_disconnect(request, job.finish())
         finally:
             note()
-        return answer.whole(choices, writing.usage())
-    with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+        return answer.whole(choices, job.usage())
+    with_usage = body.stream_options is not None and body.stream_options.include_usage
 
     async def events() -> AsyncGenerator[str]:
         try:
-            for first in answer.begin(len(writing.choices)):
+            for first in answer.begin(len(job.choices)):
                 yield _event(first)
-            async for number, event in writing.events():
+            async for number, event in job.events():
                 chunk = answer.chunk(number, event)
                 if chunk is not None:
                     yield _event(chunk)
             if with_usage:
-                yield _event(answer.usage(writing.usage()))
+                yield _event(answer.usage(job.usage()))
             yield "data: [DONE]\n\n"
         except UserError as error:
             fault = base.Fault(message=str(error), type="invalid_request_error", code="invalid_request")
@@ -163,24 +167,24 @@ async def _answer(
         finally:
             note()
 
-    return EventStream(events(), writing.cancel)
+    return EventStream(events(), job.cancel)
 
 
 def _event(chunk: BaseModel) -> str:
     return f"data: {json.dumps(chunk.model_dump(), allow_nan=False)}\n\n"
 
 
-class Answer(ABC):
+class ResponseBuilder(ABC):
     """How choices look on one of the routes."""
 
     kind: str
 
-    def __init__(self, model: LanguageModel, asked: Any) -> None:
-        self.model, self.asked = model, asked
+    def __init__(self, model: LanguageModel, body: Any) -> None:
+        self.model, self.body = model, body
         self.head: dict[str, Any] = {
             "id": f"{self.kind}-{secrets.token_hex(12)}",
             "created": int(time.time()),
-            "model": asked.model,
+            "model": body.model,
         }
 
     def begin(self, _: int) -> list[BaseModel]:
@@ -190,7 +194,7 @@ class Answer(ABC):
         return self.model.tokenizer.pieces([i])[0]
 
     @abstractmethod
-    def whole(self, choices: list[Text], usage: openai.Usage) -> BaseModel:
+    def whole(self, choices: list[Choice], usage: openai.Usage) -> BaseModel:
         """All choices, written to their ends."""
 
     @abstractmethod
@@ -202,29 +206,29 @@ class Answer(ABC):
         """The last of a stream, for who asks for it."""
 
 
-class CompletionAnswer(Answer):
+class CompletionBuilder(ResponseBuilder):
     kind = "cmpl"
 
-    def __init__(self, model: LanguageModel, asked: openai.CompletionRequest) -> None:
-        super().__init__(model, asked)
+    def __init__(self, model: LanguageModel, body: openai.CompletionRequest) -> None:
+        super().__init__(model, body)
         self.lengths: dict[int, int] = {}  # of each choice's tokens so far
 
-    def whole(self, choices: list[Text], usage: openai.Usage) -> BaseModel:
+    def whole(self, choices: list[Choice], usage: openai.Usage) -> BaseModel:
         listed = [
             openai.CompletionChoice(
-                index=i, text=each.text, logprobs=self._told(i, each.events), finish_reason=each.finish
+                index=i, text=each.text, logprobs=self._logprobs(i, each.events), finish_reason=each.finish
             )
             for i, each in enumerate(choices)
         ]
         return openai.Completion(**self.head, choices=listed, usage=usage)
 
     def chunk(self, number: int, event: Event) -> BaseModel | None:
-        if not event.text and event.finish is None and self.asked.logprobs is None:
+        if not event.text and event.finish is None and self.body.logprobs is None:
             return None
         choice = openai.CompletionChoice(
             index=number,
             text=event.text,
-            logprobs=self._told(number, [event]),
+            logprobs=self._logprobs(number, [event]),
             finish_reason=FINISH.get(event.finish or ""),
         )
         return openai.Completion(**self.head, choices=[choice])
@@ -232,8 +236,8 @@ class CompletionAnswer(Answer):
     def usage(self, usage: openai.Usage) -> BaseModel:
         return openai.Completion(**self.head, choices=[], usage=usage)
 
-    def _told(self, number: int, events: list[Event]) -> openai.CompletionLogprobs | None:
-        if self.asked.logprobs is None:
+    def _logprobs(self, number: int, events: list[Event]) -> openai.CompletionLogprobs | None:
+        if self.body.logprobs is None:
             return None
         told = openai.CompletionLogprobs(tokens=[], token_logprobs=[], top_logprobs=[], text_offset=[])
         for event in events:
@@ -248,7 +252,7 @@ class CompletionAnswer(Answer):
         return told
 
 
-class ChatAnswer(Answer):
+class ChatBuilder(ResponseBuilder):
     kind = "chatcmpl"
 
     def begin(self, count: int) -> list[BaseModel]:
@@ -258,12 +262,12 @@ class ChatAnswer(Answer):
             for i in range(count)
         ]
 
-    def whole(self, choices: list[Text], usage: openai.Usage) -> BaseModel:
+    def whole(self, choices: list[Choice], usage: openai.Usage) -> BaseModel:
         listed = [
             openai.ChatChoice(
                 index=i,
                 message=openai.Reply(content=each.text),
-                logprobs=self._told(each.events),
+                logprobs=self._logprobs(each.events),
                 finish_reason=each.finish,
             )
             for i, each in enumerate(choices)
@@ -271,12 +275,12 @@ class ChatAnswer(Answer):
         return openai.ChatCompletion(**self.head, choices=listed, usage=usage)
 
     def chunk(self, number: int, event: Event) -> BaseModel | None:
-        if not event.text and event.finish is None and not self.asked.logprobs:
+        if not event.text and event.finish is None and not self.body.logprobs:
             return None
         choice = openai.ChatChunkChoice(
             index=number,
             delta=openai.Delta(content=event.text) if event.text else openai.Delta(),
-            logprobs=self._told([event]),
+            logprobs=self._logprobs([event]),
             finish_reason=FINISH.get(event.finish or ""),
         )
         return openai.ChatChunk(**self.head, choices=[choice])
@@ -284,8 +288,8 @@ class ChatAnswer(Answer):
     def usage(self, usage: openai.Usage) -> BaseModel:
         return openai.ChatChunk(**self.head, choices=[], usage=usage)
 
-    def _told(self, events: list[Event]) -> openai.ChatLogprobs | None:
-        if not self.asked.logprobs:
+    def _logprobs(self, events: list[Event]) -> openai.ChatLogprobs | None:
+        if not self.body.logprobs:
             return None
         return openai.ChatLogprobs(
             content=[

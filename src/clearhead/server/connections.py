@@ -9,12 +9,12 @@ from typing import Any, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from clearhead.server.access import GUARDS
-from clearhead.server.errors import refusal
-from clearhead.server.limits import Bounds
+from clearhead.server.authentication import SECURITY_HEADERS
+from clearhead.server.errors import error_response
+from clearhead.server.limits import Limits
 
 
-def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
+def protocol(limits: Limits) -> type[asyncio.Protocol]:
     """uvicorn's own, which by itself would wait for ever for the end of a request's head."""
 
     class Bounded(H11Protocol):
@@ -23,7 +23,7 @@ def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if len(self.connections) > bounds.connections:
+            if len(self.connections) > limits.max_connections:
                 transport.abort()
                 return
             self._wait()
@@ -55,8 +55,8 @@ def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
 
         def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (as uvicorn calls it)
             """In the shape of every other refusal, and as guarded."""
-            answer = refusal(400, "invalid_http", "this is not HTTP as it should be")
-            answer.headers.update({**GUARDS, "Connection": "close"})
+            answer = error_response(400, "invalid_http", "this is not HTTP as it should be")
+            answer.headers.update({**SECURITY_HEADERS, "Connection": "close"})
             head = h11.Response(
                 status_code=400, headers=answer.raw_headers, reason=HTTPStatus.BAD_REQUEST.phrase.encode()
             )
@@ -67,7 +67,7 @@ def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
         def _wait(self) -> None:
             self._stop_waiting()
             self._unsent = self.transport.get_write_buffer_size()
-            self._patience = self.loop.call_later(bounds.header_patience, self._give_up)
+            self._patience = self.loop.call_later(limits.header_timeout, self._give_up)
 
         def _give_up(self) -> None:
             if self.transport.get_write_buffer_size() < self._unsent:

@@ -1,4 +1,4 @@
-"""Work that ends when whoever asked for it has left."""
+"""Run the work of a request, and cancel it when the client disconnects."""
 
 from __future__ import annotations
 
@@ -13,95 +13,95 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-class ClientDisconnected(Exception):  # noqa: N818 (nobody's mistake)
-    """The client is gone, and what it asked for was left undone."""
+class ClientDisconnected(Exception):  # noqa: N818 (not an error)
+    """The client disconnected before its response was complete."""
 
 
 @asynccontextmanager
-async def while_there(
-    receive: Callable[[], Awaitable[Any]], left: Callable[[], object]
+async def watch_disconnect(
+    receive: Callable[[], Awaitable[Any]], on_disconnect: Callable[[], object]
 ) -> AsyncIterator[None]:
-    """Inside, `left` is called as soon as the client is gone."""
+    """Call `on_disconnect` if the client disconnects inside the block."""
 
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        left()
+        on_disconnect()
 
-    watching = asyncio.create_task(watch())
+    watcher = asyncio.create_task(watch())
     try:
         yield
     finally:
-        watching.cancel()
+        watcher.cancel()
 
 
-async def unless_left(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
-    """The answer; where the client leaves before it is there, the work is cancelled and Left raised."""
+async def until_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """Await `work`; if the client disconnects first, cancel it and raise ClientDisconnected."""
     task = asyncio.ensure_future(work)
-    left = False
+    disconnected = False
 
-    def leave() -> None:
-        nonlocal left
-        left = True
+    def cancel() -> None:
+        nonlocal disconnected
+        disconnected = True
         task.cancel()
 
     try:
-        async with while_there(request.receive, leave):
+        async with watch_disconnect(request.receive, cancel):
             return await task
     except asyncio.CancelledError:
-        if left:
+        if disconnected:
             raise ClientDisconnected from None
         raise
 
 
-def stop_if(left: threading.Event) -> None:
-    if left.is_set():
+def raise_if_cancelled(cancelled: threading.Event) -> None:
+    if cancelled.is_set():
         raise ClientDisconnected
 
 
-async def in_thread(work: Callable[[threading.Event], Answer]) -> Answer:
-    """What work gives, in another thread; it is handed what will be set when nobody waits for it any more.
+async def in_thread(work: Callable[[threading.Event], Result]) -> Result:
+    """Run `work` in a worker thread and return its result. Its argument is set when this task is cancelled.
 
-    No thread can be made to stop. So who leaves is kept until its work has ended: otherwise the work of those
-    who come and leave would pile up past every bound.
+    A thread cannot be stopped from outside. A cancelled task therefore waits until its thread has returned;
+    otherwise the threads of disconnected clients would accumulate past every limit.
     """
-    left = threading.Event()
+    cancelled = threading.Event()
 
-    def begin() -> Answer:
-        stop_if(left)
-        return work(left)
+    def start() -> Result:
+        raise_if_cancelled(cancelled)
+        return work(cancelled)
 
-    task = asyncio.ensure_future(run_in_threadpool(begin))
+    task = asyncio.ensure_future(run_in_threadpool(start))
     try:
-        await asyncio.wait([task])  # which, unlike the task itself, is cancelled without harm
+        await asyncio.wait([task])  # cancelling this wait does not cancel the task
     except asyncio.CancelledError:
-        left.set()
+        cancelled.set()
         await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # is nobody's any more
+            task.exception()  # mark it as retrieved
         raise
     return task.result()
 
 
 class EventStream(Response):
-    """Server-sent events as they come; `left` is called where the client goes before the end."""
+    """Server-sent events; calls `on_close` when the client disconnects and when the stream ends."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncGenerator[str], left: Callable[[], object]) -> None:
+    def __init__(self, events: AsyncGenerator[str], on_close: Callable[[], object]) -> None:
         super().__init__()
-        self.events, self.left = events, left
+        self.events, self.on_close = events, on_close
         del self.headers["content-length"]
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
-            async with while_there(receive, self.left), aclosing(self.events) as events:
+            async with watch_disconnect(receive, self.on_close), aclosing(self.events) as events:
                 async for event in events:
                     await send({"type": "http.response.body", "body": event.encode(), "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         finally:
-            self.left()  # where it ended otherwise, this does nothing
+            self.on_close()

@@ -30,23 +30,23 @@ KINDS = {
 }
 
 
-def refusal(
+def error_response(
     status: int, code: str, message: str, param: str | None = None, values: Values | None = None
 ) -> JSONResponse:
     kind = KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    fault = Fault(message=message, type=kind, param=param, code=code, values=brief(values or {}))
+    fault = Fault(message=message, type=kind, param=param, code=code, values=truncate_values(values or {}))
     body = Refusal(error=fault)
     headers = {"Retry-After": str(COME_BACK)} if status == 429 else None
     return JSONResponse(body.model_dump(), status, headers)
 
 
-def brief(values: Values) -> Values:
+def truncate_values(values: Values) -> Values:
     """What was given may be as long as a body."""
     return {name: value[:LONGEST] if isinstance(value, str) else value for name, value in values.items()}
 
 
 class APIError(Exception):
-    """Raised where a route cannot do what it was asked."""
+    """Raised where a route cannot do what it was body."""
 
     def __init__(
         self, status: int, code: str, message: str, param: str | None = None, **values: str | int
@@ -55,25 +55,29 @@ class APIError(Exception):
         self.answer = (status, code, message, param, values)
 
 
-def answer_fault(request: Request, error: Exception) -> Response:
+def handle_error(request: Request, error: Exception) -> Response:
     """For every exception that a route may let out."""
     if isinstance(error, ClientDisconnected):
         return Response(status_code=499)  # for the log alone: nobody is there to read it
     if isinstance(error, APIError):
-        return refusal(*error.answer)
+        return error_response(*error.answer)
     if isinstance(error, Busy):
-        return refusal(429, "busy", f"{error}; come back in a moment")
+        return error_response(429, "busy", f"{error}; come back in a moment")
     if isinstance(error, RequestValidationError):
         return _not_understood(request, error)
     if isinstance(error, UserError):
-        return refusal(400, error.code or "invalid_request", str(error)[:1000], None, error.values)
+        return error_response(400, error.code or "invalid_request", str(error)[:1000], None, error.values)
     if isinstance(error, HTTPException):
         if error.status_code == 400 and "parsing the body" in str(error.detail):
-            return refusal(400, "invalid_request", "the body is not JSON in UTF-8, or is nested too deep")
-        answer = refusal(error.status_code, "http_error", str(error.detail)[:1000])
+            return error_response(
+                400, "invalid_request", "the body is not JSON in UTF-8, or is nested too deep"
+            )
+        answer = error_response(error.status_code, "http_error", str(error.detail)[:1000])
         answer.headers.update(error.headers or {})  # which methods there are instead
         return answer
-    return refusal(500, "internal_error", "a mistake of ours, not yours; the server's own output says more")
+    return error_response(
+        500, "internal_error", "a mistake of ours, not yours; the server's own output says more"
+    )
 
 
 def _not_understood(request: Request, error: RequestValidationError) -> Response:
@@ -82,9 +86,9 @@ def _not_understood(request: Request, error: RequestValidationError) -> Response
     first = found[0]
     if first["type"] == "json_invalid":
         what = f"the body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}"
-        return refusal(400, "invalid_request", what[:1000])
+        return error_response(400, "invalid_request", what[:1000])
     if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
-        return refusal(
+        return error_response(
             415, "unsupported_type", "expected JSON, with the header Content-Type: application/json"
         )
     # Where a field may be this or that, each is told of: the one that was meant comes furthest.
@@ -95,8 +99,8 @@ def _not_understood(request: Request, error: RequestValidationError) -> Response
     what = f"{where}: {said}" if where else str(said)
     if best["type"] == "string_too_long":
         most: Values = {"most": int(best["ctx"]["max_length"])}
-        return refusal(400, "text_too_long", what[:1000], where and where[:200], most)
-    return refusal(400, "invalid_request", what[:1000], where and where[:200])
+        return error_response(400, "text_too_long", what[:1000], where and where[:200], most)
+    return error_response(400, "invalid_request", what[:1000], where and where[:200])
 
 
 def _where(error: dict[str, Any]) -> list[str]:

@@ -17,34 +17,34 @@ from clearhead.errors import UserError
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
-from clearhead.server.app import make_routes
-from clearhead.server.model_registry import ModelRegistry, Served
-from clearhead.server.record import Record
+from clearhead.server.app import make_api
+from clearhead.server.metrics import ServerMetrics
+from clearhead.server.model_registry import ModelRegistry, ServedModel
 
 Models = dict[str, tuple[LanguageModel, tuple[Trace, ...]]]  # by name, each with traces of texts of its own
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Answer:
+class InProcessResponse:
     status: int
     headers: dict[str, str]
     body: bytes
 
 
-class Routes:
+class InProcessClient:
     """Some models, and traces of theirs that were made in Python: each stands for its own text."""
 
     def __init__(self, models: Models) -> None:
-        served = [Served(name, model, traces=traces) for name, (model, traces) in models.items()]
-        shelf = ModelRegistry(served)
-        self._app = make_routes(shelf, Record(shelf))
+        served = [ServedModel(name, model, traces=traces) for name, (model, traces) in models.items()]
+        registry = ModelRegistry(served)
+        self._app = make_api(registry, ServerMetrics(registry))
 
-    def ask(self, method: str, path: str, body: str = "") -> Answer:
+    def ask(self, method: str, path: str, body: str = "") -> InProcessResponse:
         """The answer, when it is there."""
-        return in_background(self.answer(method, path, body, asyncio.Event())).result()
+        return run_in_background(self.answer(method, path, body, asyncio.Event())).result()
 
-    async def answer(self, method: str, path: str, body: str, left: asyncio.Event) -> Answer:
+    async def answer(self, method: str, path: str, body: str, left: asyncio.Event) -> InProcessResponse:
         """The answer; `left` is set where nobody waits for it any more."""
         given = [body.encode()]
         status, headers, parts = 500, {}, []
@@ -69,7 +69,7 @@ class Routes:
             await self._app(_scope(method, path), receive, send)
         except Exception:  # a mistake of ours: the answer says so, and here is more of it
             logging.getLogger(__name__).exception("%s %s", method, path)
-        return Answer(status, headers, b"".join(parts))
+        return InProcessResponse(status, headers, b"".join(parts))
 
 
 def _scope(method: str, path: str) -> Scope:
@@ -116,7 +116,7 @@ def _model_of(trace: Trace) -> LanguageModel:
     return LanguageModel(trace.network, trace.tokenizer, name=trace.model_name)
 
 
-def in_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
+def run_in_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
     """Beside what the notebook does: a cell that runs and a widget that asks do not wait for each other."""
     return asyncio.run_coroutine_threadsafe(work, _loop())
 

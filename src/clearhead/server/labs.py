@@ -12,38 +12,38 @@ from clearhead.api import labs
 from clearhead.generate.engine import Busy
 from clearhead.labs.catalog import LABS, find_lab, lab
 from clearhead.labs.lab import Result
-from clearhead.server.description import OF_A_MODEL
-from clearhead.server.disconnect import in_thread, stop_if, unless_left
+from clearhead.server.disconnect import in_thread, raise_if_cancelled, until_disconnect
 from clearhead.server.errors import APIError
 from clearhead.server.model_registry import ModelRegistry
+from clearhead.server.responses import OF_A_MODEL
 
 
-def make_routes(shelf: ModelRegistry) -> APIRouter:
-    routes, one = APIRouter(prefix="/api", tags=["clearhead"]), asyncio.Lock()
+def make_router(registry: ModelRegistry) -> APIRouter:
+    router, one = APIRouter(prefix="/api", tags=["clearhead"]), asyncio.Lock()
 
-    @routes.get("/labs")
+    @router.get("/labs")
     async def list_labs() -> labs.LabList:
         """The lectures' experiments."""
         return labs.LabList(labs=[labs.LabDetails.of(each) for each in LABS.values()])
 
-    @routes.post("/lab", responses=OF_A_MODEL)
-    async def run(request: Request, asked: labs.LabRequest) -> labs.LabAnswer:
+    @router.post("/lab", responses=OF_A_MODEL)
+    async def run(request: Request, body: labs.LabRequest) -> labs.LabAnswer:
         """Run a lab: some take a moment, those that train take minutes, and end when the client leaves."""
-        found = find_lab(asked.name)
-        found.check(asked.settings)
-        if found.model is not None and asked.model is None:
+        found = find_lab(body.name)
+        found.check(body.settings)
+        if found.model is not None and body.model is None:
             raise APIError(400, "model_missing", f"{found.name} looks into a model: name one", "model")
         if one.locked():
             raise Busy("a lab is at work already")
 
-        def work(left: threading.Event) -> Result:
-            model = None if asked.model is None else shelf.model(asked.model)
-            return lab(found.name, model, lambda: stop_if(left), **asked.settings)
+        def work(cancelled: threading.Event) -> Result:
+            model = None if body.model is None else registry.model(body.model)
+            return lab(found.name, model, lambda: raise_if_cancelled(cancelled), **body.settings)
 
         with ExitStack() as stack:
-            if asked.model is not None:
-                stack.enter_context(shelf.reading(asked.model))
+            if body.model is not None:
+                stack.enter_context(registry.reading(body.model))
             async with one:
-                return labs.LabAnswer.of(await unless_left(request, in_thread(work)))
+                return labs.LabAnswer.of(await until_disconnect(request, in_thread(work)))
 
-    return routes
+    return router

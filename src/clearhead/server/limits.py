@@ -9,27 +9,27 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clearhead.server.errors import refusal
+from clearhead.server.errors import error_response
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Limits:
     """What the server takes on."""
 
-    body: int = 2**21  # bytes
-    text: int = 2**26  # bytes of a body with a text to train on, of which one comes at a time
-    patience: float = 10.0  # seconds for a body to come
-    requests: int = 1024  # at a time
-    connections: int = 2048
-    header_patience: float = 10.0  # seconds for a request's head to come, and to take some of what is sent
+    max_body: int = 2**21  # bytes
+    max_text: int = 2**26  # bytes of a body with a text to train on, of which one comes at a time
+    body_timeout: float = 10.0  # seconds for a body to come
+    max_requests: int = 1024  # at a time
+    max_connections: int = 2048
+    header_timeout: float = 10.0  # seconds for a request's head to come, and to take some of what is sent
 
 
-class Limits:
+class LimitsMiddleware:
     """Reads the body before anyone acts on it, and hands it on whole."""
 
-    def __init__(self, app: ASGIApp, bounds: Bounds, roomy: Container[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, roomy: Container[str] = ()) -> None:
         """`roomy` are the paths to which texts may be sent that are trained on."""
-        self.app, self.bounds, self.roomy = app, bounds, roomy
+        self.app, self.limits, self.roomy = app, limits, roomy
         self.running = 0
         self._one = asyncio.Lock()  # for long bodies
 
@@ -37,7 +37,7 @@ class Limits:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if self.running >= self.bounds.requests:
+        if self.running >= self.limits.max_requests:
             await _refuse(
                 429, "busy", "too many requests at a time; come back in a moment", scope, receive, send
             )
@@ -46,14 +46,14 @@ class Limits:
         try:
             if scope["method"] == "POST" and scope["path"] in self.roomy:
                 async with self._one:
-                    await self._handle(scope, receive, send, self.bounds.text)
+                    await self._handle(scope, receive, send, self.limits.max_text)
             else:
-                await self._handle(scope, receive, send, self.bounds.body)
+                await self._handle(scope, receive, send, self.limits.max_body)
         finally:
             self.running -= 1
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
-        patience = self.bounds.patience
+        patience = self.limits.body_timeout
         if (unclear := _unclear(Headers(scope=scope))) is not None:
             await _refuse(*unclear, scope, receive, send)
             return
@@ -110,6 +110,6 @@ async def _read(scope: Scope, receive: Receive, most: int) -> bytes | None:
 
 
 async def _refuse(status: int, code: str, message: str, scope: Scope, receive: Receive, send: Send) -> None:
-    answer = refusal(status, code, message)
+    answer = error_response(status, code, message)
     answer.headers["Connection"] = "close"
     await answer(scope, receive, send)

@@ -10,20 +10,20 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 from torch import Tensor
 
-from clearhead.api import inspection as looking
+from clearhead.api import inspection
 from clearhead.errors import UserError
 from clearhead.finite import finite
 from clearhead.server.errors import APIError
 
 
-class Raw(Response):
+class RawResponse(Response):
     """Numbers, one after the other."""
 
     media_type = "application/octet-stream"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class TensorSlice:
     """Some rows and columns of a tensor, all where none are named, and the shape that they have."""
 
     rows: list[int] | None
@@ -35,16 +35,16 @@ class Chosen:
         return tensor if self.columns is None else tensor[..., self.columns]
 
 
-def choose_slice(asked: looking.Slice, shape: list[int]) -> Chosen:
+def parse_slice(body: inspection.Slice, shape: list[int]) -> TensorSlice:
     """The rows and columns that are asked for, checked before anything is computed."""
-    rows = _range(asked.rows, shape[0], "rows")
-    if len(shape) == 1 and asked.columns is not None:
+    rows = _range(body.rows, shape[0], "rows")
+    if len(shape) == 1 and body.columns is not None:
         raise UserError("there are no columns: it is a number for each row")
-    columns = _range(asked.columns, shape[-1], "columns") if len(shape) > 1 else None
+    columns = _range(body.columns, shape[-1], "columns") if len(shape) > 1 else None
     sizes = [shape[0] if rows is None else len(rows), *shape[1:]]
     if columns is not None:
         sizes[-1] = len(columns)
-    return Chosen(rows, columns, sizes)
+    return TensorSlice(rows, columns, sizes)
 
 
 def check_size(shapes: Sequence[Sequence[int]], most: int) -> None:
@@ -53,23 +53,23 @@ def check_size(shapes: Sequence[Sequence[int]], most: int) -> None:
         raise APIError(400, "too_large", f"{count:,} numbers are more than {most:,}: ask for a slice")
 
 
-def send_slice(request: Request, chosen: Chosen, read: Callable[[], Tensor]) -> Response:
-    """Raw, or as JSON for who asks for it."""
+def slice_response(request: Request, chosen: TensorSlice, read: Callable[[], Tensor]) -> Response:
+    """RawResponse, or as JSON for who asks for it."""
     in_json = "application/json" in request.headers.get("accept", "")
-    check_size([chosen.shape], looking.MOST_JSON if in_json else looking.MOST_VALUES)
+    check_size([chosen.shape], inspection.MOST_JSON if in_json else inspection.MOST_VALUES)
     if in_json:
         return JSONResponse({"shape": chosen.shape, "values": finite(read().detach().float().tolist())})
-    return send_matrices([read()])
+    return matrices_response([read()])
 
 
-def send_matrices(tensors: Sequence[Tensor]) -> Response:
+def matrices_response(tensors: Sequence[Tensor]) -> Response:
     """One after the other, their shapes in the header."""
     plain = [
         tensor.detach().float().cpu().contiguous().numpy().astype("<f4", copy=False) for tensor in tensors
     ]
     shapes = ";".join(",".join(map(str, each.shape)) for each in plain)
     body = b"".join(each.tobytes() for each in plain)
-    return Raw(body, headers={"X-Shape": shapes})
+    return RawResponse(body, headers={"X-Shape": shapes})
 
 
 def _range(given: tuple[int, int] | None, count: int, what: str) -> list[int] | None:

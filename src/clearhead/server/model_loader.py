@@ -15,8 +15,8 @@ from clearhead.generate.engine import Busy
 from clearhead.runtime.device import memory_of, pick_device
 from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError
-from clearhead.server.model_registry import Loader, ModelRegistry, Served, free_name
-from clearhead.server.run_list import RunRegistry
+from clearhead.server.model_registry import LoadOptions, ModelRegistry, ServedModel, unique_name
+from clearhead.server.run_registry import RunRegistry
 from clearhead.server.trace_cache import TraceCache
 
 USUAL_MEMORY = 2**33  # bytes, where the machine does not say
@@ -25,12 +25,12 @@ BYTES = 4  # of a parameter: models are held in float32
 
 
 @dataclass(frozen=True)
-class Offer:
+class ModelLibrary:
     """What can be opened and pulled while the server runs."""
 
     places: Sequence[Path]  # where models are looked for
     home: Path  # where pulled ones go
-    loader: Loader
+    loader: LoadOptions
     memory: int | None = None  # bytes; what the device has, unless said
 
     def measure_memory(self) -> int:
@@ -38,51 +38,57 @@ class Offer:
 
 
 class ModelLoader:
-    """Puts on the shelf what is on the disk. Without an offer, what is served stays as it was."""
+    """Puts on the registry what is on the disk. Without an library, what is served stays as it was."""
 
     def __init__(
         self,
-        shelf: ModelRegistry,
-        desk: TraceCache,
-        offer: Offer | None,
+        registry: ModelRegistry,
+        trace_cache: TraceCache,
+        library: ModelLibrary | None,
         runs: RunRegistry,
-        tell: Callable[[str], object] = lambda _: None,
+        log: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.shelf, self.desk, self.offer, self.runs, self.tell = shelf, desk, offer, runs, tell
+        self.registry, self.trace_cache, self.library, self.runs, self.log = (
+            registry,
+            trace_cache,
+            library,
+            runs,
+            log,
+        )
         self._looking, self._one = asyncio.Lock(), asyncio.Lock()
         self._openings: dict[str, asyncio.Task[Busy | None]] = {}
         self._wanted: Counter[str] = Counter()  # requests that wait for a model
 
     async def look(self) -> None:
         """Know what is on the disk now, newest first. A name once given stays the same model's."""
-        if self.offer is None:
+        if self.library is None:
             return
-        places = self.offer.places
+        places = self.library.places
         async with self._looking:
             found = await in_thread(lambda _: list_models(places))
-        known = {each.listed.path.resolve(): each for each in self.shelf if each.listed is not None}
+        known = {each.listed.path.resolve(): each for each in self.registry if each.listed is not None}
         for listed in sorted(found, key=lambda each: each.made, reverse=True):
             before = known.pop(listed.path.resolve(), None)
             if before is None:
-                self.shelf.put(Served(free_name(listed.name, self.shelf.served), listed=listed))
+                self.registry.put(ServedModel(unique_name(listed.name, self.registry.served), listed=listed))
             elif before.model is None and before.listed != listed:
-                self.shelf.put(replace(before, listed=listed))
+                self.registry.put(replace(before, listed=listed))
         for gone in known.values():
             there = gone.listed is not None and gone.listed.path.exists()
             if gone.state in ("not loaded", "failed") and not there:
-                del self.shelf.served[gone.name]
+                del self.registry.served[gone.name]
 
     async def open(self, name: str) -> None:
         """Have it loaded. Whoever leaves meanwhile stops only what has not begun."""
-        if self.offer is not None and name not in self.shelf.served:
+        if self.library is not None and name not in self.registry.served:
             await self._find_snapshot(name)
-        found = self.shelf.served.get(name)
-        if self.offer is None or found is None or found.model is not None:
-            self.shelf.model(name)  # or a refusal
+        found = self.registry.served.get(name)
+        if self.library is None or found is None or found.model is not None:
+            self.registry.model(name)  # or a refusal
             return
         opening = self._openings.get(name)
         if opening is None:
-            opening = self._openings[name] = asyncio.create_task(self._load(name, self.offer))
+            opening = self._openings[name] = asyncio.create_task(self._load(name, self.library))
         self._wanted[name] += 1
         try:
             busy = await asyncio.shield(opening)
@@ -90,11 +96,11 @@ class ModelLoader:
             self._wanted[name] -= 1
         if busy is not None:
             raise busy
-        after = self.shelf.served[name]
+        after = self.registry.served[name]
         if after.error is not None:
             what = f"{name!r} could not be loaded: {after.error}"
             raise APIError(503, "model_not_loaded", what, "model", name=name, reason=after.error)
-        self.shelf.model(name)
+        self.registry.model(name)
 
     async def _find_snapshot(self, name: str) -> None:
         """A run's snapshots are known of once they are asked for."""
@@ -104,38 +110,38 @@ class ModelLoader:
             return None if path is None else describe(path)
 
         listed = await in_thread(find)
-        if listed is not None and name not in self.shelf.served:
-            self.shelf.put(Served(name, listed=listed))
+        if listed is not None and name not in self.registry.served:
+            self.registry.put(ServedModel(name, listed=listed))
 
-    async def _load(self, name: str, offer: Offer) -> Busy | None:
-        """What comes of it is on the shelf then; or it could not be begun, and may be another time."""
-        found = self.shelf.served[name]
+    async def _load(self, name: str, library: ModelLibrary) -> Busy | None:
+        """What comes of it is on the registry then; or it could not be begun, and may be another time."""
+        found = self.registry.served[name]
         assert found.listed is not None
         path, closed = found.listed.path, replace(found, error=None, loading=False)
-        self.shelf.put(replace(closed, loading=True))
+        self.registry.put(replace(closed, loading=True))
         try:
             async with self._one:
                 if not self._wanted[name]:
                     return None
-                await self._make_room(BYTES * found.listed.config.n_parameter, offer.measure_memory())
-                closed = await in_thread(lambda _: offer.loader.load(name, path))
+                await self._make_room(BYTES * found.listed.config.n_parameter, library.measure_memory())
+                closed = await in_thread(lambda _: library.loader.load(name, path))
         except Busy as busy:
             return busy
         except UserError as error:
-            self.tell(f"{name} could not be loaded: {error}")
-            closed = replace(closed, error=without_folders(str(error), path))
+            self.log(f"{name} could not be loaded: {error}")
+            closed = replace(closed, error=strip_folders(str(error), path))
         except Exception as error:  # our own mistake, or the device's; the others are served on
-            self.tell(f"{name} could not be loaded: {error!r}")
+            self.log(f"{name} could not be loaded: {error!r}")
             closed = replace(closed, error="a mistake of ours; the server's own output says more")
         finally:
-            self.shelf.put(closed)
+            self.registry.put(closed)
             del self._openings[name]
         return None
 
     async def renew(self, path: Path) -> None:
         """A model was trained further: the one in memory is closed, and read again when it is asked for."""
         place = path.resolve()
-        for each in list(self.shelf):
+        for each in list(self.registry):
             ours = each.listed is not None and each.listed.path.resolve() == place
             if ours and each.model is not None:
                 await self._close(each)
@@ -152,38 +158,38 @@ class ModelLoader:
                 f"it needs {needed / 2**30:.1f} GB of memory, and there are {memory / 2**30:.1f} GB"
             )
         while (held := self._held()) and held + needed > memory // 2:
-            await self._close_one(self.shelf)
+            await self._close_one(self.registry)
         while sum(each.model is not None for each in self._snapshots()) >= SNAPSHOTS:
             await self._close_one(self._snapshots())
 
-    def _snapshots(self) -> list[Served]:
-        return [each for each in self.shelf if each.is_snapshot]
+    def _snapshots(self) -> list[ServedModel]:
+        return [each for each in self.registry if each.is_snapshot]
 
-    async def _close_one(self, among: Iterable[Served]) -> None:
+    async def _close_one(self, among: Iterable[ServedModel]) -> None:
         idle = [
             each
             for each in among
             if each.model is not None
             and each.listed is not None
             and not each.writes
-            and not self.shelf.readers[each.name]
+            and not self.registry.readers[each.name]
         ]
         if not idle:
             raise Busy("the models in memory are all at work, and there is no room for another")
-        await self._close(min(idle, key=lambda each: self.shelf.last_use[each.name]))
+        await self._close(min(idle, key=lambda each: self.registry.last_use[each.name]))
 
     def _held(self) -> int:
-        return sum(BYTES * each.model.config.n_parameter for each in self.shelf if each.model is not None)
+        return sum(BYTES * each.model.config.n_parameter for each in self.registry if each.model is not None)
 
-    async def _close(self, served: Served) -> None:
-        self.shelf.put(Served(served.name, listed=served.listed))
-        await self.desk.forget(served.name)
+    async def _close(self, served: ServedModel) -> None:
+        self.registry.put(ServedModel(served.name, listed=served.listed))
+        await self.trace_cache.forget(served.name)
         engine = served.engine
         if engine is not None:
             await in_thread(lambda _: engine.close())
 
 
-def without_folders(said: str, *paths: Path) -> str:
+def strip_folders(said: str, *paths: Path) -> str:
     """The same, with the last parts of these paths instead of where they lie."""
     folders = {
         each for path in paths for whole in (path, path.absolute()) for each in (whole, *whole.parents)

@@ -23,7 +23,7 @@ State = Literal["loaded", "loading", "not loaded", "failed"]
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedModel:
     """A model and the engine that writes with it; or why it is not there."""
 
     name: str
@@ -54,13 +54,13 @@ class Served:
 class ModelRegistry:
     """Names are looked up here and nowhere else: none is ever a path."""
 
-    def __init__(self, served: Sequence[Served]) -> None:
+    def __init__(self, served: Sequence[ServedModel]) -> None:
         self.served = {each.name: each for each in served}
         self._times = itertools.count()
         self.last_use: Counter[str] = Counter()  # by an own count of time
         self.readers: Counter[str] = Counter()  # requests at a time that look into a model
 
-    def put(self, served: Served) -> None:
+    def put(self, served: ServedModel) -> None:
         """Also in place of what goes by that name."""
         self.served[served.name] = served
 
@@ -75,7 +75,7 @@ class ModelRegistry:
             if not self.readers[name]:
                 del self.readers[name]
 
-    def __iter__(self) -> Iterator[Served]:
+    def __iter__(self) -> Iterator[ServedModel]:
         return iter(list(self.served.values()))  # a thread may put another there meanwhile
 
     def model(self, name: str) -> LanguageModel:
@@ -119,49 +119,49 @@ class ModelRegistry:
 
 
 @dataclass(frozen=True)
-class Loader:
+class LoadOptions:
     """How models are loaded here."""
 
     device: str | None = None
     slots: int = 16
     queue: int = QUEUE
 
-    def load(self, name: str, source: str | Path) -> Served:
+    def load(self, name: str, source: str | Path) -> ServedModel:
         """From its folder, file or pulled name."""
         path = find_model(source)
         listed, model = describe(path), load(path, self.device)
         causal = model.config.causal
         engine = Engine(model.network, model.tokenizer, self.slots, self.queue) if causal else None
-        return Served(name, model, engine, listed=listed)
+        return ServedModel(name, model, engine, listed=listed)
 
 
 def load_models(
     sources: Sequence[str | Path],
-    loader: Loader,
-    tell: Callable[[str], object] = lambda _: None,
+    loader: LoadOptions,
+    log: Callable[[str], object] = lambda _: None,
     only_first: bool = False,
 ) -> ModelRegistry:
     """Each by its folder, file or pulled name; what is wrong with one does not stop the others.
 
     Where only the first is wanted, it is the first that can be loaded, and no error if none can.
     """
-    shelf = ModelRegistry([])
+    registry = ModelRegistry([])
     for source in sources:
-        if only_first and shelf.served:
+        if only_first and registry.served:
             break
-        name = free_name(source, shelf.served)
+        name = unique_name(source, registry.served)
         try:
             served = loader.load(name, source)
             assert served.model is not None
-            shelf.put(served)
-            tell(f"{name}: {served.model.config.n_parameter:,} parameters")
+            registry.put(served)
+            log(f"{name}: {served.model.config.n_parameter:,} parameters")
         except UserError as error:
             if not only_first:
-                shelf.put(Served(name, error="could not be loaded", listed=_look_at(source)))
-            tell(f"{name} could not be loaded: {error}")
-    if not only_first and not any(each.model for each in shelf):
+                registry.put(ServedModel(name, error="could not be loaded", listed=_look_at(source)))
+            log(f"{name} could not be loaded: {error}")
+    if not only_first and not any(each.model for each in registry):
         raise UserError("none of the models could be loaded")
-    return shelf
+    return registry
 
 
 def _look_at(source: str | Path) -> Listed | None:
@@ -172,7 +172,7 @@ def _look_at(source: str | Path) -> Listed | None:
         return None
 
 
-def free_name(source: str | Path, taken: Container[str]) -> str:
+def unique_name(source: str | Path, taken: Container[str]) -> str:
     """Its own, numbered where that is taken."""
     name = name_of(source)
     numbered = (name if i == 1 else f"{name}-{i}" for i in itertools.count(1))

@@ -6,52 +6,52 @@ from fastapi import APIRouter, Request
 
 from clearhead.api import models
 from clearhead.model.config import Config
-from clearhead.server.description import OF_A_MODEL, OF_A_PULL
-from clearhead.server.disconnect import unless_left
+from clearhead.server.disconnect import until_disconnect
 from clearhead.server.model_loader import ModelLoader
-from clearhead.server.model_registry import Served
-from clearhead.server.pulling import Puller
+from clearhead.server.model_puller import ModelPuller
+from clearhead.server.model_registry import ServedModel
+from clearhead.server.responses import OF_A_MODEL, OF_A_PULL
 
 
-def make_routes(collection: ModelLoader, puller: Puller) -> APIRouter:
-    routes, shelf = APIRouter(prefix="/api", tags=["clearhead"]), collection.shelf
+def make_router(loader: ModelLoader, puller: ModelPuller) -> APIRouter:
+    router, registry = APIRouter(prefix="/api", tags=["clearhead"]), loader.registry
 
-    @routes.get("/models")
+    @router.get("/models")
     async def list_models() -> models.ModelDetailsList:
         """Every model that there is, also those that could not be loaded, and what can be pulled."""
-        await collection.look()
+        await loader.look()
         return models.ModelDetailsList(
-            models=[_details(each) for each in shelf if not each.is_snapshot],
+            models=[_details(each) for each in registry if not each.is_snapshot],
             can_be_pulled=puller.pullable,
         )
 
-    @routes.post("/open", responses=OF_A_MODEL)
-    async def open_model(request: Request, asked: models.OpenRequest) -> models.ModelDetails:
+    @router.post("/open", responses=OF_A_MODEL)
+    async def open_model(request: Request, body: models.OpenRequest) -> models.ModelDetails:
         """Load a model of the list, and answer when it is there; what was not used for long may be closed."""
-        await unless_left(request, collection.open(asked.model))
-        return _details(shelf.served[asked.model])
+        await until_disconnect(request, loader.open(body.model))
+        return _details(registry.served[body.model])
 
-    @routes.post("/pull", responses=OF_A_PULL)
-    async def pull(asked: models.PullRequest) -> models.PullState:
+    @router.post("/pull", responses=OF_A_PULL)
+    async def pull(body: models.PullRequest) -> models.PullState:
         """Begin to pull a model of the list, one at a time."""
-        puller.start(asked.name)
+        puller.start(body.name)
         return puller.state
 
-    @routes.get("/pulling")
+    @router.get("/pulling")
     async def pulling() -> models.PullState:
         """How far it is."""
         return puller.state
 
-    @routes.post("/pull/cancel")
+    @router.post("/pull/cancel")
     async def cancel() -> models.PullState:
         """Give up what is being pulled."""
         puller.cancel()
         return puller.state
 
-    return routes
+    return router
 
 
-def _details(served: Served) -> models.ModelDetails:
+def _details(served: ServedModel) -> models.ModelDetails:
     model, listed = served.model, served.listed
     config = model.config if model is not None else listed.config if listed is not None else None
     trained = served.is_snapshot or (model is not None and model.training is not None)

@@ -11,81 +11,83 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 from torch import Tensor
 
-from clearhead.api import inspection as looking
+from clearhead.api import inspection
 from clearhead.errors import UserError
 from clearhead.figures.pooling import pool_weights
 from clearhead.inspect.sites import site_shape
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
-from clearhead.server.description import MATRICES
-from clearhead.server.disconnect import stop_if
-from clearhead.server.matrices import Chosen, Raw, check_size, choose_slice, send_matrices
+from clearhead.server.disconnect import raise_if_cancelled
+from clearhead.server.matrices import RawResponse, TensorSlice, check_size, matrices_response, parse_slice
+from clearhead.server.responses import MATRICES
 from clearhead.server.trace_cache import TraceCache, choose_blocks
 
 
-def make_routes(desk: TraceCache) -> APIRouter:
-    routes = APIRouter(prefix="/api", tags=["clearhead"])
+def make_router(trace_cache: TraceCache) -> APIRouter:
+    router = APIRouter(prefix="/api", tags=["clearhead"])
 
-    @routes.post("/sites", response_class=Raw, responses=MATRICES)
-    async def sites(request: Request, asked: looking.SitesRequest) -> Response:
+    @router.post("/sites", response_class=RawResponse, responses=MATRICES)
+    async def sites(request: Request, body: inspection.SitesRequest) -> Response:
         """Several slices of sites and weights, one after the other; their shapes with a ; between."""
 
-        def read(left: threading.Event) -> Response:
-            model = desk.shelf.model(asked.model)
-            trace = desk.trace(asked, left)
+        def read(cancelled: threading.Event) -> Response:
+            model = trace_cache.registry.model(body.model)
+            trace = trace_cache.trace(body, cancelled)
             # All is checked before anything is computed.
-            found = [_find(each, model, trace) for each in asked.reads]
-            check_size([chosen.shape for chosen, _ in found], looking.MOST_VALUES)
+            found = [_find(each, model, trace) for each in body.reads]
+            check_size([chosen.shape for chosen, _ in found], inspection.MOST_VALUES)
             made = []
             for _, read_one in found:
-                stop_if(left)
+                raise_if_cancelled(cancelled)
                 made.append(read_one())
-            return send_matrices(made)
+            return matrices_response(made)
 
-        return await desk.do(request, asked.model, read)
+        return await trace_cache.run(request, body.model, read)
 
-    @routes.post("/patterns", response_class=Raw, responses=MATRICES)
-    async def patterns(request: Request, asked: looking.PatternsRequest) -> Response:
+    @router.post("/patterns", response_class=RawResponse, responses=MATRICES)
+    async def patterns(request: Request, body: inspection.PatternsRequest) -> Response:
         """blocks × heads × cells × cells; each row of cells sums to one."""
 
-        def read(left: threading.Event) -> Response:
-            trace = desk.trace(asked, left)
-            size = math.ceil(len(trace) / asked.cells)
+        def read(cancelled: threading.Event) -> Response:
+            trace = trace_cache.trace(body, cancelled)
+            size = math.ceil(len(trace) / body.cells)
             made = []
-            for i in choose_blocks(asked.blocks, trace):
-                stop_if(left)
+            for i in choose_blocks(body.blocks, trace):
+                raise_if_cancelled(cancelled)
                 made.append(_patterns(trace, i, size))
-            return send_matrices([torch.stack(made)])
+            return matrices_response([torch.stack(made)])
 
-        return await desk.do(request, asked.model, read)
+        return await trace_cache.run(request, body.model, read)
 
-    @routes.post("/streams", response_class=Raw, responses=MATRICES)
-    async def streams(request: Request, asked: looking.TextRequest) -> Response:
+    @router.post("/streams", response_class=RawResponse, responses=MATRICES)
+    async def streams(request: Request, body: inspection.TextRequest) -> Response:
         """blocks × 3 × tokens: the length of the stream entering, and of what the two halves add to it."""
 
-        def read(left: threading.Event) -> Response:
-            stream = desk.trace(asked, left).stream
+        def read(cancelled: threading.Event) -> Response:
+            stream = trace_cache.trace(body, cancelled).stream
             after = [*stream.inputs[1:], stream.last]
             lengths = [
                 torch.stack((x[0].norm(dim=-1), (middle - x)[0].norm(dim=-1), (out - middle)[0].norm(dim=-1)))
                 for x, middle, out in zip(stream.inputs, stream.middles, after, strict=True)
             ]
-            return send_matrices([torch.stack(lengths)])
+            return matrices_response([torch.stack(lengths)])
 
-        return await desk.do(request, asked.model, read)
+        return await trace_cache.run(request, body.model, read)
 
-    return routes
+    return router
 
 
-def _find(asked: looking.Read, model: LanguageModel, trace: Trace) -> tuple[Chosen, Callable[[], Tensor]]:
+def _find(
+    body: inspection.Read, model: LanguageModel, trace: Trace
+) -> tuple[TensorSlice, Callable[[], Tensor]]:
     """What the slice is, and how it is read."""
-    if asked.weight is not None and asked.site is None:
-        tensor = model.weight(asked.weight)
-        chosen = choose_slice(asked, list(tensor.shape))
+    if body.weight is not None and body.site is None:
+        tensor = model.weight(body.weight)
+        chosen = parse_slice(body, list(tensor.shape))
         return chosen, lambda: chosen.of(tensor)
-    if asked.site is not None and asked.weight is None:
-        site = asked.site
-        chosen = choose_slice(asked, site_shape(site, trace.config, len(trace)))
+    if body.site is not None and body.weight is None:
+        site = body.site
+        chosen = parse_slice(body, site_shape(site, trace.config, len(trace)))
         return chosen, lambda: trace.read(site, chosen.rows, chosen.columns)
     raise UserError("a read: give a site or a weight")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from clearhead.page.built import SITE, has_site
-from clearhead.server.access import KEPT
+from clearhead.page.assets import SITE, has_site
+from clearhead.server.authentication import KEPT
 from clearhead.server.model_registry import ModelRegistry
 
 # Not by the machine's own table, which is another on every machine.
@@ -26,19 +26,19 @@ KINDS = {
 }
 
 
-def make_routes(shelf: ModelRegistry, folder: Path = SITE) -> APIRouter:
+def make_router(registry: ModelRegistry, folder: Path = SITE) -> APIRouter:
     """A route for each file; what is named in a request is never a path."""
-    routes = APIRouter(include_in_schema=False)
+    router = APIRouter(include_in_schema=False)
     if not has_site(folder):
-        said = START.format(models=html.escape(shelf.names()))
-        routes.add_api_route("/", lambda: HTMLResponse(said), response_model=None)
-        return routes
+        said = START.format(models=html.escape(registry.names()))
+        router.add_api_route("/", lambda: HTMLResponse(said), response_model=None)
+        return router
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             name = path.relative_to(folder).as_posix()
             address = "/" if name == "index.html" else f"/{name}"
-            routes.add_api_route(address, _give(path, name.startswith("assets/")), response_model=None)
-    return routes
+            router.add_api_route(address, _give(path, name.startswith("assets/")), response_model=None)
+    return router
 
 
 def _give(path: Path, hashed: bool) -> Callable[[], Response]:

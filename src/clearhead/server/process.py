@@ -15,11 +15,11 @@ from contextlib import contextmanager
 import uvicorn
 
 from clearhead.errors import UserError
-from clearhead.server.access import LOOPBACK, Credentials
 from clearhead.server.app import make_app
+from clearhead.server.authentication import LOOPBACK, Credentials
 from clearhead.server.connections import protocol
-from clearhead.server.limits import Bounds
-from clearhead.server.model_loader import Offer
+from clearhead.server.limits import Limits
+from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import ModelRegistry
 
 GRACE = 30.0  # seconds that what is being written may take to its end
@@ -29,13 +29,13 @@ LAST = 10  # seconds more, in which its end is told
 class Server(uvicorn.Server):
     """uvicorn's, which ends quietly at SIGINT and SIGTERM."""
 
-    def __init__(self, config: uvicorn.Config, shelf: ModelRegistry, grace: float) -> None:
+    def __init__(self, config: uvicorn.Config, registry: ModelRegistry, grace: float) -> None:
         super().__init__(config)
-        self.shelf, self.grace = shelf, grace
+        self.registry, self.grace = registry, grace
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """What is still being written after the grace ends where it stands, and whoever waits is told so."""
-        ending = asyncio.get_running_loop().call_later(self.grace, self.shelf.end)
+        ending = asyncio.get_running_loop().call_later(self.grace, self.registry.end)
         try:
             await super().shutdown(sockets)
         finally:
@@ -80,7 +80,7 @@ def open_socket(host: str, port: int, token: str | None) -> socket.socket:
     return opened
 
 
-def make_door(
+def make_credentials(
     host: str, opened: socket.socket, token: str | None, allowed: Sequence[str] = ()
 ) -> Credentials:
     """Open to the names that this address goes by, and to those that are allowed besides."""
@@ -95,24 +95,26 @@ def make_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def address(host: str, door: Credentials) -> str:
+def address(host: str, credentials: Credentials) -> str:
     """What to open: with the token, where there is one."""
     name = "127.0.0.1" if _is_any(host) else f"[{host}]" if ":" in host else host
-    return f"http://{name}:{door.port}/" + (f"?token={door.token}" if door.token is not None else "")
+    return f"http://{name}:{credentials.port}/" + (
+        f"?token={credentials.token}" if credentials.token is not None else ""
+    )
 
 
 def make_server(
-    shelf: ModelRegistry,
-    door: Credentials,
-    bounds: Bounds | None = None,
+    registry: ModelRegistry,
+    credentials: Credentials,
+    limits: Limits | None = None,
     log: Callable[[str], object] = lambda _: None,
-    offer: Offer | None = None,
+    library: ModelLibrary | None = None,
     grace: float = GRACE,
 ) -> Server:
-    bounds = bounds or Bounds()
+    limits = limits or Limits()
     config = uvicorn.Config(
-        make_app(shelf, door, bounds, log, offer),
-        http=protocol(bounds),
+        make_app(registry, credentials, limits, log, library),
+        http=protocol(limits),
         ws="none",
         lifespan="off",
         access_log=False,
@@ -121,25 +123,25 @@ def make_server(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(grace) + LAST,
     )
-    return Server(config, shelf, grace)
+    return Server(config, registry, grace)
 
 
 def serve(
-    shelf: ModelRegistry,
+    registry: ModelRegistry,
     opened: socket.socket,
-    door: Credentials,
-    bounds: Bounds | None = None,
+    credentials: Credentials,
+    limits: Limits | None = None,
     log: Callable[[str], object] = lambda _: None,
-    offer: Offer | None = None,
+    library: ModelLibrary | None = None,
     grace: float = GRACE,
 ) -> None:
     """Until SIGINT or SIGTERM: then no more is taken on, and what is being written goes to its end."""
-    server = make_server(shelf, door, bounds, log, offer, grace)
+    server = make_server(registry, credentials, limits, log, library, grace)
     try:
         asyncio.run(server.serve([opened]))
     finally:
         opened.close()
-        shelf.close(cancel=True)
+        registry.close(cancel=True)
 
 
 def _is_loopback(host: str) -> bool:

@@ -24,11 +24,11 @@ from schemathesis.specs.openapi.checks import (
 
 from clearhead.formats.pulled import CATALOGUE
 from clearhead.server import page
-from clearhead.server.app import make_routes
-from clearhead.server.description import ALWAYS
-from clearhead.server.model_loader import Offer
-from clearhead.server.model_registry import Loader, ModelRegistry
-from clearhead.server.record import Record
+from clearhead.server.app import make_api
+from clearhead.server.metrics import ServerMetrics
+from clearhead.server.model_loader import ModelLibrary
+from clearhead.server.model_registry import LoadOptions, ModelRegistry
+from clearhead.server.responses import ALWAYS
 
 CHECKS = (
     not_a_server_error,
@@ -38,7 +38,7 @@ CHECKS = (
     response_schema_conformance,
 )
 EXAMPLES = 25  # of each operation, and each kind
-APP = make_routes(ModelRegistry([]), Record(ModelRegistry([])))
+APP = make_api(ModelRegistry([]), ServerMetrics(ModelRegistry([])))
 DOCUMENT = APP.openapi()
 OPERATIONS = {
     f"{method.upper()} {path}": operation
@@ -115,7 +115,7 @@ def soon(body):
 
 
 @pytest.fixture(scope="module")
-def server(shelf, running_server, tmp_path_factory):
+def server(registry, running_server, tmp_path_factory):
     """One that offers to pull a model, which is there already."""
     home, content = tmp_path_factory.mktemp("home"), b"GGUF"
     with pytest.MonkeyPatch.context() as patch:
@@ -125,7 +125,7 @@ def server(shelf, running_server, tmp_path_factory):
         patch.setitem(CATALOGUE, "tiny", tiny)
         tiny.place(home).parent.mkdir(parents=True)
         tiny.place(home).write_bytes(content)
-        with running_server(shelf, offer=Offer([], home, Loader("cpu"))) as made:
+        with running_server(registry, library=ModelLibrary([], home, LoadOptions("cpu"))) as made:
             yield made
 
 
@@ -177,7 +177,7 @@ def test_the_server_does_what_the_document_tells(server, api, name, mode, exampl
 
     with requests.Session() as session:
         session.trust_env = False
-        session.headers["Authorization"] = f"Bearer {server.door.token}"
+        session.headers["Authorization"] = f"Bearer {server.credentials.token}"
         ask()
     assert 200 in answered or mode is GenerationMode.NEGATIVE or name in OF_RUNS
 

@@ -8,9 +8,9 @@ KINDS = ("lecture", "gpt2", "modern")
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def kind(request, shelf_of_kinds, running_server):
-    with running_server(shelf_of_kinds) as server, server.client() as client:
-        yield request.param, shelf_of_kinds.model(request.param), client
+def kind(request, registry_of_kinds, running_server):
+    with running_server(registry_of_kinds) as server, server.client() as client:
+        yield request.param, registry_of_kinds.model(request.param), client
 
 
 def ask(kind, route, **more):

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clearhead.api.openai import MOST_SAMPLES, MOST_TOKENS, Drawing, Usage
+from clearhead.api.openai import MOST_SAMPLES, MOST_TOKENS, SamplingFields, Usage
 from clearhead.errors import UserError
 from clearhead.generate.engine import Engine
 from clearhead.generate.request import Event, GenerationRequest, Handle
@@ -23,7 +23,7 @@ FINISH: dict[str, Any] = {"stop": "stop", "length": "length", "time": "length", 
 
 
 @dataclass
-class Text:
+class Choice:
     """One sample as it grows."""
 
     events: list[Event] = field(default_factory=list)
@@ -42,25 +42,25 @@ class Text:
         return sum(event.id is not None for event in self.events)
 
 
-class Writing:
+class GenerationJob:
     """Some prompts, each to be gone on from so many times. Choices are numbered prompt by prompt."""
 
     def __init__(self, requests: Sequence[GenerationRequest]) -> None:
         self.requests = requests
         self.samples = requests[0].samples
-        self.choices = [Text() for _ in range(len(requests) * self.samples)]
+        self.choices = [Choice() for _ in range(len(requests) * self.samples)]
         self._events: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
-        self.tickets: list[Handle] = []
+        self.handles: list[Handle] = []
 
     async def begin(self, engine: Engine) -> None:
-        """Hand in what is asked. In another thread: a rule that texts are held to takes time to make."""
+        """Hand in what is body. In another thread: a rule that texts are held to takes time to make."""
         loop = asyncio.get_running_loop()
 
-        def submit(left: threading.Event) -> None:
+        def submit(cancelled: threading.Event) -> None:
             for number, request in enumerate(self.requests):
-                if left.is_set():
+                if cancelled.is_set():
                     return
-                self.tickets.append(engine.submit(request, self._passer(loop, number * self.samples)))
+                self.handles.append(engine.submit(request, self._passer(loop, number * self.samples)))
 
         try:
             await in_thread(submit)
@@ -78,8 +78,8 @@ class Writing:
         return listen
 
     def cancel(self) -> None:
-        for ticket in self.tickets:
-            ticket.cancel()
+        for handle in self.handles:
+            handle.cancel()
 
     async def events(self) -> AsyncIterator[tuple[int, Event]]:
         """The number of a choice, and a word of it, until all are written."""
@@ -94,7 +94,7 @@ class Writing:
                 open_choices.discard(number)
             yield number, event
 
-    async def finish(self) -> list[Text]:
+    async def finish(self) -> list[Choice]:
         try:
             async for _ in self.events():
                 pass
@@ -112,13 +112,13 @@ class Writing:
 def make_requests(
     model: LanguageModel,
     prompts: Sequence[Sequence[int]],
-    asked: Drawing,
+    body: SamplingFields,
     tokens: int | None,
     log_probabilities: int | None = None,
     json_schema: Any = None,
 ) -> list[GenerationRequest]:
     """What the engine is handed, within what the model can read."""
-    if len(prompts) * (asked.n or 1) > MOST_SAMPLES:
+    if len(prompts) * (body.n or 1) > MOST_SAMPLES:
         raise APIError(400, "too_many", f"at most {MOST_SAMPLES} texts at a time are written", "n")
     n_context = model.config.n_context
     for ids in prompts:
@@ -128,20 +128,20 @@ def make_requests(
         if bad := next((i for i in ids if i >= model.config.n_vocab), None):
             raise APIError(400, "invalid_request", f"there is no token {bad}", "prompt")
     sampling = Sampling(
-        temperature=1.0 if asked.temperature is None else asked.temperature,
-        top_k=asked.top_k,
-        top_p=asked.top_p,
-        min_p=asked.min_p,
-        repetition_penalty=asked.repetition_penalty,
-        presence_penalty=asked.presence_penalty or 0.0,
-        frequency_penalty=asked.frequency_penalty or 0.0,
-        logit_bias={int(i): bias for i, bias in (asked.logit_bias or {}).items()},
+        temperature=1.0 if body.temperature is None else body.temperature,
+        top_k=body.top_k,
+        top_p=body.top_p,
+        min_p=body.min_p,
+        repetition_penalty=body.repetition_penalty,
+        presence_penalty=body.presence_penalty or 0.0,
+        frequency_penalty=body.frequency_penalty or 0.0,
+        logit_bias={int(i): bias for i, bias in (body.logit_bias or {}).items()},
         log_probabilities=log_probabilities,
-        regex=asked.regex,
+        regex=body.regex,
         json_schema=json_schema,
     )
-    stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
-    seed = secrets.randbelow(2**32) if asked.seed is None else asked.seed % 2**32
+    stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    seed = secrets.randbelow(2**32) if body.seed is None else body.seed % 2**32
     return [
         GenerationRequest(
             ids=tuple(ids),
@@ -149,8 +149,8 @@ def make_requests(
             sampling=sampling,
             seed=seed,
             stops=tuple(stops),
-            samples=asked.n or 1,
-            seconds=min(asked.seconds or LONGEST, LONGEST),
+            samples=body.n or 1,
+            seconds=min(body.seconds or LONGEST, LONGEST),
         )
         for ids in prompts
     ]

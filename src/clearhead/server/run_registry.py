@@ -11,14 +11,14 @@ from clearhead.formats.opening import SNAPSHOT, find_snapshot
 from clearhead.runs.following import Follower
 from clearhead.runs.listing import ListedRun, describe_run, find_runs
 from clearhead.runs.run_folder import is_run
-from clearhead.server.model_registry import ModelRegistry, free_name
+from clearhead.server.model_registry import ModelRegistry, unique_name
 
 
 class RunRegistry:
     """Names are looked up here: none is ever a path. Without places there is no run."""
 
-    def __init__(self, shelf: ModelRegistry, places: Sequence[Path] | None) -> None:
-        self.shelf, self.places = shelf, places
+    def __init__(self, registry: ModelRegistry, places: Sequence[Path] | None) -> None:
+        self.registry, self.places = registry, places
         self.folders: dict[str, Path] = {}
         self._followers: dict[Path, Follower] = {}
         self._one = threading.RLock()  # who looks does so in a thread of his own
@@ -39,14 +39,14 @@ class RunRegistry:
         return dict(sorted(found.items(), key=lambda each: -_made(each[1].folder)))
 
     def _name(self, places: Sequence[Path]) -> None:
-        served = [each.listed.path for each in self.shelf if each.listed is not None]
+        served = [each.listed.path for each in self.registry if each.listed is not None]
         folders = [*find_runs(places), *(path for path in served if is_run(path))]
         there = {folder.resolve(): folder for folder in folders}
         named = {folder.resolve(): name for name, folder in self.folders.items() if is_run(folder)}
         self.folders = {name: there[place] for place, name in named.items() if place in there}
         for place, folder in there.items():
             if place not in named:
-                self.folders[free_name(folder, self.folders)] = folder
+                self.folders[unique_name(folder, self.folders)] = folder
 
     def find(self, name: str) -> Path | None:
         """Where a run lies. One that is new is looked for."""
@@ -81,7 +81,7 @@ class RunRegistry:
         return next(
             (
                 each.name
-                for each in self.shelf
+                for each in self.registry
                 if each.listed is not None and each.listed.path.resolve() == place
             ),
             None,

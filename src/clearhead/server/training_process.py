@@ -15,14 +15,14 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from clearhead.api import training
+from clearhead.api import runs as api
 from clearhead.runs.demo import STORIES
 from clearhead.runs.listing import describe_run, is_held, resume_command
 from clearhead.runs.run_folder import is_run
 from clearhead.server.disconnect import in_thread
-from clearhead.server.errors import APIError, brief
-from clearhead.server.model_loader import ModelLoader, without_folders
-from clearhead.server.run_list import RunRegistry
+from clearhead.server.errors import APIError, truncate_values
+from clearhead.server.model_loader import ModelLoader, strip_folders
+from clearhead.server.run_registry import RunRegistry
 from clearhead.text.stories import stories
 
 LOG = "train.log"
@@ -33,7 +33,7 @@ LAST = 2**12  # bytes of the log in which its last line is looked for
 
 
 @dataclass
-class Child:
+class TrainingProcess:
     """A process that trains."""
 
     name: str
@@ -48,37 +48,37 @@ class Child:
             self.process.send_signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGINT)
 
 
-class Trainer:
+class TrainingManager:
     """New runs go to the first place; without one, none is begun here."""
 
     def __init__(
         self,
         runs: RunRegistry,
-        collection: ModelLoader,
+        loader: ModelLoader,
         device: str | None = None,
-        tell: Callable[[str], object] = lambda _: None,
+        log: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.runs, self.collection, self.device, self.tell = runs, collection, device, tell
+        self.runs, self.loader, self.device, self.log = runs, loader, device, log
         self.place = next(iter(runs.places or []), None)
-        self.child: Child | None = None
-        self.errors: dict[str, training.RunError] = {}  # by run: why it did not begin, or ended
+        self.child: TrainingProcess | None = None
+        self.errors: dict[str, api.RunError] = {}  # by run: why it did not begin, or ended
         self._beginning = False
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self, asked: training.RunRequest) -> None:
+    async def start(self, body: api.RunRequest) -> None:
         """Begin a run in a folder of its own, with its text and what it says in it."""
         place = self._may_begin()
-        if asked.minutes is not None and asked.steps is not None:
+        if body.minutes is not None and body.steps is not None:
             raise APIError(
                 400, "invalid_request", "minutes and steps were both given; give one of them", "steps"
             )
-        folder = place / asked.name
+        folder = place / body.name
         self._beginning = True
         try:
-            text = await in_thread(lambda _: _prepare(folder, asked))
-            given = asked.model_dump(include=OPTIONS, exclude_none=True)
+            text = await in_thread(lambda _: _prepare(folder, body))
+            given = body.model_dump(include=OPTIONS, exclude_none=True)
             options = [word for name, value in given.items() for word in (f"--{name}", f"{value}")]
-            await self._begin(asked.name, folder, ["train", str(text), "--out", str(folder), *options])
+            await self._begin(body.name, folder, ["train", str(text), "--out", str(folder), *options])
         finally:
             self._beginning = False
 
@@ -130,11 +130,11 @@ class Trainer:
         device = [] if self.device is None or "--device" in command else ["--device", self.device]
         with (folder / LOG).open("ab") as log:
             process = await _spawn([*command, *device], log, folder / REFUSAL)
-        self.child = Child(name, folder, process)
-        self.tell(f"training {name}, process {process.pid}")
+        self.child = TrainingProcess(name, folder, process)
+        self.log(f"training {name}, process {process.pid}")
         self._task = asyncio.create_task(self._watch(self.child))
 
-    async def _watch(self, child: Child) -> None:
+    async def _watch(self, child: TrainingProcess) -> None:
         """Until it ends; where the server ends first, it is stopped, and its state saved."""
         try:
             await child.process.wait()
@@ -148,30 +148,30 @@ class Trainer:
             raise
         finally:
             code = child.process.returncode
-            self.tell(f"trained {child.name}: the process ended with {code}")
+            self.log(f"trained {child.name}: the process ended with {code}")
             if code and not child.stopping:
                 self.errors[child.name] = _read_error(child.folder)
             if not is_run(child.folder) and _is_ours(child.folder):
                 shutil.rmtree(child.folder, ignore_errors=True)  # it never began
             self.child = None
-        await self.collection.renew(child.folder)
+        await self.loader.renew(child.folder)
 
 
-def _prepare(folder: Path, asked: training.RunRequest) -> Path:
+def _prepare(folder: Path, body: api.RunRequest) -> Path:
     """The run's folder, with its text in it."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
     except FileExistsError:
-        what = f"there is a {asked.name!r} already; choose another name"
-        raise APIError(409, "name_taken", what, "name", name=asked.name) from None
+        what = f"there is a {body.name!r} already; choose another name"
+        raise APIError(409, "name_taken", what, "name", name=body.name) from None
     except OSError as error:
         raise APIError(
             409, "cannot_be_written", f"no run can be kept here: {error.strerror}", "name"
         ) from None
-    stem = re.sub(r"[^\w.-]+", "-", asked.text_name.rpartition(".")[0] or asked.text_name).strip(".-")[:80]
-    path = folder / f"{'stories' if asked.text is None else stem or 'text'}.txt"
-    text = _stories() if asked.text is None else asked.text
+    stem = re.sub(r"[^\w.-]+", "-", body.text_name.rpartition(".")[0] or body.text_name).strip(".-")[:80]
+    path = folder / f"{'stories' if body.text is None else stem or 'text'}.txt"
+    text = _stories() if body.text is None else body.text
     try:
         path.write_text(text, encoding="utf-8", newline="")
     except (OSError, UnicodeEncodeError) as error:
@@ -210,7 +210,7 @@ def _is_ours(folder: Path) -> bool:
         return False
 
 
-def _read_error(folder: Path) -> training.RunError:
+def _read_error(folder: Path) -> api.RunError:
     """What it said last; and what that is called, where it had a name for it."""
     path = folder / REFUSAL
     try:
@@ -218,8 +218,8 @@ def _read_error(folder: Path) -> training.RunError:
         path.unlink()
     except (OSError, ValueError):
         told = {}
-    return training.RunError(
-        message=_last_line(folder), code=told.get("code"), values=brief(told.get("values", {}))
+    return api.RunError(
+        message=_last_line(folder), code=told.get("code"), values=truncate_values(told.get("values", {}))
     )
 
 
@@ -232,4 +232,4 @@ def _last_line(folder: Path) -> str:
     except OSError:
         lines = []
     said = next((line.strip() for line in reversed(lines) if line.strip()), "it ended without a word")
-    return without_folders(said.removeprefix("clearhead: "), folder)[:500]
+    return strip_folders(said.removeprefix("clearhead: "), folder)[:500]

@@ -4,8 +4,8 @@ import httpx
 import pytest
 
 from clearhead.errors import UserError
-from clearhead.server.access import GUARDS, KEPT, Access, Credentials
-from clearhead.server.process import address, make_door, open_socket
+from clearhead.server.authentication import KEPT, SECURITY_HEADERS, AuthenticationMiddleware, Credentials
+from clearhead.server.process import address, make_credentials, open_socket
 from tests import event_loop
 
 TOKEN = "a-token-for-the-tests-0123456789"
@@ -117,55 +117,55 @@ def test_every_answer_is_guarded(server, client, asked):
         for more in ({}, {"Host": "evil.com"}, {"Authorization": "Bearer wrong"}):
             answer = client.request(method, path, headers=more, json={})
             kept = path.startswith("/assets/") and answer.status_code == 200
-            guards = {**GUARDS, "Cache-Control": KEPT if kept else "no-store"}
+            guards = {**SECURITY_HEADERS, "Cache-Control": KEPT if kept else "no-store"}
             assert {name: answer.headers.get(name) for name in guards} == guards, (method, path, more)
-    assert "unsafe" not in GUARDS["Content-Security-Policy"]
+    assert "unsafe" not in SECURITY_HEADERS["Content-Security-Policy"]
 
 
 def test_our_own_page_is_let_in(client, server):
     for name in ("127.0.0.1", "localhost", "LOCALHOST"):
-        host = f"{name}:{server.door.port}"
+        host = f"{name}:{server.credentials.port}"
         answer = client.get("/v1/models", headers={"Host": host, "Origin": f"http://{host}"})
         assert answer.status_code == 200
 
 
 def test_the_token_in_the_address_becomes_a_cookie(server):
     with httpx.Client(trust_env=False) as browser:
-        answer = browser.get(address("127.0.0.1", server.door))
+        answer = browser.get(address("127.0.0.1", server.credentials))
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         given = answer.headers["set-cookie"]
         assert "HttpOnly" in given
         assert "samesite=strict" in given.lower()
-        assert server.door.token not in given
+        assert server.credentials.token not in given
         assert browser.get(f"{server.url}/v1/models").status_code == 200
         # Also who has the cookie is led on, so that the token stays in no address.
-        again = browser.get(f"{server.url}/v1/models?a=1&token={server.door.token}")
+        again = browser.get(f"{server.url}/v1/models?a=1&token={server.credentials.token}")
         assert (again.status_code, again.headers["location"]) == (303, "/v1/models?a=1")
 
 
 @pytest.mark.parametrize("query", ["token=wrong", "token=", "token={0}&token={0}", "token={0}x"])
 def test_a_wrong_token_in_the_address_gives_none(server, query):
-    answer = httpx.get(f"{server.url}/?{query.format(server.door.token)}", trust_env=False)
+    answer = httpx.get(f"{server.url}/?{query.format(server.credentials.token)}", trust_env=False)
     assert answer.status_code == 401
     assert "set-cookie" not in answer.headers
 
 
 def test_a_token_in_the_address_does_not_let_a_post_in(server):
-    url = f"{server.url}/api/tokens?token={server.door.token}"
+    url = f"{server.url}/api/tokens?token={server.credentials.token}"
     assert httpx.post(url, json={"model": "small", "text": "a"}, trust_env=False).status_code == 401
 
 
 def test_cookies_of_others_are_refused(server):
-    port = server.door.port
+    port = server.credentials.port
     others = [
         Credentials("another-token", port=port),
-        Credentials(server.door.token, port=port + 1),
+        Credentials(server.credentials.token, port=port + 1),
     ]
     for other in others:
         cookie = f"{other.cookie}={other.cookie_value}"
         answer = httpx.get(f"{server.url}/v1/models", headers={"Cookie": cookie}, trust_env=False)
         assert answer.status_code == 401
-    mine = f"{server.door.cookie}={server.door.token}"  # the token is no cookie
+    mine = f"{server.credentials.cookie}={server.credentials.token}"  # the token is no cookie
     assert httpx.get(f"{server.url}/", headers={"Cookie": mine}, trust_env=False).status_code == 401
 
 
@@ -188,16 +188,16 @@ def test_cookies_of_others_are_refused(server):
 )
 def test_the_way_on_leads_nowhere_else(server, path):
     with httpx.Client(trust_env=False) as browser:
-        answer = browser.get(f"{server.url}{path}?token={server.door.token}")
+        answer = browser.get(f"{server.url}{path}?token={server.credentials.token}")
     assert answer.status_code == 303
     where = answer.headers["location"]
     assert re.fullmatch(r"/([^/\\\s].*)?", where), where
-    assert answer.headers.get_list("set-cookie")[0].startswith(server.door.cookie)
+    assert answer.headers.get_list("set-cookie")[0].startswith(server.credentials.cookie)
     assert len(answer.headers.get_list("set-cookie")) == 1
 
 
 def ask(access, kind="http", headers=(), query=b""):
-    """Access itself, without a server in between that might tidy up."""
+    """AuthenticationMiddleware itself, without a server in between that might tidy up."""
     sent = []
 
     async def send(message):
@@ -222,7 +222,7 @@ def access():
     async def inside(scope, receive, send):
         await send({"type": "inside"})
 
-    return Access(inside, Credentials("secret", port=8000))
+    return AuthenticationMiddleware(inside, Credentials("secret", port=8000))
 
 
 BEARER = ("authorization", "Bearer secret")
@@ -270,7 +270,7 @@ def test_nothing_beyond_this_machine_without_a_token(host):
 
 def test_a_port_in_use_is_told(server):
     with pytest.raises(UserError, match="choose another --port"):
-        open_socket("127.0.0.1", server.door.port, "token")
+        open_socket("127.0.0.1", server.credentials.port, "token")
 
 
 @pytest.mark.parametrize("host", ["fe80::1%nosuch", "a..b", "192.0.2.1"])
@@ -288,9 +288,9 @@ def test_loopback_needs_no_token(start):
 
 def test_the_door_knows_the_names_that_it_was_given():
     with open_socket("127.0.0.1", 0, "token") as opened:
-        assert "models.example" in make_door("127.0.0.1", opened, "token", ["Models.Example"]).hosts
-        assert "10.0.0.5" in make_door("10.0.0.5", opened, "token").hosts
-        assert "0.0.0.0" not in make_door("0.0.0.0", opened, "token").hosts
+        assert "models.example" in make_credentials("127.0.0.1", opened, "token", ["Models.Example"]).hosts
+        assert "10.0.0.5" in make_credentials("10.0.0.5", opened, "token").hosts
+        assert "0.0.0.0" not in make_credentials("0.0.0.0", opened, "token").hosts
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.server.document import document
+from clearhead.server.openapi import document
 
 WEB = Path(__file__).parents[2] / "web"
 

@@ -13,32 +13,35 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from clearhead.server.model_registry import ModelRegistry
 
 
-class Record:
+class ServerMetrics:
     """Counts of what was asked and written."""
 
-    def __init__(self, shelf: ModelRegistry) -> None:
-        self.registry = CollectorRegistry()
+    def __init__(self, registry: ModelRegistry) -> None:
+        self.collectors = CollectorRegistry()
         self.requests = Counter(
-            "clearhead_requests", "Requests answered.", ["method", "route", "status"], registry=self.registry
+            "clearhead_requests",
+            "Requests answered.",
+            ["method", "route", "status"],
+            registry=self.collectors,
         )
         self.seconds = Histogram(
-            "clearhead_request_seconds", "Until the answer was sent.", ["route"], registry=self.registry
+            "clearhead_request_seconds", "Until the answer was sent.", ["route"], registry=self.collectors
         )
         self.tokens = Counter(
-            "clearhead_tokens", "Tokens read and written.", ["kind"], registry=self.registry
+            "clearhead_tokens", "Tokens read and written.", ["kind"], registry=self.collectors
         )
-        self.registry.register(Writing(shelf))
+        self.collectors.register(EngineCollector(registry))
 
-    def text(self) -> bytes:
+    def render(self) -> bytes:
         """As Prometheus reads it."""
-        return generate_latest(self.registry)
+        return generate_latest(self.collectors)
 
 
-class Writing(Collector):
+class EngineCollector(Collector):
     """What the engines do at the moment; models come and go."""
 
-    def __init__(self, shelf: ModelRegistry) -> None:
-        self.shelf = shelf
+    def __init__(self, registry: ModelRegistry) -> None:
+        self.registry = registry
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         for name, what in (
@@ -46,17 +49,17 @@ class Writing(Collector):
             ("running", "Texts that are being written."),
         ):
             gauge = GaugeMetricFamily(f"clearhead_{name}", what, labels=["model"])
-            for each in self.shelf:
+            for each in self.registry:
                 if each.engine is not None:
                     gauge.add_metric([each.name], getattr(each.engine, name))
             yield gauge
 
 
-class Recorder:
+class RequestLogMiddleware:
     """Around everything: also what is refused is told of."""
 
-    def __init__(self, app: ASGIApp, record: Record, log: Callable[[str], object]) -> None:
-        self.app, self.record, self.log = app, record, log
+    def __init__(self, app: ASGIApp, metrics: ServerMetrics, log: Callable[[str], object]) -> None:
+        self.app, self.metrics, self.log = app, metrics, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,8 +79,8 @@ class Recorder:
             # The route's own pattern: what a client writes into an address is not for the log.
             route = getattr(scope.get("route"), "path", "-")
             method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "OPTIONS") else "-"
-            self.record.requests.labels(method, route, str(status[0])).inc()
-            self.record.seconds.labels(route).observe(seconds)
+            self.metrics.requests.labels(method, route, str(status[0])).inc()
+            self.metrics.seconds.labels(route).observe(seconds)
             noted = scope.get("state", {}).get("noted", "")
             moment = time.strftime("%Y-%m-%dT%H:%M:%S")
             self.log(f"{moment} {method} {route} {status[0] or 'left'} {seconds * 1000:.0f} ms{noted}")

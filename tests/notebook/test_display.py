@@ -12,7 +12,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import UserError
-from clearhead.page.built import has_bundles
+from clearhead.page.assets import has_bundles
 from tests.serving import make_model
 
 pytest.importorskip("anywidget", reason="there is no anywidget: pip install '.[dev]'")

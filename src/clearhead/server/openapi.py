@@ -1,4 +1,4 @@
-"""The OpenAPI document, without a server: `python -m clearhead.server.document`."""
+"""The OpenAPI document, without a server: `python -m clearhead.server.openapi`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 import sys
 from typing import Any
 
-from clearhead.server.app import make_routes
+from clearhead.server.app import make_api
+from clearhead.server.metrics import ServerMetrics
 from clearhead.server.model_registry import ModelRegistry
-from clearhead.server.record import Record
 
 
 def document() -> dict[str, Any]:
     """Every route, with what it takes and gives."""
-    shelf = ModelRegistry([])
-    return make_routes(shelf, Record(shelf)).openapi()
+    registry = ModelRegistry([])
+    return make_api(registry, ServerMetrics(registry)).openapi()
 
 
 if __name__ == "__main__":

@@ -11,16 +11,16 @@ from pathlib import Path
 from clearhead.api import models
 from clearhead.errors import UserError
 from clearhead.formats import pulled
-from clearhead.server.disconnect import in_thread, stop_if
+from clearhead.server.disconnect import in_thread, raise_if_cancelled
 from clearhead.server.errors import APIError
-from clearhead.server.model_loader import without_folders
+from clearhead.server.model_loader import strip_folders
 
 
-class Puller:
+class ModelPuller:
     """Without a home nothing can be pulled."""
 
-    def __init__(self, home: Path | None, tell: Callable[[str], object] = lambda _: None) -> None:
-        self.home, self.tell = home, tell
+    def __init__(self, home: Path | None, log: Callable[[str], object] = lambda _: None) -> None:
+        self.home, self.log = home, log
         self.state = models.PullState()
         self._task: asyncio.Task[None] | None = None
 
@@ -58,9 +58,9 @@ class Puller:
             self._task.cancel()
 
     async def _pull(self, name: str, home: Path) -> None:
-        def work(left: threading.Event) -> None:
+        def work(cancelled: threading.Event) -> None:
             def report(doing: str, done: int, total: int) -> None:
-                stop_if(left)
+                raise_if_cancelled(cancelled)
                 self.state = models.PullState(
                     name=name,
                     state="unpacking" if doing == "unpacking" else "downloading",
@@ -75,11 +75,11 @@ class Puller:
         except asyncio.CancelledError:
             self.state = models.PullState(name=name, state="cancelled")
         except UserError as error:
-            self.tell(f"{name} was not pulled: {error}")
-            said = without_folders(str(error), home, Path(tempfile.gettempdir()))
+            self.log(f"{name} was not pulled: {error}")
+            said = strip_folders(str(error), home, Path(tempfile.gettempdir()))
             self.state = models.PullState(name=name, state="failed", error=said)
         except Exception as error:  # our own mistake; nobody waits for this task
-            self.tell(f"{name} was not pulled: {error!r}")
+            self.log(f"{name} was not pulled: {error!r}")
             said = "a mistake of ours; the server's own output says more"
             self.state = models.PullState(name=name, state="failed", error=said)
         else:

@@ -16,12 +16,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clearhead.server.errors import refusal
+from clearhead.server.errors import error_response
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 # The page is ours alone: nothing from elsewhere, in no one's frame, kept by no one.
-GUARDS = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -93,11 +93,11 @@ STRANGER = f"""<!doctype html>
 """  # for people; programs get the same as JSON
 
 
-class Access:
+class AuthenticationMiddleware:
     """In front of everything else: what is not let in reaches nothing, and no body of it is read."""
 
-    def __init__(self, app: ASGIApp, door: Credentials) -> None:
-        self.app, self.door = app, door
+    def __init__(self, app: ASGIApp, credentials: Credentials) -> None:
+        self.app, self.credentials = app, credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):  # the server's own start and end
@@ -107,7 +107,7 @@ class Access:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in GUARDS.items():
+                for name, value in SECURITY_HEADERS.items():
                     if headers.get(name) != KEPT:
                         headers[name] = value
             await send(message)
@@ -124,16 +124,18 @@ class Access:
     def _answer(self, scope: Scope) -> Response | None:
         """None where the request may go on."""
         headers = Headers(scope=scope)
-        if (refused := self.door.refuses(headers)) is not None:
-            return refusal(*refused)
+        if (refused := self.credentials.refuses(headers)) is not None:
+            return error_response(*refused)
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = query.pop("token", [])
-        can_go_on = scope["type"] == "http" and scope["method"] == "GET" and self.door.token is not None
-        if can_go_on and len(given) == 1 and _equal(given[0], self.door.token or ""):
+        can_go_on = (
+            scope["type"] == "http" and scope["method"] == "GET" and self.credentials.token is not None
+        )
+        if can_go_on and len(given) == 1 and _equal(given[0], self.credentials.token or ""):
             return self._let_in(scope, query)  # also who is known: the token stays in no address
-        if self.door.knows(headers):
+        if self.credentials.knows(headers):
             return None
-        answer: Response = refusal(401, "invalid_token", UNKNOWN)
+        answer: Response = error_response(401, "invalid_token", UNKNOWN)
         if scope["type"] == "http" and scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             answer = HTMLResponse(STRANGER, 401)
         answer.headers["WWW-Authenticate"] = "Bearer"
@@ -145,7 +147,7 @@ class Access:
         rest = urlencode(query, doseq=True)
         answer = RedirectResponse(path + (f"?{rest}" if rest else ""), status_code=303)
         answer.set_cookie(
-            self.door.cookie, self.door.cookie_value, httponly=True, samesite="strict", path="/"
+            self.credentials.cookie, self.credentials.cookie_value, httponly=True, samesite="strict", path="/"
         )
         return answer
 

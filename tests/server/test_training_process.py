@@ -12,11 +12,11 @@ import pytest
 
 from clearhead.language_model import load
 from clearhead.runs.run_folder import read_metrics
-from clearhead.server.app import make_routes
-from clearhead.server.limits import Bounds
-from clearhead.server.model_loader import Offer
-from clearhead.server.model_registry import Loader, ModelRegistry
-from clearhead.server.record import Record
+from clearhead.server.app import make_api
+from clearhead.server.limits import Limits
+from clearhead.server.metrics import ServerMetrics
+from clearhead.server.model_loader import ModelLibrary
+from clearhead.server.model_registry import LoadOptions, ModelRegistry
 from tests.serving import make_finished
 
 SMALL = {"blocks": 1, "heads": 2, "width": 16, "context": 32}
@@ -31,16 +31,18 @@ def place(tmp_path):
 
 @pytest.fixture
 def serve(place, running_server, tmp_path):
-    """A server that trains there, with an empty shelf."""
+    """A server that trains there, with an empty registry."""
     made = []
 
     def begin():
         made.append(ModelRegistry([]))
-        return running_server(made[-1], offer=Offer([place], tmp_path / "home", Loader("cpu", slots=1)))
+        return running_server(
+            made[-1], library=ModelLibrary([place], tmp_path / "home", LoadOptions("cpu", slots=1))
+        )
 
     yield begin
-    for shelf in made:
-        shelf.close(cancel=True)
+    for registry in made:
+        registry.close(cancel=True)
 
 
 @pytest.fixture
@@ -268,9 +270,9 @@ def test_only_here_may_a_body_be_as_long_as_a_text(serve, place, tmp_path, runni
     with serve() as server, server.client() as client:
         assert client.post("/api/train", json=long).status_code == 400
         assert client.post("/api/open", json={"model": "a" * 3_000_000}).status_code == 413
-    offer = Offer([place], tmp_path / "home", Loader("cpu"))
+    library = ModelLibrary([place], tmp_path / "home", LoadOptions("cpu"))
     with (
-        running_server(ModelRegistry([]), Bounds(text=2_500_000), offer=offer) as server,
+        running_server(ModelRegistry([]), Limits(max_text=2_500_000), library=library) as server,
         server.client() as client,
     ):
         assert client.post("/api/train", json=long).status_code == 413
@@ -278,9 +280,9 @@ def test_only_here_may_a_body_be_as_long_as_a_text(serve, place, tmp_path, runni
         assert client.post("/api/train", json=long).status_code == 413
 
 
-def test_without_an_offer_there_is_no_run_and_none_begins(shelf, running_server, story_text, tmp_path):
-    for offer in (None, Offer([], tmp_path / "home", Loader("cpu"))):
-        with running_server(shelf, offer=offer) as server, server.client() as client:
+def test_without_an_offer_there_is_no_run_and_none_begins(registry, running_server, story_text, tmp_path):
+    for library in (None, ModelLibrary([], tmp_path / "home", LoadOptions("cpu"))):
+        with running_server(registry, library=library) as server, server.client() as client:
             assert client.get("/api/runs").json() == {"runs": [], "can_start": False, "now": None}
             refused = start(client, story_text)
             assert (refused.status_code, refused.json()["error"]["code"]) == (404, "cannot_be_trained")
@@ -290,7 +292,7 @@ def test_without_an_offer_there_is_no_run_and_none_begins(shelf, running_server,
 
 def test_answers_are_as_the_document_tells(client, server, place, model_folder, story_text):
     make_finished(place / "done", model_folder)
-    document = make_routes(ModelRegistry([]), Record(ModelRegistry([]))).openapi()
+    document = make_api(ModelRegistry([]), ServerMetrics(ModelRegistry([]))).openapi()
 
     def check(method, path, name="", **asked):
         told = document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"]

@@ -85,7 +85,7 @@ RETRY_AFTER = {
 
 
 def events_of(chunk: type[BaseModel]) -> Responses:
-    """Of a route that answers at once or, where asked, as a stream."""
+    """Of a route that answers at once or, where body, as a stream."""
     said = (
         f"With `stream`, server-sent events: each `data: ` and a {chunk.__name__} as JSON, or a Refusal "
         "where something went wrong in the midst; then `data: [DONE]`."

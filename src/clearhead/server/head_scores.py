@@ -13,9 +13,9 @@ from clearhead.api import models
 from clearhead.finite import finite
 from clearhead.labs.heads import REPEATED, STORIES, HeadScores, heads
 from clearhead.language_model import LanguageModel
-from clearhead.server.description import OF_A_MODEL
-from clearhead.server.disconnect import in_thread, stop_if, unless_left
+from clearhead.server.disconnect import in_thread, raise_if_cancelled, until_disconnect
 from clearhead.server.model_registry import ModelRegistry
+from clearhead.server.responses import OF_A_MODEL
 
 # Of a large model fewer texts are read: each takes as long as a forward and a half. With a third of the
 # stories SmolLM2's heads come in nearly the same order; none of its scores moves by more than 0.07.
@@ -23,7 +23,7 @@ LARGE = 50_000_000  # parameters
 FEWER = 3
 
 
-class Scores:
+class HeadScoreCache:
     """Kept as long as the model is in memory; one model at a time is scored."""
 
     def __init__(self) -> None:
@@ -40,26 +40,29 @@ class Scores:
     async def _find(self, model: LanguageModel) -> HeadScores:
         fewer = FEWER if model.config.n_parameter > LARGE else 1
 
-        def work(left: threading.Event) -> HeadScores:
+        def work(cancelled: threading.Event) -> HeadScores:
             return heads(
-                model, math.ceil(REPEATED / fewer), math.ceil(STORIES / fewer), lambda: stop_if(left)
+                model,
+                math.ceil(REPEATED / fewer),
+                math.ceil(STORIES / fewer),
+                lambda: raise_if_cancelled(cancelled),
             )
 
         async with self._one:
             return await in_thread(work)
 
 
-def make_routes(shelf: ModelRegistry) -> APIRouter:
-    routes, scores = APIRouter(prefix="/api", tags=["clearhead"]), Scores()
+def make_router(registry: ModelRegistry) -> APIRouter:
+    router, scores = APIRouter(prefix="/api", tags=["clearhead"]), HeadScoreCache()
 
-    @routes.post("/heads", responses=OF_A_MODEL)
-    async def score(request: Request, asked: models.HeadsRequest) -> models.HeadsAnswer:
+    @router.post("/heads", responses=OF_A_MODEL)
+    async def score(request: Request, body: models.HeadsRequest) -> models.HeadsAnswer:
         """How much each head looks at the token before, at the first, at its like, … Takes a while, once."""
-        with shelf.reading(asked.model):
-            found = await unless_left(request, scores.of(shelf.model(asked.model)))
+        with registry.reading(body.model):
+            found = await until_disconnect(request, scores.of(registry.model(body.model)))
         return models.HeadsAnswer(
             kinds={kind: finite(table.tolist()) for kind, table in found.kinds.items()},
             chance=dict(found.chance),
         )
 
-    return routes
+    return router

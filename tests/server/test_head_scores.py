@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from clearhead.labs import heads as lab
-from clearhead.server import heads as route
+from clearhead.server import head_scores as route
 
 
 def score(client, name="small"):
@@ -40,10 +40,10 @@ def counted(monkeypatch):
     return calls, go
 
 
-def test_found_once_while_others_are_served(shelf_of, start, counted):
+def test_found_once_while_others_are_served(registry_of, start, counted):
     calls, go = counted
     answers = []
-    with start(shelf=shelf_of()) as server, server.client() as client:
+    with start(registry=registry_of()) as server, server.client() as client:
 
         def ask():
             with server.client() as other:
@@ -66,27 +66,27 @@ def test_found_once_while_others_are_served(shelf_of, start, counted):
     assert calls == [(lab.REPEATED, lab.STORIES)]
 
 
-def test_large_models_read_less(client, shelf_of, start, counted, monkeypatch):
+def test_large_models_read_less(client, registry_of, start, counted, monkeypatch):
     calls, go = counted
     go.set()
     monkeypatch.setattr(route, "LARGE", 10)
-    with start(shelf=shelf_of()) as server, server.client() as client:
+    with start(registry=registry_of()) as server, server.client() as client:
         assert score(client).status_code == 200
     assert calls == [(2, 10)]
 
 
-def test_what_cannot_be_scored_is_refused(client, shelf_of, start, make_small):
+def test_what_cannot_be_scored_is_refused(client, registry_of, start, make_small):
     assert score(client, "nothing").status_code == 404
     assert score(client, "broken").status_code == 503
-    with start(shelf=shelf_of(short=make_small(n_context=4))) as server, server.client() as other:
+    with start(registry=registry_of(short=make_small(n_context=4))) as server, server.client() as other:
         answer = score(other, "short")
         assert answer.status_code == 400
         assert "too short" in answer.json()["error"]["message"]
         assert score(other, "short").status_code == 400  # and again
 
 
-def test_a_context_without_a_pronoun(shelf_of, start, make_small):
-    with start(shelf=shelf_of(short=make_small(n_context=8))) as server, server.client() as client:
+def test_a_context_without_a_pronoun(registry_of, start, make_small):
+    with start(registry=registry_of(short=make_small(n_context=8))) as server, server.client() as client:
         told = score(client, "short").json()
     assert told["kinds"]["antecedent"] == [[0.0, 0.0]]
     assert told["chance"]["antecedent"] == 0

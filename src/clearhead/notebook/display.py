@@ -12,7 +12,7 @@ from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.runtime.quantization import need_exact
-from clearhead.server.in_process import Models, Routes, models_of
+from clearhead.server.in_process import InProcessClient, Models, models_of
 
 if TYPE_CHECKING:
     from clearhead.notebook.widget import Explorer
@@ -58,7 +58,7 @@ def show(
         "step": _check_step(step),
     }
     given, ids, edits = _place_of(what, text, models)
-    return Explorer(Routes(models), Opening(f"?{urlencode({**given, **place})}", ids, edits), height)
+    return Explorer(InProcessClient(models), Opening(f"?{urlencode({**given, **place})}", ids, edits), height)
 
 
 def _check_step(step: int | str) -> int | str:
