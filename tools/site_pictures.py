@@ -67,7 +67,7 @@ def draw_sites(folder: Path, out: Path) -> None:
         n_head=4,
         d_model=64,
         norm="rms",
-        after_norm=True,
+        post_norm=True,
     )
     unlearned = ch.LanguageModel(ch.Transformer(gemma), modern.tokenizer)
     for model in (modern, lecture, unlearned):

@@ -21,7 +21,7 @@ def all_names():
     for norm in ("layer", "rms"):
         for feedforward in ("relu", "swiglu"):
             config = Config(
-                **SHAPE, norm=norm, feedforward=feedforward, qk_norm=norm == "rms", after_norm=norm == "rms"
+                **SHAPE, norm=norm, feedforward=feedforward, qk_norm=norm == "rms", post_norm=norm == "rms"
             )
             names |= {str(site) for site in sites.all_sites(config)}
     for kind in ("elman", "gru", "lstm"):

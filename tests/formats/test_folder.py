@@ -50,10 +50,10 @@ CONFIGS = {
     "local": ("mistral", preset("modern", **SIZES, qk_norm=False, window=3, local_blocks=[0, 1])),
     "partly local": ("qwen3", preset("modern", **SIZES, window=3, local_blocks=[1])),
     "biased": ("qwen2", preset("modern", **SIZES, qk_norm=False, qkv_bias=True)),
-    "normed after": ("clearhead", preset("modern", **SIZES, after_norm=True)),
+    "normed after": ("clearhead", preset("modern", **SIZES, post_norm=True)),
     "stretched": (
         "llama",
-        preset("modern", **SIZES, qk_norm=False, rotary_stretch={"kind": "linear", "factor": 2.0}),
+        preset("modern", **SIZES, qk_norm=False, rope_scaling={"kind": "linear", "factor": 2.0}),
     ),
 }
 

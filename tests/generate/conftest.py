@@ -25,12 +25,15 @@ FAMILIES = PRESETS | {
         **PRESETS["modern"],
         **LOCAL,
         "local_rotary_base": 100.0,
-        "after_norm": True,
+        "post_norm": True,
         "embedding_scale": 5.6,
         "feedforward": "geglu",
         "d_k": 16,
     },
-    "stretched": {**PRESETS["modern"], "rotary_stretch": {"kind": "llama3", "factor": 8.0, "context": 32}},
+    "stretched": {
+        **PRESETS["modern"],
+        "rope_scaling": {"kind": "llama3", "factor": 8.0, "original_context": 32},
+    },
 }
 
 

@@ -8,7 +8,8 @@ import torch
 from clearhead.errors import UserError
 from clearhead.generate.continuation import Reader
 from clearhead.generate.decoder import Decoder, turned
-from clearhead.model.mask import REACH, reach, spans
+from clearhead.runtime.batched_attention import find_spans
+from clearhead.runtime.batched_kv_cache import LENGTH_STEP, padded_length
 
 
 def some_ids(length: int, seed: int = 0) -> list[int]:
@@ -25,7 +26,7 @@ class Company:
         reading = self.decoder.read(ids)
         while reading.logits is None:
             assert reading.read_on() > 0
-        self.decoder.slots.place(slot, reading.cache)
+        self.decoder.slots.insert(slot, reading.cache)
         self.texts[slot] = list(ids)
         return reading.logits
 
@@ -145,7 +146,7 @@ def test_what_a_slot_held_before_is_forgotten(make):
     decoder = Decoder(make(), 2)
     company = Company(decoder)
     expected = company.join(0, [5, 6]), company.step({0: 7})[0]
-    decoder.slots.room.fill_(float("nan"))
+    decoder.slots.data.fill_(float("nan"))
     assert company.join(0, [5, 6]).equal(expected[0])
     assert company.step({0: 7})[0].equal(expected[1])
 
@@ -154,10 +155,10 @@ def test_room_grows_with_the_longest_text_and_nothing_is_lost(make):
     network = make(n_context=1000)
     company = Company(Decoder(network, 2))
     company.join(0, some_ids(255))
-    small = company.decoder.slots.room.shape[4]
+    small = company.decoder.slots.data.shape[4]
     ids = some_ids(600, seed=1)
     company.join(1, ids)
-    assert small < 600 <= company.decoder.slots.room.shape[4] <= reach(1000)
+    assert small < 600 <= company.decoder.slots.data.shape[4] <= padded_length(1000)
     reader = Reader(network)
     reader.read(torch.tensor([some_ids(255)]))
     for word in range(3):
@@ -173,24 +174,24 @@ def test_a_text_longer_than_the_context_counts_by_its_end(make):
     assert torch.allclose(reading.logits, network(torch.tensor([ids[-160:]]))[0, -1], atol=1e-4)
 
 
-def test_neighbours_that_reach_equally_far_are_one_span():
+def test_adjacent_slots_of_equal_length_form_one_span():
     slots, positions = [0, 1, 2, 4, 5, 6], [3, 63, 64, 70, 80, 5]
-    found = spans(slots, positions, torch.empty(0))
-    assert [(span.rows, span.slots, span.reach) for span in found] == [
-        (slice(0, 2), slice(0, 2), REACH),
-        (slice(2, 3), slice(2, 3), 2 * REACH),
-        (slice(3, 5), slice(4, 6), 2 * REACH),
-        (slice(5, 6), slice(6, 7), REACH),
+    found = find_spans(slots, positions, torch.empty(0))
+    assert [(span.rows, span.slots, span.length) for span in found] == [
+        (slice(0, 2), slice(0, 2), LENGTH_STEP),
+        (slice(2, 3), slice(2, 3), 2 * LENGTH_STEP),
+        (slice(3, 5), slice(4, 6), 2 * LENGTH_STEP),
+        (slice(5, 6), slice(6, 7), LENGTH_STEP),
     ]
     seen = found[2].bias[:, 0, 0] == 0
     assert seen.sum(1).tolist() == [71, 81]
-    near = spans(slots, positions, torch.empty(0), 10)[2].bias[:, 0, 0] == 0
+    near = find_spans(slots, positions, torch.empty(0), 10)[2].bias[:, 0, 0] == 0
     assert near[0].nonzero()[:, 0].tolist() == list(range(61, 71))
 
 
-def test_spans_of_the_whole_have_every_row_whoever_is_meant():
-    found = spans(range(4), [3, 63, 64, 200], torch.empty(0), whole=True)
-    assert [span.reach for span in found] == [64, 128, 256]
+def test_all_rows_spans_cover_every_row():
+    found = find_spans(range(4), [3, 63, 64, 200], torch.empty(0), all_rows=True)
+    assert [span.length for span in found] == [64, 128, 256]
     assert all(span.rows == span.slots == slice(0, 4) for span in found)
     assert [span.meant.flatten().tolist() for span in found] == [
         [True, True, False, False],

@@ -42,7 +42,7 @@ def test_word_by_word_as_by_the_layers(case):
         ours, expected = quick.read(words[:, i : i + 1]), plain.read(words[:, i : i + 1])
         apart.append((ours - expected).norm() / expected.norm())
         # From the same past, it goes on alike.
-        quick.cache.room.copy_(plain.cache.room)
+        quick.cache.data.copy_(plain.cache.data)
     # A number in the middle between two codes may go to either, by its last bit; that is seldom.
     assert max(apart) < 0.02
     assert torch.stack(apart[:19]).median() < 1e-5  # those within the context

@@ -12,7 +12,7 @@ from clearhead.model.transformer import Transformer
 SIZES = {"n_vocab": 13, "n_context": 16, "n_head": 2, "d_model": 16}
 SETTINGS = {
     "qwen3": {"n_kv_head": 1},
-    "llama": {"qk_norm": False, "rotary_stretch": {"kind": "linear", "factor": 2.0}},
+    "llama": {"qk_norm": False, "rope_scaling": {"kind": "linear", "factor": 2.0}},
     "local": {"window": 5, "local_blocks": [0], "local_rotary_base": 100.0},
     "partly turned": {"rotary_dim": 4},
     "no positions": {"position": "none"},

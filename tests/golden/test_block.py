@@ -43,13 +43,15 @@ def test_the_block_is_the_lectures_formulas():
     t5 = inner.clamp(min=0) @ feedforward.second.weight.T + feedforward.second.bias
     h = t5 + t3
 
+    middles = []
+    output = block(x, AttentionMask(causal=True), on_middle=middles.append)
     ours = {
         "t1": block.norm(x)[0],
         "t2": attention(block.norm(x), AttentionMask(causal=True))[0],
-        "t3": block.first_half(x, AttentionMask(causal=True))[0],
+        "t3": middles[0][0],
         "t4": block.norm2(t3),
         "t5": feedforward(t4),
-        "h": block(x, AttentionMask(causal=True))[0],
+        "h": output[0],
     }
     for name, expected in {"t1": t1, "t2": t2, "t3": t3, "t4": t4, "t5": t5, "h": h}.items():
         assert torch.allclose(ours[name], expected, rtol=0, atol=1e-12), name

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from clearhead.model.attention import attend, compare, divide, mask, mix, project, softmax
+from clearhead.model.attention_steps import attend, compare, divide, mask, mix, project, softmax
 from clearhead.model.lectures import (
     head_as_loops,
     head_as_matrices,
@@ -14,7 +14,7 @@ from clearhead.model.lectures import (
     query_attention,
     simplest_attention,
 )
-from clearhead.model.mask import triangle
+from clearhead.model.mask import causal_matrix
 
 ZERO, ONE = [1.0, 0.0], [0.0, 1.0]
 IDENTITY = torch.eye(2, dtype=torch.float64)
@@ -112,7 +112,7 @@ def test_one_causal_head_of_eight_words(eight_words):
     S = compare(Q, K)
     assert Q.shape == K.shape == (8, 32)
     assert S.shape == (8, 8)
-    P = softmax(mask(divide(S, 32), triangle(8, 8)))
+    P = softmax(mask(divide(S, 32), causal_matrix(8, 8)))
     assert torch.equal(P, P.tril())
     assert near(P.sum(1), [1.0] * 8, 12)
     output = mix(P, V)

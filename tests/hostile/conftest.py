@@ -22,22 +22,22 @@ LLAMA = {**SIZES, "qk_norm": False}
 LINEAR = {"kind": "linear", "factor": 2.0}
 CONFIGS = {
     "gpt2": preset("gpt2", **SIZES),
-    "llama": preset("modern", **LLAMA, rotary_stretch={"kind": "llama3", "factor": 8.0}),
+    "llama": preset("modern", **LLAMA, rope_scaling={"kind": "llama3", "factor": 8.0}),
     "mistral": preset("modern", **LLAMA, window=3, local_blocks=[0]),
     "qwen2": preset("modern", **LLAMA, qkv_bias=True, window=3, local_blocks=[0]),
     "qwen3": preset("modern", **SIZES),
-    "gpt_neox": preset("lecture", **SIZES, position="rotary", parallel=True, rotary_stretch=LINEAR),
+    "gpt_neox": preset("lecture", **SIZES, position="rotary", parallel=True, rope_scaling=LINEAR),
     "gemma3_text": preset(
         "modern",
         **SIZES,
         feedforward="geglu",
         embedding_scale=8**0.5,
-        after_norm=True,
+        post_norm=True,
         window=3,
         local_blocks=[0],
         local_rotary_base=500.0,
     ),
-    "clearhead": preset("modern", **SIZES, causal=False, rotary_stretch=LINEAR),
+    "clearhead": preset("modern", **SIZES, causal=False, rope_scaling=LINEAR),
 }
 
 

@@ -21,8 +21,10 @@ SIZES = {"n_vocab": 257, "n_context": 8, "n_block": 1, "n_head": 2, "d_model": 8
 LLAMA = {**SIZES, "qk_norm": False}
 CONFIGS = {
     "gpt2": preset("gpt2", **SIZES),
-    "llama": preset("modern", **LLAMA, rotary_stretch={"kind": "llama3", "factor": 8.0, "context": 16}),
-    "qwen2": preset("modern", **LLAMA, qkv_bias=True, rotary_stretch={"kind": "linear", "factor": 2.0}),
+    "llama": preset(
+        "modern", **LLAMA, rope_scaling={"kind": "llama3", "factor": 8.0, "original_context": 16}
+    ),
+    "qwen2": preset("modern", **LLAMA, qkv_bias=True, rope_scaling={"kind": "linear", "factor": 2.0}),
     "qwen3": preset("modern", **SIZES),
     "gptneox": preset("gpt2", **SIZES, position="rotary", feedforward="gelu", parallel=True),
     "gemma3": preset(
@@ -30,7 +32,7 @@ CONFIGS = {
         **SIZES,
         feedforward="geglu",
         embedding_scale=8**0.5,
-        after_norm=True,
+        post_norm=True,
         window=3,
         local_blocks=[0],
         local_rotary_base=500.0,
@@ -221,7 +223,7 @@ TENSORS = {
     ),
     "frequencies of another size": (lambda t: {"rope_freqs.weight": torch.ones(3)}, "does not fit its heads"),
     "frequencies of 4 GB": (lambda t: {"rope_freqs.weight": (2**30,)}, "does not fit its heads"),
-    "frequencies of nothing": (lambda t: {"rope_freqs.weight": torch.zeros(2)}, "rotary_stretch|not Llama 3"),
+    "frequencies of nothing": (lambda t: {"rope_freqs.weight": torch.zeros(2)}, "rope_scaling|not Llama 3"),
     "frequencies that are none": (lambda t: {"rope_freqs.weight": torch.tensor([1, math.nan])}, "finite"),
     "frequencies of another kind": (lambda t: {"rope_freqs.weight": torch.tensor([3.0, 2.0])}, "not Llama 3"),
     "a norm that is none": (lambda t: {"output_norm.weight": torch.full((8,), math.inf)}, "finite"),

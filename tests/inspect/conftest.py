@@ -21,22 +21,22 @@ CHOICES = PRESETS | {
         **PRESETS["modern"],
         "feedforward": "geglu",
         "n_kv_head": 2,
-        "after_norm": True,
+        "post_norm": True,
         "embedding_scale": 5.0,
         "window": 3,
         "local_blocks": [0, 2],
         "local_rotary_base": 100.0,
-        "rotary_stretch": {"kind": "linear", "factor": 8.0},
+        "rope_scaling": {"kind": "linear", "factor": 8.0},
         "d_k": 10,
     },
-    "normed after, with means": {**PRESETS["lecture"], "after_norm": True},
+    "normed after, with means": {**PRESETS["lecture"], "post_norm": True},
 }
 
 
 @pytest.fixture
 def added(network):
     """The two sites of a block whose values are added to the stream."""
-    normed = "_normed" if network.config.after_norm else ""
+    normed = "_normed" if network.config.post_norm else ""
     return lambda block: [f"block.{block}.{half}{normed}" for half in ("attention", "feedforward")]
 
 

@@ -29,19 +29,25 @@ CHOICES = PRESETS | {
         **PRESETS["modern"],
         "feedforward": "geglu",
         "n_kv_head": 2,
-        "after_norm": True,
+        "post_norm": True,
         "embedding_scale": 5.0,
         "window": 3,
         "local_blocks": [0],
         "local_rotary_base": 100.0,
-        "rotary_stretch": {"kind": "linear", "factor": 8.0},
+        "rope_scaling": {"kind": "linear", "factor": 8.0},
         "d_k": 10,
     },
-    "normed after, with means": {**PRESETS["lecture"], "after_norm": True},
+    "normed after, with means": {**PRESETS["lecture"], "post_norm": True},
     "stretched": {
         **PRESETS["modern"],
         "d_head": 16,
-        "rotary_stretch": {"kind": "llama3", "factor": 4.0, "slow": 0.5, "fast": 2.0, "context": 40},
+        "rope_scaling": {
+            "kind": "llama3",
+            "factor": 4.0,
+            "low_freq_factor": 0.5,
+            "high_freq_factor": 2.0,
+            "original_context": 40,
+        },
     },
 }
 IDS = torch.tensor([3, 1, 4, 1, 5, 9, 2])
@@ -123,18 +129,20 @@ class Reference:
         """Radians a position for the pair f in block i."""
         local = i in self.c.local_blocks and self.c.local_rotary_base
         frequency = (local or self.c.rotary_base) ** (-2 * f / self.c.rotary_dim)
-        stretch = None if local else self.c.rotary_stretch
-        if stretch is None:
+        scaling = None if local else self.c.rope_scaling
+        if scaling is None:
             return frequency
-        if stretch.kind == "linear":
-            return frequency / stretch.factor
+        if scaling.kind == "linear":
+            return frequency / scaling.factor
         wavelength = 2 * math.pi / frequency
-        if wavelength < stretch.context / stretch.fast:
+        if wavelength < scaling.original_context / scaling.high_freq_factor:
             return frequency
-        if wavelength > stretch.context / stretch.slow:
-            return frequency / stretch.factor
-        smooth = (stretch.context / wavelength - stretch.slow) / (stretch.fast - stretch.slow)
-        return (1 - smooth) * frequency / stretch.factor + smooth * frequency
+        if wavelength > scaling.original_context / scaling.low_freq_factor:
+            return frequency / scaling.factor
+        smooth = (scaling.original_context / wavelength - scaling.low_freq_factor) / (
+            scaling.high_freq_factor - scaling.low_freq_factor
+        )
+        return (1 - smooth) * frequency / scaling.factor + smooth * frequency
 
     def turn(self, vector, place, i):
         if self.c.position != "rotary":
@@ -186,7 +194,7 @@ class Reference:
             total = total + output
         total = total + self.w.get(f"{of}.attention.output.bias", 0.0)
         self.sites[f"{at}.attention"] = total
-        if c.after_norm:
+        if c.post_norm:
             total = self.norm(total, f"{of}.attention_norm", f"{at}.attention_normed")
         if not c.parallel:
             self.sites[f"{at}.middle"] = total + x
@@ -211,7 +219,7 @@ class Reference:
                 hidden = self.gelu(first)
         self.sites[f"{at}.hidden"] = hidden
         t5 = self.sites[f"{at}.feedforward"] = self.linear(hidden, f"{of}.second")
-        if self.c.after_norm:
+        if self.c.post_norm:
             t5 = self.norm(t5, f"blocks.{i}.feedforward_norm", f"{at}.feedforward_normed")
         self.sites[f"{at}.output"] = t5 + middle
         return t5 + middle

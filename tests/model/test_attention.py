@@ -1,9 +1,10 @@
 import pytest
 import torch
 
-from clearhead.model.attention import Attention, attend, attend_fused
+from clearhead.model.attention import Attention
+from clearhead.model.attention_steps import attend, attend_fused
 from clearhead.model.config import preset
-from clearhead.model.mask import triangle
+from clearhead.model.mask import causal_matrix
 
 
 @pytest.mark.parametrize("n_shared", [1, 2, 6])
@@ -14,7 +15,7 @@ def test_the_fused_kernel_computes_the_plain_steps(n_shared, causal, dtype):
     query = torch.randn(3, 6, 9, 8, dtype=dtype)
     key, value = torch.randn(2, 3, n_shared, 9, 8, dtype=dtype)
     repeated = (shared.repeat_interleave(6 // n_shared, dim=1) for shared in (key, value))
-    plain = attend(query, *repeated, triangle(9, 9) if causal else None)
+    plain = attend(query, *repeated, causal_matrix(9, 9) if causal else None)
     fused = attend_fused(query, key, value, causal=causal)
     assert torch.allclose(plain, fused, rtol=0, atol=1e-6 if dtype == torch.float32 else 1e-12)
 
@@ -30,7 +31,7 @@ def test_the_fused_kernel_takes_any_mask():
 
 
 def test_a_triangle_of_the_last_rows():
-    assert triangle(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
+    assert causal_matrix(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
 
 
 @pytest.mark.parametrize("name", ["lecture", "modern"])

@@ -76,11 +76,11 @@ def test_a_row_does_not_depend_on_padding(choice, causal, side):
     for padding in (0, 22):
         pad = torch.full((1, 5), padding)
         padded = torch.cat((pad, ids) if side == "left" else (ids, pad), dim=1)
-        real = torch.ones_like(padded, dtype=torch.bool)
+        padding_mask = torch.ones_like(padded, dtype=torch.bool)
         kept = slice(5, None) if side == "left" else slice(0, 7)
-        real[:] = False
-        real[:, kept] = True
-        logits = network(padded, real=real)
+        padding_mask[:] = False
+        padding_mask[:, kept] = True
+        logits = network(padded, padding_mask=padding_mask)
         assert logits.isfinite().all()
         assert close(logits[:, kept], alone)
 

@@ -22,14 +22,20 @@ GEMMA = {
     "n_block": 7,
     "feedforward": "geglu",
     "n_kv_head": 1,
-    "after_norm": True,
+    "post_norm": True,
     "embedding_scale": 8.0,
     "window": 8,
     "local_blocks": [0, 1, 2, 3, 4, 6],
     "local_rotary_base": 10_000.0,
     "rotary_base": 1_000_000.0,
 }
-LLAMA3 = {"kind": "llama3", "factor": 8.0, "slow": 1.0, "fast": 4.0, "context": 64}
+LLAMA3 = {
+    "kind": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_context": 64,
+}
 CASES = {
     "gpt2": ("gpt2", preset("gpt2", **SIZES)),
     "gpt2, untied": ("gpt2", preset("gpt2", **SIZES, tied=False)),
@@ -39,10 +45,10 @@ CASES = {
         preset("modern", **{**SIZES, "n_kv_head": 1, "d_head": 64, "tied": False}),
     ),
     "llama": ("llama", preset("modern", **{**SIZES, **LLAMA})),
-    "llama 3": ("llama", preset("modern", **{**SIZES, **LLAMA, "rotary_stretch": LLAMA3})),
+    "llama 3": ("llama", preset("modern", **{**SIZES, **LLAMA, "rope_scaling": LLAMA3})),
     "llama, linear": (
         "llama",
-        preset("modern", **{**SIZES, **LLAMA, "rotary_stretch": {"kind": "linear", "factor": 4.0}}),
+        preset("modern", **{**SIZES, **LLAMA, "rope_scaling": {"kind": "linear", "factor": 4.0}}),
     ),
     "qwen2": ("qwen2", preset("modern", **{**SIZES, **LLAMA, "qkv_bias": True, "rotary_base": 500_000.0})),
     "neox": (

@@ -36,7 +36,7 @@ def test_the_ladder_climbs_in_size_whatever_the_kind():
     tokens = range(1_000_000)
     for kind in ("transformer", *CELLS):
         sizes = list_sizes(TrainingRequest(kind=kind, steps=1), tokens, 500)
-        inside = [each.n_block * each.n_parameter_a_block for each in sizes]
+        inside = [each.n_block * each.n_parameter_per_block for each in sizes]
         assert len(sizes) > 5
         assert inside == sorted(inside)
         assert {each.kind for each in sizes} == {kind}

@@ -35,17 +35,23 @@ KINDS = {
         **PRESETS["modern"],
         "feedforward": "geglu",
         "n_kv_head": 1,
-        "after_norm": True,
+        "post_norm": True,
         "embedding_scale": 5.0,
         "window": 3,
         "local_blocks": [0],
         "local_rotary_base": 100.0,
-        "rotary_stretch": {"kind": "linear", "factor": 8.0},
+        "rope_scaling": {"kind": "linear", "factor": 8.0},
         "d_k": 10,
     },
     "stretched": {
         **PRESETS["modern"],
-        "rotary_stretch": {"kind": "llama3", "factor": 4.0, "slow": 0.5, "fast": 2.0, "context": 40},
+        "rope_scaling": {
+            "kind": "llama3",
+            "factor": 4.0,
+            "low_freq_factor": 0.5,
+            "high_freq_factor": 2.0,
+            "original_context": 40,
+        },
     },
 }
 

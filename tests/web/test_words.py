@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from clearhead.inspect.senses import map_senses, neighbours
-from clearhead.model.attention import compare, mix, project, softmax
+from clearhead.model.attention_steps import compare, mix, project, softmax
 from tests.web.visitor import visible
 
 TEXT = "The duck was too tired"

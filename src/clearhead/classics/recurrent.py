@@ -80,9 +80,9 @@ class Recurrent(nn.Module):
 
     def forward(self, ids: Tensor, state: State | None = None) -> Tensor:
         """B T ids to B T V logits. A state goes before, and is then the one after them."""
-        return self.unembedding(self.read(ids, state))
+        return self.unembedding(self.hidden_states(ids, state))
 
-    def read(self, ids: Tensor, state: State | None = None) -> Tensor:
+    def hidden_states(self, ids: Tensor, state: State | None = None) -> Tensor:
         """The same as far as the last block, B T C, for those who do not want every position's logits."""
         return self.states(ids, state)[-1]
 

@@ -40,10 +40,12 @@ class RecurrentConfig:
     @property
     def n_parameter(self) -> int:
         """How many numbers training may change."""
-        return self.n_vocab * self.d_model * (1 if self.tied else 2) + self.n_block * self.n_parameter_a_block
+        return (
+            self.n_vocab * self.d_model * (1 if self.tied else 2) + self.n_block * self.n_parameter_per_block
+        )
 
     @property
-    def n_parameter_a_block(self) -> int:
+    def n_parameter_per_block(self) -> int:
         return len(GATES[self.kind]) * 2 * (self.d_model * self.d_model + self.d_model)
 
     def to_json(self) -> dict[str, Any]:

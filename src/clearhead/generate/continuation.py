@@ -71,7 +71,9 @@ class StateReader:
 
     @torch.inference_mode()
     def read(self, ids: Tensor) -> Tensor:
-        return self.network.unembedding(self.network.read(ids.to(self.state.room.device), self.state)[:, -1])
+        return self.network.unembedding(
+            self.network.hidden_states(ids.to(self.state.room.device), self.state)[:, -1]
+        )
 
     def reorder(self, rows: Sequence[int]) -> None:
         self.state = self.state.take(rows)

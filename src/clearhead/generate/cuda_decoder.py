@@ -39,7 +39,7 @@ def supports(network: object, sampling: Sampling, length: int, tokens: int, samp
     if not isinstance(network, Transformer) or importlib.util.find_spec("triton") is None:
         return False
     config, device = network.config, network.embedding.weight.device
-    usual = not (config.parallel or config.after_norm or config.local_blocks) and config.causal
+    usual = not (config.parallel or config.post_norm or config.local_blocks) and config.causal
     fits = length + tokens <= config.n_context and samples <= MOST_SAMPLES and config.n_vocab <= MOST_WORDS
     return device.type == "cuda" and tokens >= LEAST_TOKENS and is_plain(sampling) and usual and fits
 
@@ -80,7 +80,7 @@ class QuickSteps:
         self.blocks = [_BlockWeights(block) for block in network.blocks if isinstance(block, Block)]
         everywhere = torch.arange(size, device=self.device)[None]
         self.places = network.position_vectors(everywhere)
-        rotation = network.sights(everywhere)[0].rotation
+        rotation = network.rotations(everywhere)[0]
         self.rotation = None if rotation is None else [part[0].float().contiguous() for part in rotation]
         config = self.config
         self.stream, self.logits = self._room(config.d_model), self._room(config.n_vocab)
@@ -112,8 +112,8 @@ class QuickSteps:
         self.numbers = numbers.to(self.device)
         self.written = torch.zeros(numbers.shape, dtype=torch.long, device=self.device)
         read = KVCache(self.config, 1, self.first, self.device, self.dtype)
-        final = self.network.read(torch.tensor([list(prompt)], device=self.device), cache=read)
-        self.cache.room[:, :, :, :, : self.first] = read.room
+        final = self.network.hidden_states(torch.tensor([list(prompt)], device=self.device), cache=read)
+        self.cache.data[:, :, :, :, : self.first] = read.data
         self.logits.copy_(self.network.unembedding(final[0, -1:]).float().expand_as(self.logits))
         self.positions.fill_(self.first - 1)
         self._draw()
@@ -203,7 +203,7 @@ class QuickSteps:
             )
 
     def _attend(self, i: int, weights: _BlockWeights) -> None:
-        config, room = self.config, self.cache.room[i]
+        config, room = self.config, self.cache.data[i]
         cosines, sines = self.rotation or (self.stream, self.stream)
         gains = weights.gains or (self.stream, self.stream)
         reach, warps = (256, 16) if self.samples == 1 else (64, 4)  # few programs, or many

@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from clearhead.errors import UserError
 from clearhead.generate.batch_decoder import ReadsOn, Rows
 from clearhead.model.config import Config
-from clearhead.model.kv_cache import BatchedKVCache, KVCache
-from clearhead.model.mask import AttentionMask, spans
+from clearhead.model.kv_cache import KVCache
 from clearhead.model.transformer import Transformer
 from clearhead.networks import need_causal
+from clearhead.runtime.batched_attention import BatchedMask, find_spans
+from clearhead.runtime.batched_kv_cache import BatchedKVCache
 from clearhead.runtime.quantization import is_quantized
 
 
@@ -41,7 +42,7 @@ class Reading:
         if self.logits is not None:
             return 0
         piece = self.ids[:, self.cache.length : self.cache.length + self.size]
-        final = self.network.read(piece, cache=self.cache)
+        final = self.network.hidden_states(piece, cache=self.cache)
         if self.cache.length == self.ids.shape[1]:
             self.logits = self.network.unembedding(final[0, -1:])[0].float().cpu()
         return piece.shape[1]
@@ -61,7 +62,7 @@ class Decoder(Rows):
         everywhere = torch.arange(config.n_context, device=weight.device)[:, None]
         with torch.inference_mode():
             self.places = network.position_vectors(everywhere)
-            self.sights = network.sights(everywhere)
+            self.rotations = network.rotations(everywhere)
         self.longest = config.n_context
         super().__init__(config, slots, weight.device, whole)
 
@@ -71,39 +72,36 @@ class Decoder(Rows):
 
     def place(self, slot: int, reading: ReadsOn) -> None:
         assert isinstance(reading, Reading)
-        self.slots.place(slot, reading.cache)
+        self.slots.insert(slot, reading.cache)
 
     def extend(self, slot: int, position: int) -> None:
         self.slots.extend(slot, position)
 
     @torch.inference_mode()
     def _step(self, slots: Sequence[int], ids: Sequence[int], positions: Sequence[int], width: int) -> Tensor:
-        network, device = self.network, self.slots.room.device
+        network, device = self.network, self.slots.data.device
         padding = [0] * (width - len(slots))
         places = torch.tensor([*positions, *padding], device=device)
         x = network.token_vectors(torch.tensor([*ids, *padding], device=device)[:, None])
         if self.places is not None:
             x = x + self.places[places]
-        self.slots.aim(slots, positions)
-        sights = self._sights(slots, positions, places)
-        for i, block in enumerate(network.blocks):
-            x = block(x, sights[i in network.config.local_blocks], self.slots.blocks[i])
+        self.slots.set_positions(slots, positions)
+        masks = self._masks(slots, positions)
+        rotations = [each and (each[0][places], each[1][places]) for each in self.rotations]
+        x = network.run_blocks(x, masks, rotations, self.slots.blocks)
         return network.unembedding(network.final_norm(x))[: len(slots), 0]
 
-    def _sights(
-        self, slots: Sequence[int], positions: Sequence[int], places: Tensor
-    ) -> dict[bool, AttentionMask]:
-        """What the step's rows see: in local blocks (True) and in the others (False), where there are any."""
+    def _masks(self, slots: Sequence[int], positions: Sequence[int]) -> list[BatchedMask]:
+        """The mask of each block: local blocks see a window."""
         config: Config = self.network.config
-        seen: dict[bool, AttentionMask] = {}
-        for i, sight in enumerate(self.sights):
+        made: dict[bool, BatchedMask] = {}
+        for i in range(config.n_block):
             local = i in config.local_blocks
-            if local not in seen:
+            if local not in made:
                 window = config.window if local else None
-                turned = sight.rotation and (sight.rotation[0][places], sight.rotation[1][places])
-                found = spans(slots, positions, self.slots.room, window, self.whole)
-                seen[local] = AttentionMask(turned, spans=found)
-        return seen
+                spans = find_spans(slots, positions, self.slots.data, window, self.whole)
+                made[local] = BatchedMask(spans=spans)
+        return [made[i in config.local_blocks] for i in range(config.n_block)]
 
 
 def turned(network: Transformer) -> Transformer:

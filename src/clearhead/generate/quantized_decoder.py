@@ -32,10 +32,10 @@ class QuantizedReader(Reader):
         self.step, self.turn = quantized_step, Turn()
         self.blocks = [_arrays(block) for block in network.blocks if isinstance(block, Block)]
         places = torch.arange(self.cache.size)[None]
-        rotation = network.sights(places)[0].rotation
+        rotation = network.rotations(places)[0]
         none = np.zeros((0, 0), np.float32)
         self.rotation = (none, none) if rotation is None else tuple(part[0].numpy() for part in rotation)
-        self.kept = [tuple(room[:, 0].numpy()) for room in self.cache.room]
+        self.kept = [tuple(data[:, 0].numpy()) for data in self.cache.data]
         assert isinstance(network.unembedding, QuantizedLinear)
         self.unembedding = network.unembedding.matrix
 
@@ -78,7 +78,7 @@ class QuantizedReader(Reader):
 def reads_by_word(network: Transformer) -> bool:
     """Whether a network in eight bits has the blocks that `quantized_step` knows."""
     config = network.config
-    usual = not (config.parallel or config.after_norm or config.local_blocks) and config.causal
+    usual = not (config.parallel or config.post_norm or config.local_blocks) and config.causal
     return usual and isinstance(network.unembedding, QuantizedLinear)
 
 

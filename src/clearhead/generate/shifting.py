@@ -49,10 +49,10 @@ class ShiftingReader(Reader):
         """The oldest words after the first ones; the rest goes `count` positions back."""
         start, length = self.first, self.cache.length
         back = torch.tensor([[-count]], device=self.ids.device)
-        for block, sight in zip(self.cache.blocks, self.network.sights(back), strict=True):
+        for block, rotation in zip(self.cache.blocks, self.network.rotations(back), strict=True):
             keys, values = (kept[:, :, start + count : length].clone() for kept in (block.key, block.value))
-            if sight.rotation is not None:
-                keys = rotate(keys.float(), sight.rotation).to(keys.dtype)
+            if rotation is not None:
+                keys = rotate(keys.float(), rotation).to(keys.dtype)
             block.key[:, :, start : length - count] = keys
             block.value[:, :, start : length - count] = values
         self.cache.length = length - count

@@ -30,7 +30,7 @@ class StateReading:
         if self.logits is not None:
             return 0
         piece, self.unread = self.unread[:, : self.size], self.unread[:, self.size :]
-        states = self.network.read(piece, self.state)
+        states = self.network.hidden_states(piece, self.state)
         if not self.unread.shape[1]:
             self.logits = self.network.unembedding(states[0, -1:])[0].float().cpu()
         return piece.shape[1]

@@ -115,8 +115,8 @@ def why(trace: Trace, block: int, head: int, looking: int, looked_at: int) -> Wh
             names, parts = _with_edits(names, parts, raw)
         if norm is not None:
             names, parts = through_norm(norm, names, parts, norm_scale(norm, raw), "head shift")
-        if trace.sights[block].rotation is not None:
-            cos, sin = (angles[:, position : position + 1] for angles in trace.sights[block].rotation or ())
+        if trace.rotations[block] is not None:
+            cos, sin = (angles[:, position : position + 1] for angles in trace.rotations[block] or ())
             parts = rotate(parts[None, :, None], (cos, sin))[0, :, 0]
         if edited:
             actual = trace.read(f"block.{block}.head.{head}.{name}", rows=position)[0]
@@ -170,10 +170,10 @@ def _written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Ten
 
 
 def _added(
-    trace: Trace, i: int, half: str, norm: Norm | None, names: list[str], parts: Tensor, position: int
+    trace: Trace, i: int, half: str, norm: nn.Module, names: list[str], parts: Tensor, position: int
 ) -> Iterator[tuple[str, Tensor]]:
     """What the parts of half a block add to the stream: they themselves, or normed once more."""
-    if norm is not None:
+    if isinstance(norm, Norm):
         scale = trace.read(f"block.{i}.{half}_normed.scale")[position]
         names, parts = through_norm(norm, names, parts, scale, f"block.{i}.{half}_normed.shift")
     yield from zip(names, parts, strict=True)

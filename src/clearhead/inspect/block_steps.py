@@ -14,12 +14,13 @@ from torch import Tensor, nn
 
 from clearhead.inspect.edits import Edits
 from clearhead.inspect.sites import Site
-from clearhead.model.attention import compare, divide, mask, mix, softmax, write
+from clearhead.model.attention_steps import compare, divide, mix, softmax, write
+from clearhead.model.attention_steps import mask as mask_scores
 from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.model.mask import AttentionMask
 from clearhead.model.norm import Norm
-from clearhead.model.position import rotate
+from clearhead.model.position import Rotation, rotate
 
 
 class BlockSteps:
@@ -35,13 +36,15 @@ class BlockSteps:
         number: int,
         config: Config,
         x: Tensor,
-        sight: AttentionMask,
+        mask: AttentionMask,
+        rotation: Rotation | None,
         edits: Edits = Edits(),  # noqa: B008 (frozen)
         middle: Tensor | None = None,
         heads: Sequence[int] | None = None,
         rows: Tensor | None = None,
     ) -> None:
-        self.block, self.number, self.config, self.sight = block, number, config, sight
+        self.block, self.number, self.config = block, number, config
+        self.mask, self.rotation = mask, rotation
         self.edits, self.known_middle, self.B = edits, middle, x.shape[0]
         # A text repeated for many variants is one row until the first edit that tells them apart.
         self.x = x[:1] if x.stride(0) == 0 else x
@@ -140,7 +143,7 @@ class BlockSteps:
         return self._edited_heads("key", self._turn(self.key_normed))
 
     def _turn(self, vectors: Tensor) -> Tensor:
-        return vectors if self.sight.rotation is None else rotate(vectors, self.sight.rotation)
+        return vectors if self.rotation is None else rotate(vectors, self.rotation)
 
     @cached_property
     def scores(self) -> Tensor:
@@ -152,10 +155,10 @@ class BlockSteps:
 
     @cached_property
     def masked(self) -> Tensor:
-        visible = self.sight.matrix(self.rows, self.x.shape[1])
-        if visible is not None and visible.dim() == 4:
-            visible = visible[: len(self.scaled)]  # of a repeated text, one row as well
-        masked = self.scaled if visible is None else mask(self.scaled, visible)
+        matrix = self.mask.rows(self.rows, self.x.shape[1])
+        if matrix is not None and matrix.dim() == 4:
+            matrix = matrix[: len(self.scaled)]  # of a repeated text, one row as well
+        masked = self.scaled if matrix is None else mask_scores(self.scaled, matrix)
         return self._edited_heads("masked", masked)
 
     @cached_property
@@ -184,12 +187,12 @@ class BlockSteps:
 
     @cached_property
     def attention_normed_scale(self) -> Tensor:
-        assert self.block.attention_norm is not None
+        assert isinstance(self.block.attention_norm, Norm)
         return self._edited("attention_normed.scale", norm_scale(self.block.attention_norm, self.attention))
 
     @cached_property
     def attention_normed(self) -> Tensor:
-        assert self.block.attention_norm is not None
+        assert isinstance(self.block.attention_norm, Norm)
         normed = self._norm(self.block.attention_norm, "attention_normed", self.attention)
         return self._edited("attention_normed", normed)
 
@@ -197,7 +200,7 @@ class BlockSteps:
     def middle(self) -> Tensor:
         if self.known_middle is not None:
             return self.known_middle
-        added = self.attention_normed if self.config.after_norm else self.attention
+        added = self.attention_normed if self.config.post_norm else self.attention
         return self._edited("middle", added + self.input)
 
     @property
@@ -247,19 +250,19 @@ class BlockSteps:
 
     @cached_property
     def feedforward_normed_scale(self) -> Tensor:
-        assert self.block.feedforward_norm is not None
+        assert isinstance(self.block.feedforward_norm, Norm)
         scale = norm_scale(self.block.feedforward_norm, self.feedforward)
         return self._edited("feedforward_normed.scale", scale)
 
     @cached_property
     def feedforward_normed(self) -> Tensor:
-        assert self.block.feedforward_norm is not None
+        assert isinstance(self.block.feedforward_norm, Norm)
         normed = self._norm(self.block.feedforward_norm, "feedforward_normed", self.feedforward)
         return self._edited("feedforward_normed", normed)
 
     @cached_property
     def output(self) -> Tensor:
-        added = self.feedforward_normed if self.config.after_norm else self.feedforward
+        added = self.feedforward_normed if self.config.post_norm else self.feedforward
         return self._edited("output", added + self.middle)
 
     def read(self, site: Site) -> Tensor:

@@ -85,7 +85,7 @@ class Reading:
     def _along_heads(self, block: int) -> Tensor:
         """The direction, as it is read from what each head of a block has gathered: H D."""
         module, direction = self._module(block), self.direction
-        if module.attention_norm is not None:
+        if isinstance(module.attention_norm, Norm):
             scale = self.trace.read(f"block.{block}.attention_normed.scale")[self.position]
             direction = _before(module.attention_norm, direction, scale)
         return (direction @ module.attention.output.weight).view(-1, self.trace.config.d_head)

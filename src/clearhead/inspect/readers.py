@@ -16,7 +16,9 @@ from clearhead.inspect.edits import Edits
 from clearhead.inspect.read_text import UNNAMED
 from clearhead.inspect.trace import Stream, Trace
 from clearhead.model.block import Block
-from clearhead.model.kv_cache import KVCache
+from clearhead.model.kv_cache import BlockKVCache, KVCache
+from clearhead.model.mask import AttentionMask
+from clearhead.model.position import Rotation
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.quantization import need_exact
 from clearhead.text.tokenizer import Tokenizer
@@ -67,11 +69,12 @@ class TracedReader:
         stream = trace.stream.map(lambda x: x[:, :count])
         halves = (x for pair in zip(stream.inputs, stream.middles, strict=True) for x in pair)
         reader.kept = [[x] for x in (*halves, stream.last)]
-        sights = network.sights(network.positions(reader.ids))
+        positions = network.positions(reader.ids)
+        masks, rotations = network.masks(positions), network.rotations(positions)
         heads = range(0, config.n_head, config.n_head // config.n_kv_head)  # one for each shared key
         for i, (block, kept) in enumerate(zip(network.blocks, reader.cache.blocks, strict=True)):
             assert isinstance(block, Block)
-            steps = BlockSteps(block, i, config, stream.inputs[i], sights[i], heads=heads)
+            steps = BlockSteps(block, i, config, stream.inputs[i], masks[i], rotations[i], heads=heads)
             kept.append(steps.key, steps.value)
         reader.cache.length = count
         return reader
@@ -89,16 +92,23 @@ class TracedReader:
         """All blocks, as far as the context goes: the stream after the last one, B T C."""
         self.ids = torch.cat((self.ids, ids), dim=1)
         positions = self.network.positions(ids, cache=self.cache)
-        sights = self.network.sights(positions, cache=self.cache)
-        caches = self.cache.blocks
-        x = self.network.embed(ids, positions)
-        for i, block in enumerate(self.network.blocks):
+        masks = self.network.masks(positions, cache=self.cache)
+        rotations = self.network.rotations(positions)
+
+        def run_block(
+            i: int,
+            block: Block,
+            x: Tensor,
+            mask: AttentionMask,
+            rotation: Rotation | None,
+            cache: BlockKVCache | None,
+        ) -> Tensor:
             watch()
-            assert isinstance(block, Block)
             self.kept[2 * i].append(x)
-            middle = block.first_half(x, sights[i], caches[i])
-            self.kept[2 * i + 1].append(middle)
-            x = block.second_half(middle, x)
+            return block(x, mask, rotation, cache, on_middle=self.kept[2 * i + 1].append)
+
+        x = self.network.embed(ids, positions)
+        x = self.network.run_blocks(x, masks, rotations, self.cache.blocks, run_block=run_block)
         self.kept[-1].append(x)
         self.cache.length += ids.shape[1]
         return x

@@ -55,7 +55,7 @@ def head_names(config: Config) -> tuple[str, ...]:
 
 def _added(name: str, config: Config) -> tuple[str, ...]:
     """What one half of a block computes and, where it is normed once more, what it then adds."""
-    return (name, f"{name}_normed", *_norm(f"{name}_normed", config)) if config.after_norm else (name,)
+    return (name, f"{name}_normed", *_norm(f"{name}_normed", config)) if config.post_norm else (name,)
 
 
 def _norm(name: str, config: Config) -> tuple[str, ...]:

@@ -30,7 +30,9 @@ from clearhead.inspect.verification import verify
 from clearhead.inspect.views import BlockView, Parts, dotted
 from clearhead.model.block import Block
 from clearhead.model.config import Config
-from clearhead.model.position import sinusoids
+from clearhead.model.kv_cache import BlockKVCache
+from clearhead.model.mask import AttentionMask
+from clearhead.model.position import Rotation, sinusoids
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.quantization import need_exact
 from clearhead.text.tokenizer import Tokenizer
@@ -60,7 +62,7 @@ class Trace(ReadText):
         network: Transformer,
         ids: Tensor,
         tokens: list[list[str]],
-        real: Tensor | None = None,
+        padding_mask: Tensor | None = None,
         single: bool = True,
         edits: Edits | None = None,
         tokenizer: Tokenizer | None = None,
@@ -75,13 +77,14 @@ class Trace(ReadText):
         `watch` is called before each block: what it raises ends the run.
         """
         need_exact(network, "looking inside")
-        self.network, self.config, self.ids, self.real = network, network.config, ids, real
+        self.network, self.config, self.ids, self.padding_mask = network, network.config, ids, padding_mask
         self.pieces, self.single = tokens, single
-        self.edits = replace(edits or Edits(), spans=None if real is None else _spans(real))
+        self.edits = replace(edits or Edits(), spans=None if padding_mask is None else _spans(padding_mask))
         self.grad = torch.is_grad_enabled()
         self.tokenizer, self.model_name = tokenizer, model_name
-        self.positions = network.positions(ids, real)
-        self.sights = network.sights(self.positions, real)
+        self.positions = network.positions(ids, padding_mask)
+        self.masks = network.masks(self.positions, padding_mask)
+        self.rotations = network.rotations(self.positions)
         self.stream = self._run(stream or Stream([], [], ids), first if stream else 0, watch)
         if logits is not None:
             self._logits = logits
@@ -99,18 +102,24 @@ class Trace(ReadText):
             x = known.inputs[first]
         else:
             x = known.last
-        for i in range(first, self.config.n_block):
+
+        def run_block(
+            i: int,
+            block: Block,
+            x: Tensor,
+            mask: AttentionMask,
+            rotation: Rotation | None,
+            cache: BlockKVCache | None,
+        ) -> Tensor:
             watch()
-            block = self.network.blocks[i]
-            assert isinstance(block, Block)
             inputs.append(x)
-            if self.edits.of(i).made:
-                steps = BlockSteps(block, i, self.config, x, self.sights[i], self.edits.of(i))
-                middles.append(steps.middle)
-                x = steps.output
-            else:
-                middles.append(block.first_half(x, self.sights[i]))
-                x = block.second_half(middles[-1], x)
+            if not self.edits.of(i).made:
+                return block(x, mask, rotation, cache, on_middle=middles.append)
+            steps = BlockSteps(block, i, self.config, x, mask, rotation, self.edits.of(i))
+            middles.append(steps.middle)
+            return steps.output
+
+        x = self.network.run_blocks(x, self.masks, self.rotations, first=first, run_block=run_block)
         return Stream(inputs, middles, x)
 
     def start(self) -> Tensor:
@@ -207,7 +216,18 @@ class Trace(ReadText):
         assert isinstance(module, Block)
         middle = None if edits.made else self.stream.middles[block]
         x = self.stream.inputs[block]
-        return BlockSteps(module, block, self.config, x, self.sights[block], edits, middle, heads, rows)
+        return BlockSteps(
+            module,
+            block,
+            self.config,
+            x,
+            self.masks[block],
+            self.rotations[block],
+            edits,
+            middle,
+            heads,
+            rows,
+        )
 
     def _stays_in_rows(self, site: Site) -> bool:
         """Whether a row of it is made of the same row of the stream alone: a few rows cost less than all."""
@@ -218,7 +238,9 @@ class Trace(ReadText):
         module = self.network.blocks[block]
         assert isinstance(module, Block)
         x, middle = self.stream.inputs[block][:, rows], self.stream.middles[block][:, rows]
-        return BlockSteps(module, block, self.config, x, self.sights[block], middle=middle)
+        return BlockSteps(
+            module, block, self.config, x, self.masks[block], self.rotations[block], middle=middle
+        )
 
     def _end(self, name: str) -> Tensor:
         """A site outside the blocks: B T …."""
@@ -274,7 +296,7 @@ class Trace(ReadText):
         same = {
             "ids": self.ids,
             "tokens": self.pieces,
-            "real": self.real,
+            "padding_mask": self.padding_mask,
             "single": self.single,
             "edits": self.edits,
             "tokenizer": self.tokenizer,
@@ -288,7 +310,7 @@ class Trace(ReadText):
         with torch.set_grad_enabled(self.grad):
             return self._again(
                 ids=self.ids.expand(count, -1),
-                real=None if self.real is None else self.real.expand(count, -1),
+                padding_mask=None if self.padding_mask is None else self.padding_mask.expand(count, -1),
                 tokens=self.pieces * count,
                 single=False,
                 stream=self.stream.map(lambda x: x.expand(count, -1, -1)),
@@ -303,7 +325,7 @@ class Trace(ReadText):
         with torch.set_grad_enabled(self.grad):
             return self._again(
                 ids=self.ids[rows, places],
-                real=None,
+                padding_mask=None,
                 tokens=[self.pieces[number][places]],
                 single=True,
                 edits=self.edits.of_row(number),
@@ -374,7 +396,7 @@ class Trace(ReadText):
         return self.read(name, rows=self.position_of(word, occurrence))[0]
 
 
-def _spans(real: Tensor) -> tuple[tuple[int, int], ...]:
+def _spans(padding_mask: Tensor) -> tuple[tuple[int, int], ...]:
     """Where each sequence of a padded batch begins and ends."""
-    first, length = real.int().argmax(1).tolist(), real.sum(1).tolist()
+    first, length = padding_mask.int().argmax(1).tolist(), padding_mask.sum(1).tolist()
     return tuple((start, start + n) for start, n in zip(first, length, strict=True))

@@ -42,7 +42,7 @@ def trace_given(
     batch = Batch([read_given(text, tokenizer, config.n_vocab) for text in texts], tokenizer, padding)
     device = next(network.parameters()).device
     ids = batch.ids.to(device)
-    real = None if batch.real is None else batch.real.to(device)
+    padding_mask = None if batch.padding_mask is None else batch.padding_mask.to(device)
     with nullcontext() if grad else torch.no_grad():
         if isinstance(network, Recurrent):
             if edit:
@@ -52,5 +52,13 @@ def trace_given(
             return StateTrace(network, ids, batch.tokens, single, tokenizer, model_name)
         edits = Edits.parse(edit or {}, network.config)
         return Trace(
-            network, ids, batch.tokens, real, single, edits, tokenizer, watch=watch, model_name=model_name
+            network,
+            ids,
+            batch.tokens,
+            padding_mask,
+            single,
+            edits,
+            tokenizer,
+            watch=watch,
+            model_name=model_name,
         )

@@ -19,17 +19,19 @@ if TYPE_CHECKING:
 
 def verify(trace: Trace) -> float:
     """The largest ‖difference‖/‖value‖ of any token, from what the model itself computed."""
-    stream, real, n_block = trace.stream, trace.real, trace.config.n_block
-    found = [_distance(trace.start(), stream.inputs[0], real)]
+    stream, padding_mask, n_block = trace.stream, trace.padding_mask, trace.config.n_block
+    found = [_distance(trace.start(), stream.inputs[0], padding_mask)]
     for i in range(n_block):
         steps = _steps(trace, i)
-        found.append(_distance(steps.middle, stream.middles[i], real))
-        found.append(_distance(steps.output, stream.inputs[i + 1] if i + 1 < n_block else stream.last, real))
+        found.append(_distance(steps.middle, stream.middles[i], padding_mask))
+        found.append(
+            _distance(steps.output, stream.inputs[i + 1] if i + 1 < n_block else stream.last, padding_mask)
+        )
     final, logits = (trace.read(name) for name in ("final", "logits"))
     again = final @ trace.network.unembedding.weight.T
     if trace.single:
         again, logits = again[None], logits[None]
-    found.append(_distance(trace.edits.apply(Site("logits"), again), logits, real))
+    found.append(_distance(trace.edits.apply(Site("logits"), again), logits, padding_mask))
     return math.nan if any(map(math.isnan, found)) else max(found)
 
 
@@ -37,17 +39,19 @@ def _steps(trace: Trace, i: int) -> BlockSteps:
     """A block's steps from its input alone. The T×T matrices of all heads are never there whole."""
     module, x, edits = trace.network.blocks[i], trace.stream.inputs[i], trace.edits.of(i)
     assert isinstance(module, Block)
-    steps = BlockSteps(module, i, trace.config, x, trace.sights[i], edits)
+    steps = BlockSteps(module, i, trace.config, x, trace.masks[i], trace.rotations[i], edits)
     if not edits.made:
         parts = [
-            BlockSteps(module, i, trace.config, x, trace.sights[i], rows=as_index(rows, x.device)).attention
+            BlockSteps(
+                module, i, trace.config, x, trace.masks[i], trace.rotations[i], rows=as_index(rows, x.device)
+            ).attention
             for rows in in_chunks(list(range(len(trace))))
         ]
         steps.attention = torch.cat(parts, dim=1)
     return steps
 
 
-def _distance(found: Tensor, expected: Tensor, real: Tensor | None) -> float:
+def _distance(found: Tensor, expected: Tensor, padding_mask: Tensor | None) -> float:
     """The largest ‖difference‖/‖value‖ of any token that is not padding."""
     ratio = (found - expected).norm(dim=-1) / expected.norm(dim=-1).clamp(min=1e-30)
-    return (ratio if real is None else ratio[real]).max().item()
+    return (ratio if padding_mask is None else ratio[padding_mask]).max().item()

@@ -1,4 +1,4 @@
-"""What a transformer is made of: every choice, checked when it is made."""
+"""The configuration of a transformer, validated when it is created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clearhead.errors import UserError, guess
 NormKind = Literal["layer", "rms"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
 RopeScalingKind = Literal["linear", "llama3"]
-# Far above any model there is; a damaged or hostile file must not make us build more.
+# Far above any existing model: a damaged or hostile file must not make us build more.
 MOST = 2**24
 MOST_BLOCKS = 1000
 
@@ -20,60 +20,63 @@ FeedForwardKind = Literal["relu", "gelu", "gelu_tanh", "swiglu", "geglu"]
 
 @dataclass(frozen=True)
 class RopeScaling:
-    """How rotary positions were stretched for a longer context than a model first learned.
+    """How RoPE frequencies are scaled for a context longer than the one the model was first trained on.
 
-    `linear`: every position divided by the factor. `llama3`: only slow turns are; those that went round more
-    than `fast` times in the `context` first learned stay, those under `slow` times are divided.
+    `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer than
+    `low_freq_factor` rounds within `original_context`; those above `high_freq_factor` rounds stay.
     """
 
     kind: RopeScalingKind
     factor: float
-    slow: float = 1.0
-    fast: float = 4.0
-    context: int = 8192
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_context: int = 8192
 
     def __post_init__(self) -> None:
-        check_kind("rotary_stretch.kind", self.kind, get_args(RopeScalingKind))
-        for name in ("factor", "slow", "fast"):
-            check_number(f"rotary_stretch.{name}", getattr(self, name), above=0.0, below=1e6)
-        check_count("rotary_stretch.context", self.context, at_least=1)
-        if not self.slow < self.fast:
-            raise UserError(f"rotary_stretch: slow = {self.slow} must be less than fast = {self.fast}")
+        check_kind("rope_scaling.kind", self.kind, get_args(RopeScalingKind))
+        for name in ("factor", "low_freq_factor", "high_freq_factor"):
+            check_number(f"rope_scaling.{name}", getattr(self, name), above=0.0, below=1e6)
+        check_count("rope_scaling.original_context", self.original_context, at_least=1)
+        if not self.low_freq_factor < self.high_freq_factor:
+            raise UserError(
+                f"rope_scaling: low_freq_factor = {self.low_freq_factor} must be less than "
+                f"high_freq_factor = {self.high_freq_factor}"
+            )
 
 
 @dataclass(frozen=True)
 class Config:
-    """The shape of a transformer. Zero means the usual value wherever a comment says "unless said"."""
+    """The shape of a transformer. Zero selects the default that the comment gives."""
 
     n_vocab: int
     n_context: int
     n_block: int
     n_head: int
     d_model: int
-    n_kv_head: int = 0  # heads that share keys and values; as many as n_head unless said
-    d_head: int = 0  # d_model / n_head unless said
-    d_hidden: int = 0  # 4 · d_model unless said; a gated one has a third matrix, so 8/3 · d_model
+    n_kv_head: int = 0  # key-value heads (GQA); default: n_head
+    d_head: int = 0  # default: d_model / n_head
+    d_hidden: int = 0  # default: 4 · d_model; 8/3 · d_model if gated, which has a third matrix
     norm: NormKind = "layer"
     norm_epsilon: float = 1e-5
     position: PositionKind = "learned"
     rotary_base: float = 10_000.0
-    rotary_dim: int = 0  # features of each head that are turned; all unless said
-    rotary_stretch: RopeScaling | None = None
-    window: int = 0  # how many positions a local block sees, its own included
-    local_blocks: tuple[int, ...] = ()  # the blocks that see no further
-    local_rotary_base: float = 0.0  # of those blocks, unstretched; as in the others unless said
-    d_k: int = 0  # scores are divided by its root; d_head unless said
+    rotary_dim: int = 0  # rotated features of each head; default: all
+    rope_scaling: RopeScaling | None = None
+    window: int = 0  # positions that a local block attends to, its own included
+    local_blocks: tuple[int, ...] = ()  # blocks with sliding-window attention
+    local_rotary_base: float = 0.0  # RoPE base of those blocks, unscaled; default: rotary_base
+    d_k: int = 0  # scores are divided by √d_k; default: d_head
     feedforward: FeedForwardKind = "relu"
     causal: bool = True
     qk_norm: bool = False
     qkv_bias: bool = True
-    output_bias: bool = True  # of the attention's W^O
+    output_bias: bool = True  # bias of W^O
     feedforward_bias: bool = True
     parallel: bool = False  # attention and feed-forward both read the block's input
-    after_norm: bool = False  # what each half of a block adds is normed once more
-    embedding_scale: float = 1.0  # token vectors are multiplied by it
-    tied: bool = True  # the unembedding is the embedding
-    dropout: float = 0.0  # on the embedding and on what each half of a block adds to the stream
+    post_norm: bool = False  # norm the output of attention and feed-forward again before adding it
+    embedding_scale: float = 1.0  # factor on the token vectors
+    tied: bool = True  # share one matrix between embedding and unembedding
+    dropout: float = 0.0  # on the embedding and on each branch added to the residual stream
 
     def __post_init__(self) -> None:
         for name in ("n_vocab", "n_context", "n_block", "n_head", "d_model"):
@@ -117,7 +120,7 @@ class Config:
             self._fill("rotary_dim", self.d_head)
             if self.rotary_dim % 2 != 0 or self.rotary_dim > self.d_head:
                 raise UserError(
-                    f"rotary positions turn pairs of features: rotary_dim = {self.rotary_dim} "
+                    f"rotary positions rotate pairs of features: rotary_dim = {self.rotary_dim} "
                     f"must be even and at most d_head = {self.d_head}"
                 )
         self._check_local()
@@ -130,7 +133,7 @@ class Config:
         if blocks and not (min(blocks) >= 0 and max(blocks) < self.n_block):
             raise UserError(f"local_blocks = {blocks!r}: this model has blocks 0 to {self.n_block - 1}")
         if blocks and (self.window == 0 or not self.causal):
-            raise UserError("local_blocks need a window, and a model that sees only what came before")
+            raise UserError("local_blocks require a window and a causal model")
 
     def _fill(self, name: str, value: int) -> None:
         if getattr(self, name) == 0:
@@ -146,14 +149,14 @@ class Config:
 
     @property
     def n_parameter(self) -> int:
-        """How many numbers training may change."""
+        """The number of trainable parameters."""
         d = self.d_model
         ends = self.n_vocab * d * (1 if self.tied else 2) + d * (2 if self.norm == "layer" else 1)
         ends += self.n_context * d if self.position == "learned" else 0
-        return ends + self.n_block * self.n_parameter_a_block
+        return ends + self.n_block * self.n_parameter_per_block
 
     @property
-    def n_parameter_a_block(self) -> int:
+    def n_parameter_per_block(self) -> int:
         d, queries, shared = self.d_model, self.n_head * self.d_head, self.n_kv_head * self.d_head
         norm = d * (2 if self.norm == "layer" else 1)
         attention = d * (queries + 2 * shared) + queries * d
@@ -161,29 +164,29 @@ class Config:
         attention += self.qk_norm * 2 * self.d_head
         feedforward = d * self.d_hidden * (3 if self.gated else 2)
         feedforward += self.feedforward_bias * (self.d_hidden * (2 if self.gated else 1) + d)
-        return (4 if self.after_norm else 2) * norm + attention + feedforward
+        return (4 if self.post_norm else 2) * norm + attention + feedforward
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "local_blocks": list(self.local_blocks)}
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Config:
-        """The config that `to_json` wrote. A setting it does not know, or lacks, is refused by name."""
+        """Read what `to_json` wrote. Unknown and missing settings are errors that name them."""
         check_names(settings, cls)
-        stretch = settings.get("rotary_stretch")
-        if stretch is not None:
+        scaling = settings.get("rope_scaling")
+        if scaling is not None:
             known = {field.name for field in dataclasses.fields(RopeScaling)}
-            if not isinstance(stretch, dict) or not {"kind", "factor"} <= stretch.keys() <= known:
-                raise UserError(f"rotary_stretch = {stretch!r}: expected {', '.join(sorted(known))}")
-            settings = {**settings, "rotary_stretch": RopeScaling(**stretch)}
+            if not isinstance(scaling, dict) or not {"kind", "factor"} <= scaling.keys() <= known:
+                raise UserError(f"rope_scaling = {scaling!r}: expected {', '.join(sorted(known))}")
+            settings = {**settings, "rope_scaling": RopeScaling(**scaling)}
         return cls(**settings)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # The lectures' block: LayerNorm with γ and β, ReLU, learned positions. A GPT-2 to the ecosystem.
+    # The lectures' block: LayerNorm with γ and β, ReLU, learned positions. Saved as GPT-2.
     "lecture": {"norm": "layer", "position": "learned", "feedforward": "relu"},
     "gpt2": {"norm": "layer", "position": "learned", "feedforward": "gelu_tanh"},
-    # A Qwen3 to the ecosystem.
+    # Saved as Qwen3.
     "modern": {
         "norm": "rms",
         "norm_epsilon": 1e-6,
@@ -198,13 +201,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(name: str, **settings: Any) -> Config:
-    """A config with a preset's choices, and the sizes (or other choices) given."""
+    """A config with the settings of a preset, overridden by those given."""
     check_kind("preset", name, tuple(PRESETS))
     return Config.from_json({**PRESETS[name], **settings})
 
 
 def check_names(settings: dict[str, Any], of: type) -> None:
-    """Refuse settings by name that a dataclass does not know, or must have and are not there."""
+    """Raise an error that names any setting the dataclass lacks, or requires and did not get."""
     fields = {field.name: field for field in dataclasses.fields(of)}
     for name in settings:
         if name not in fields:

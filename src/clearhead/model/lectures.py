@@ -8,14 +8,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clearhead.model.attention import attend, compare, mask, mix, softmax
-from clearhead.model.mask import triangle
+from clearhead.model.attention_steps import attend, compare, mask, mix, softmax
+from clearhead.model.mask import causal_matrix
 
 
 def simplest_attention(x: Tensor) -> Tensor:
     """No projections: each position is a sum of what it can see, weighted by how alike it is. T D → T D."""
     T = x.shape[0]
-    return mix(softmax(mask(compare(x, x), triangle(T, T, x.device))), x)
+    return mix(softmax(mask(compare(x, x), causal_matrix(T, T, x.device))), x)
 
 
 def query_attention(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -44,4 +44,4 @@ def head_as_loops(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
 def head_as_matrices(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
     """One causal head as matrix products. T C → T D."""
     T = x.shape[0]
-    return attend(x @ W_Q, x @ W_K, x @ W_V, triangle(T, T, x.device))
+    return attend(x @ W_Q, x @ W_K, x @ W_V, causal_matrix(T, T, x.device))

@@ -1,6 +1,6 @@
-"""Position information: added to the embedding (learned, sinusoidal) or turned into queries and keys.
+"""Positions: vectors added to the embedding (learned, sinusoidal), or rotary position embeddings (RoPE).
 
-Shapes: B sequences, T positions, H heads, D features a head.
+Shapes: B sequences, T positions, H heads, D features per head.
 """
 
 from __future__ import annotations
@@ -12,39 +12,41 @@ from torch import Tensor
 
 from clearhead.model.config import RopeScaling
 
-Rotation = tuple[Tensor, Tensor]  # cosines and sines, B T and one for each pair of features turned
+Rotation = tuple[Tensor, Tensor]  # cosines and sines: B T, and one for each rotated pair of features
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
-    """Sines and cosines of falling frequency, sine and cosine taking turns: … → … width."""
+    """Alternating sines and cosines of decreasing frequency: … → … width."""
     frequencies = 10_000.0 ** (-torch.arange(0, width, 2, device=positions.device) / width)
     angles = positions[..., None] * frequencies
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)[..., :width]
 
 
-def rotation(positions: Tensor, width: int, base: float, stretch: RopeScaling | None = None) -> Rotation:
-    """How far each pair of features is turned at each position."""
+def rotation(positions: Tensor, width: int, base: float, scaling: RopeScaling | None = None) -> Rotation:
+    """The RoPE angle of each pair of features at each position, as cosines and sines."""
     frequencies = base ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float) / width)
-    if stretch is not None:
-        frequencies = stretched(frequencies, stretch)
+    if scaling is not None:
+        frequencies = scale_frequencies(frequencies, scaling)
     angles = positions[..., None] * frequencies
     return angles.cos(), angles.sin()
 
 
-def stretched(frequencies: Tensor, stretch: RopeScaling) -> Tensor:
-    """Slower turns, so that a longer context goes no further round than the one first learned."""
-    slower = frequencies / stretch.factor
-    if stretch.kind == "linear":
+def scale_frequencies(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
+    """Lower the frequencies so that a longer context covers the angles seen in training."""
+    slower = frequencies / scaling.factor
+    if scaling.kind == "linear":
         return slower
-    rounds = stretch.context * frequencies / (2 * math.pi)
-    kept = ((rounds - stretch.slow) / (stretch.fast - stretch.slow)).clamp(0, 1)
+    rounds = scaling.original_context * frequencies / (2 * math.pi)
+    kept = ((rounds - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)).clamp(
+        0, 1
+    )
     return torch.lerp(slower, frequencies, kept)
 
 
 def rotate(x: Tensor, rotation: Rotation) -> Tensor:
-    """Turn feature i together with feature i + D/2, so that q · k depends on the distance alone: B H T D.
+    """Rotate feature i together with feature i + D/2, so that q · k depends on the distance alone: B H T D.
 
-    Where fewer than D features are turned, they are the first ones and the rest stays.
+    With partial rotation (`rotary_dim` < D) only the first features rotate.
     """
     cos, sin = (angles[:, None].to(x.dtype) for angles in rotation)
     half = cos.shape[-1]

@@ -1,4 +1,4 @@
-"""Several projections of the same vectors at once."""
+"""Several linear projections of the same vectors in one matrix product."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 
 def project_together(x: Tensor, parts: Sequence[nn.Module], merged: bool) -> Sequence[Tensor]:
-    """x by each of the linear maps; `merged` as one product, which is faster for many vectors.
+    """Apply each projection to x. `merged` concatenates the weights into one product.
 
-    For few, putting the matrices side by side would cost more than it saves.
+    One product is faster for many vectors; for a few, concatenating costs more than it saves.
     """
     linears = [part for part in parts if type(part) is nn.Linear]
-    if not merged or len(linears) < len(parts):  # an adapted one has a way of its own
+    if not merged or len(linears) < len(parts):  # LoRA adapters have a forward of their own
         return [part(x) for part in parts]
     weight = torch.cat([part.weight for part in linears])
     bias = None if linears[0].bias is None else torch.cat([part.bias for part in linears])

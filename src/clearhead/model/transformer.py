@@ -1,12 +1,12 @@
-"""The transformer: token and position vectors, a stack of blocks, and the next word's logits.
+"""The transformer: token and position vectors, a stack of blocks, and the logits of the next token.
 
-Shapes: B sequences, T positions, S positions with those cached before, C features, V words.
+Shapes: B sequences, T positions, S positions including cached ones, C features, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -15,14 +15,17 @@ from torch import Tensor, nn
 from clearhead.errors import UserError
 from clearhead.model.block import Block
 from clearhead.model.config import Config
-from clearhead.model.kv_cache import KVCache
-from clearhead.model.mask import AttentionMask, triangle
+from clearhead.model.kv_cache import BlockKVCache, KVCache
+from clearhead.model.mask import AttentionMask, causal_matrix
 from clearhead.model.norm import Norm
 from clearhead.model.position import Rotation, rotation, sinusoids
 
+# Runs block i: (i, block, x, mask, rotation, cache) → h.
+RunBlock = Callable[[int, Block, Tensor, AttentionMask, Rotation | None, BlockKVCache | None], Tensor]
+
 
 class Transformer(nn.Module):
-    """Ids in, logits out; nothing is kept."""
+    """Token ids in, logits out; the forward pass keeps nothing."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -36,99 +39,129 @@ class Transformer(nn.Module):
         self.unembedding = nn.Linear(config.d_model, config.n_vocab, bias=False)
         if config.tied:
             self.unembedding.weight = self.embedding.weight
-        self._initialise()
+        self._initialize()
 
-    def forward(self, ids: Tensor, real: Tensor | None = None, cache: KVCache | None = None) -> Tensor:
-        """B T ids to B T V logits. `real` (B T) is false at padding, on either side; a cache goes before."""
-        return self.unembedding(self.read(ids, real, cache))
+    def forward(
+        self, ids: Tensor, padding_mask: Tensor | None = None, cache: KVCache | None = None
+    ) -> Tensor:
+        """B T ids to B T V logits. `padding_mask` (B T) is false at padding tokens, on either side."""
+        return self.unembedding(self.hidden_states(ids, padding_mask, cache))
 
-    def read(self, ids: Tensor, real: Tensor | None = None, cache: KVCache | None = None) -> Tensor:
-        """The same as far as the last norm, B T C, for those who do not want every position's logits."""
-        positions = self.positions(ids, real, cache)
-        sights = self.sights(positions, real, cache)
-        caches = [None] * len(self.blocks) if cache is None else cache.blocks
+    def hidden_states(
+        self, ids: Tensor, padding_mask: Tensor | None = None, cache: KVCache | None = None
+    ) -> Tensor:
+        """The output of the final norm, B T C, for callers that do not need logits at every position."""
+        positions = self.positions(ids, padding_mask, cache)
+        masks, rotations = self.masks(positions, padding_mask, cache), self.rotations(positions)
         x = self.embed(ids, positions)
         if self.training and torch.is_autocast_enabled(x.device.type):
-            x = x.to(torch.get_autocast_dtype(x.device.type))  # or else every sum in the stream is float32
-        for block, sight, block_cache in zip(self.blocks, sights, caches, strict=True):
-            x = block(x, sight, block_cache)
+            x = x.to(torch.get_autocast_dtype(x.device.type))  # otherwise the residual stream stays float32
+        x = self.run_blocks(x, masks, rotations, None if cache is None else cache.blocks)
         if cache is not None:
             cache.length += ids.shape[1]
         return self.final_norm(x)
 
-    def positions(self, ids: Tensor, real: Tensor | None = None, cache: KVCache | None = None) -> Tensor:
-        """Where each token stands in its own sequence, padding not counted: B T (or 1 T where all agree)."""
+    def run_blocks(
+        self,
+        x: Tensor,
+        masks: Sequence[AttentionMask],
+        rotations: Sequence[Rotation | None],
+        caches: Sequence[BlockKVCache] | None = None,
+        first: int = 0,
+        run_block: RunBlock | None = None,
+    ) -> Tensor:
+        """The residual stream after the last block, given that entering block `first`: B T C → B T C.
+
+        `run_block` replaces the plain call of each block: traces record or edit what happens inside.
+        """
+        for i in range(first, len(self.blocks)):
+            block, cache = self.blocks[i], None if caches is None else caches[i]
+            if run_block is None:
+                x = block(x, masks[i], rotations[i], cache)
+            else:
+                assert isinstance(block, Block)
+                x = run_block(i, block, x, masks[i], rotations[i], cache)
+        return x
+
+    def positions(
+        self, ids: Tensor, padding_mask: Tensor | None = None, cache: KVCache | None = None
+    ) -> Tensor:
+        """The position of each token in its own sequence, padding not counted: B T, or 1 T if all agree."""
         T = ids.shape[1]
         start = 0 if cache is None else cache.length
-        longest = self.config.n_context if cache is None else min(self.config.n_context, cache.size)
-        if start + T > longest:
-            raise UserError(f"{start + T} tokens are more than the context of {longest}: give fewer")
-        if real is None:
+        limit = self.config.n_context if cache is None else min(self.config.n_context, cache.size)
+        if start + T > limit:
+            raise UserError(f"{start + T} tokens exceed the context of {limit}: give fewer")
+        if padding_mask is None:
             return torch.arange(start, start + T, device=ids.device)[None]
         assert cache is None, "a padded batch has no cache"
-        return (real.cumsum(1) - 1).clamp(min=0)
+        return (padding_mask.cumsum(1) - 1).clamp(min=0)
 
-    def sights(
-        self, positions: Tensor, real: Tensor | None = None, cache: KVCache | None = None
+    def masks(
+        self, positions: Tensor, padding_mask: Tensor | None = None, cache: KVCache | None = None
     ) -> list[AttentionMask]:
-        """For each block who may look at whom, and how far each is turned."""
-        config, turned, turned_locally = self.config, None, None
-        if config.position == "rotary":
-            turned = rotation(positions, config.rotary_dim, config.rotary_base, config.rotary_stretch)
-            turned_locally = turned
-            if config.local_rotary_base:
-                turned_locally = rotation(positions, config.rotary_dim, config.local_rotary_base)
-        sight = self._sight(turned, positions, real, cache)
+        """The attention mask of each block."""
+        config = self.config
+        mask = self._mask(positions, padding_mask, cache)
         if not config.local_blocks:
-            return [sight] * config.n_block
+            return [mask] * config.n_block
         T = positions.shape[1]
         S = T + (0 if cache is None else cache.length)
-        local = replace(sight, rotation=turned_locally).within(config.window, T, S, positions.device)
-        return [local if i in config.local_blocks else sight for i in range(config.n_block)]
+        local = mask.sliding_window(config.window, T, S, positions.device)
+        return [local if i in config.local_blocks else mask for i in range(config.n_block)]
 
-    def _sight(
-        self, turned: Rotation | None, positions: Tensor, real: Tensor | None, cache: KVCache | None
-    ) -> AttentionMask:
+    def _mask(self, positions: Tensor, padding_mask: Tensor | None, cache: KVCache | None) -> AttentionMask:
         T, device = positions.shape[1], positions.device
-        if real is not None:
-            # Padding sees itself: a row with nothing to see would be 0/0.
-            visible = real[:, None, :] | torch.eye(T, dtype=torch.bool, device=device)
+        if padding_mask is not None:
+            # Padding attends to itself: a fully masked row would give 0/0 in the softmax.
+            matrix = padding_mask[:, None, :] | torch.eye(T, dtype=torch.bool, device=device)
             if self.config.causal:
-                visible = visible & triangle(T, T, device)
-            return AttentionMask(turned, visible[:, None])
+                matrix = matrix & causal_matrix(T, T, device)
+            return AttentionMask(matrix[:, None])
         if not self.config.causal or T == 1:
-            return AttentionMask(turned)
+            return AttentionMask()
         if cache is None or cache.length == 0:
-            return AttentionMask(turned, causal=True)
-        return AttentionMask(turned, triangle(T, cache.length + T, device))
+            return AttentionMask(causal=True)
+        return AttentionMask(causal_matrix(T, cache.length + T, device))
+
+    def rotations(self, positions: Tensor) -> list[Rotation | None]:
+        """The RoPE rotation of each block; None without rotary positions."""
+        config = self.config
+        if config.position != "rotary":
+            return [None] * config.n_block
+        everywhere = rotation(positions, config.rotary_dim, config.rotary_base, config.rope_scaling)
+        local = everywhere
+        if config.local_rotary_base:
+            local = rotation(positions, config.rotary_dim, config.local_rotary_base)
+        return [local if i in config.local_blocks else everywhere for i in range(config.n_block)]
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         """The residual stream entering the first block: B T C."""
-        x, places = self.token_vectors(ids), self.position_vectors(positions)
-        return F.dropout(x if places is None else x + places, self.config.dropout, self.training)
+        x, position = self.token_vectors(ids), self.position_vectors(positions)
+        return F.dropout(x if position is None else x + position, self.config.dropout, self.training)
 
     def token_vectors(self, ids: Tensor) -> Tensor:
         scale = self.config.embedding_scale
         return self.embedding(ids) if scale == 1 else self.embedding(ids) * scale
 
     def position_vectors(self, positions: Tensor) -> Tensor | None:
-        """What is added for each position, where that is how a model knows it."""
+        """The position vectors added to the token vectors; None if positions enter elsewhere (RoPE)."""
         if self.position is not None:
             return self.position(positions)
         if self.config.position == "sinusoidal":
             return sinusoids(positions, self.config.d_model).to(self.embedding.weight.dtype)
         return None
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=0.02)
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
         if not self.config.tied:
-            # As large as what the blocks will add to it; one that gives the logits too cannot be.
+            # As large as what the blocks add to the stream; a tied embedding also produces the logits and cannot be.
             nn.init.normal_(self.embedding.weight, std=0.3)
-        # 2 n_block branches add up in the stream; it should not grow with their number.
+        # 2 n_block branches add up in the residual stream; its scale should not grow with their number.
         for block in self.blocks:
             assert isinstance(block, Block)
             for branch in (block.attention.output, block.feedforward.second):

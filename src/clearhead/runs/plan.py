@@ -183,7 +183,7 @@ def make_plan(
 
 
 def _block_parameters(config: LearnerConfig) -> int:
-    return config.n_block * config.n_parameter_a_block
+    return config.n_block * config.n_parameter_per_block
 
 
 def _is_enough(seconds_a_token: float, config: LearnerConfig, left: float) -> bool:

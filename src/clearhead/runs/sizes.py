@@ -106,7 +106,7 @@ def _config(request: TrainingRequest, tokens: Tokens, n_vocab: int, size: Size) 
         dropout=request.dropout or 0.0,
         causal=not request.both_ways,
     )
-    small = n_vocab * width <= SMALL_TABLE * config.n_block * config.n_parameter_a_block
+    small = n_vocab * width <= SMALL_TABLE * config.n_block * config.n_parameter_per_block
     return replace(config, tied=False) if small and request.preset == "modern" else config
 
 

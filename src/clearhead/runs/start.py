@@ -74,7 +74,7 @@ def prepare(network: Learner, config: LearnerConfig, lora: int | None) -> Learne
     network.config = config
     for block in network.blocks:
         assert isinstance(block, Block)
-        block.dropout = config.dropout
+        block.dropout.p = config.dropout
     return network if lora is None else adapt(network, lora)
 
 

@@ -31,7 +31,7 @@ def chunked_loss(
     most: int = LARGE,
 ) -> Tensor:
     """The sum of -ln P(word) over the positions that have a target, times a weight: a number."""
-    final = network.read(ids).flatten(0, 1)
+    final = network.hidden_states(ids).flatten(0, 1)
     table = network.unembedding.weight
     if torch.is_autocast_enabled(ids.device.type):
         half = torch.get_autocast_dtype(ids.device.type)

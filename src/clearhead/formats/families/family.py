@@ -69,7 +69,7 @@ def refuse_unless(settings: dict[str, Any], name: str, *usual: Any) -> None:
 
 
 def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, Any]:
-    """Base and stretch of rotary positions, as newer files (`rope_parameters`) or older ones say them."""
+    """Base and scaling of rotary positions, as newer files (`rope_parameters`) or older ones say them."""
     rope: dict[str, Any] = {}
     for name in ("rope_scaling", "rope_parameters"):
         given = settings.get(name) or {}
@@ -77,16 +77,16 @@ def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, A
             raise UserError(f"{name} = {given!r} in config.json: expected an object")
         rope |= given
     kind = rope.get("rope_type", rope.get("type", "default"))
-    stretch = None
+    scaling = None
     if kind == "linear":
-        stretch = {"kind": kind, "factor": need(rope, "factor")}
+        scaling = {"kind": kind, "factor": need(rope, "factor")}
     elif kind == "llama3":
-        stretch = {
+        scaling = {
             "kind": kind,
             "factor": need(rope, "factor"),
-            "slow": need(rope, "low_freq_factor"),
-            "fast": need(rope, "high_freq_factor"),
-            "context": need(rope, "original_max_position_embeddings"),
+            "low_freq_factor": need(rope, "low_freq_factor"),
+            "high_freq_factor": need(rope, "high_freq_factor"),
+            "original_context": need(rope, "original_max_position_embeddings"),
         }
     elif kind != "default":
         raise UserError(f"config.json has rope_type {kind!r}: expected default, linear or llama3")
@@ -95,21 +95,21 @@ def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, A
         "rotary_base": next(
             found for found in (rope.get("rope_theta"), settings.get("rope_theta"), base) if found is not None
         ),
-        "rotary_stretch": stretch,
+        "rope_scaling": scaling,
     }
 
 
 def write_rotary(config: Config) -> dict[str, Any]:
     """The same for the older readers and the newer."""
-    stretch, rope = config.rotary_stretch, {"rope_type": "default", "rope_theta": config.rotary_base}
-    if stretch is None:
+    scaling, rope = config.rope_scaling, {"rope_type": "default", "rope_theta": config.rotary_base}
+    if scaling is None:
         return {"rope_theta": config.rotary_base, "rope_parameters": rope}
-    rope |= {"rope_type": stretch.kind, "factor": stretch.factor}
-    if stretch.kind == "llama3":
+    rope |= {"rope_type": scaling.kind, "factor": scaling.factor}
+    if scaling.kind == "llama3":
         rope |= {
-            "low_freq_factor": stretch.slow,
-            "high_freq_factor": stretch.fast,
-            "original_max_position_embeddings": stretch.context,
+            "low_freq_factor": scaling.low_freq_factor,
+            "high_freq_factor": scaling.high_freq_factor,
+            "original_max_position_embeddings": scaling.original_context,
         }
     return {"rope_theta": config.rotary_base, "rope_parameters": rope, "rope_scaling": rope}
 

@@ -41,7 +41,7 @@ def holds(config: Config) -> bool:
         and config.qkv_bias == config.output_bias
         and not config.feedforward_bias
         and config.embedding_scale == math.sqrt(config.d_model)
-        and config.after_norm
+        and config.post_norm
         and not config.parallel
     )
 
@@ -89,7 +89,7 @@ def read_config(settings: dict[str, Any]) -> Config:
             "qk_norm": True,
             "qkv_bias": bias,
             "output_bias": bias,
-            "after_norm": True,
+            "post_norm": True,
             "embedding_scale": math.sqrt(width),
             "tied": settings.get("tie_word_embeddings", True),
         }
@@ -105,7 +105,7 @@ def _read_rotary(settings: dict[str, Any]) -> dict[str, Any]:
         found = read_rotary(settings, 1_000_000.0)
         return {**found, "local_rotary_base": settings.get("rope_local_base_freq") or LOCAL_BASE}
     local = read_rotary({"rope_parameters": rope.get("sliding_attention")}, LOCAL_BASE)
-    if local["rotary_stretch"] is not None:
+    if local["rope_scaling"] is not None:
         raise UserError("config.json stretches the positions of local blocks, which is not supported")
     everywhere = read_rotary({"rope_parameters": rope["full_attention"]}, 1_000_000.0)
     return {**everywhere, "local_rotary_base": local["rotary_base"]}

@@ -49,7 +49,7 @@ def holds(config: Config) -> bool:
         and config.embedding_scale == 1
         and not config.local_blocks
         and not config.parallel
-        and not config.after_norm
+        and not config.post_norm
     )
 
 

@@ -50,7 +50,7 @@ def holds(config: Config) -> bool:
         and config.d_k == config.d_head
         and config.embedding_scale == 1
         and not config.local_blocks
-        and not config.after_norm
+        and not config.post_norm
     )
 
 

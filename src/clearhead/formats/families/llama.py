@@ -45,7 +45,7 @@ def is_plain(config: Config) -> bool:
         and config.embedding_scale == 1
         and config.local_rotary_base == 0
         and not config.parallel
-        and not config.after_norm
+        and not config.post_norm
     )
 
 

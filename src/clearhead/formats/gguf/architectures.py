@@ -17,7 +17,7 @@ from clearhead.errors import UserError
 from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, qwen2, qwen3
 from clearhead.formats.families.family import Family
 from clearhead.model.config import Config, RopeScaling
-from clearhead.model.position import stretched
+from clearhead.model.position import scale_frequencies
 
 FREQUENCIES = "rope_freqs.weight"
 GEMMA_PATTERN = 6  # every sixth block sees everything
@@ -191,11 +191,11 @@ def write_settings(kind: str, config: Config) -> dict[str, Any]:
     if kind == "gptneox":
         return values
     values |= {"attention.value_length": config.d_head, "vocab_size": config.n_vocab}
-    stretch = config.rotary_stretch
-    if stretch is not None and stretch.kind == "linear":
-        values |= {"rope.scaling.type": "linear", "rope.scaling.factor": float(stretch.factor)}
-    elif stretch is not None:
-        values["rope.scaling.original_context_length"] = stretch.context
+    scaling = config.rope_scaling
+    if scaling is not None and scaling.kind == "linear":
+        values |= {"rope.scaling.type": "linear", "rope.scaling.factor": float(scaling.factor)}
+    elif scaling is not None:
+        values["rope.scaling.original_context_length"] = scaling.original_context
     if kind == "gemma3":
         values["attention.sliding_window"] = config.window or config.n_context
         values["rope.freq_base_swa"] = float(config.local_rotary_base or config.rotary_base)
@@ -221,11 +221,17 @@ def _difference(kind: str, config: Config) -> str | None:
     usual = {"gpt2": "gelu_tanh", "gptneox": "gelu"}.get(kind, config.feedforward)
     if config.feedforward != usual:
         return f"its {kind} has {usual} in the feed-forward, this model {config.feedforward}"
-    if kind == "gptneox" and config.rotary_stretch is not None:
+    if kind == "gptneox" and config.rope_scaling is not None:
         return "its gptneox has no stretched positions"
-    stretch = config.rotary_stretch
-    if stretch is not None and stretch.kind == "llama3" and (stretch.slow, stretch.fast) != (1, 4):
-        return f"rotary_stretch is from {stretch.slow} to {stretch.fast}, its from 1 to 4"
+    scaling = config.rope_scaling
+    if (
+        scaling is not None
+        and scaling.kind == "llama3"
+        and (scaling.low_freq_factor, scaling.high_freq_factor) != (1, 4)
+    ):
+        return (
+            f"rope_scaling is from {scaling.low_freq_factor} to {scaling.high_freq_factor}, its from 1 to 4"
+        )
     if kind != "gemma3":
         return SEES_ALL if config.local_blocks else None
     local = tuple(i for i in range(config.n_block) if (i + 1) % GEMMA_PATTERN)
@@ -237,21 +243,21 @@ def _difference(kind: str, config: Config) -> str | None:
 
 def write_frequencies(config: Config) -> Tensor | None:
     """By how much Llama 3 slows each turn, which a file has as a tensor."""
-    if config.rotary_stretch is None or config.rotary_stretch.kind != "llama3":
+    if config.rope_scaling is None or config.rope_scaling.kind != "llama3":
         return None
     frequencies = _frequencies(config)
-    return frequencies / stretched(frequencies, config.rotary_stretch)
+    return frequencies / scale_frequencies(frequencies, config.rope_scaling)
 
 
 def read_frequencies(factors: Tensor, config: Config, context: object) -> RopeScaling:
     """Back from the tensor to the few numbers it was made of."""
     if factors.shape != (config.rotary_dim // 2,) or type(context) is not int:
         raise UserError(f"its {FREQUENCIES} does not fit its heads")
-    stretch = RopeScaling("llama3", float(factors.max()), context=context)
+    scaling = RopeScaling("llama3", float(factors.max()), original_context=context)
     frequencies = _frequencies(config)
-    if not torch.allclose(frequencies / stretched(frequencies, stretch), factors, rtol=1e-3):
+    if not torch.allclose(frequencies / scale_frequencies(frequencies, scaling), factors, rtol=1e-3):
         raise UserError(f"its {FREQUENCIES} stretches positions in a way that is not Llama 3's")
-    return stretch
+    return scaling
 
 
 def _frequencies(config: Config) -> Tensor:

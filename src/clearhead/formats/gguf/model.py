@@ -85,8 +85,8 @@ def read_config(file: GGUFFile) -> tuple[str, Config]:
             context = values.get("rope.scaling.original_context_length", FIRST_CONTEXT)
             if shapes[FREQUENCIES] != (config.rotary_dim // 2,):
                 raise UserError(f"its {FREQUENCIES} does not fit its heads")
-            stretch = read_frequencies(file.read(FREQUENCIES), config, context)
-            config = replace(config, rotary_stretch=stretch)
+            scaling = read_frequencies(file.read(FREQUENCIES), config, context)
+            config = replace(config, rope_scaling=scaling)
     except UserError as error:
         raise UserError(f"{file.path}: {error}") from None
     return kind, config
