@@ -250,7 +250,7 @@ def test_a_text_is_inspected(model):
         (lambda model: model.stream(""), "the prompt is empty"),
         (lambda model: model.evaluate(""), "the text is empty"),
         (lambda model: model.logits("Ω"), "GREEK CAPITAL LETTER OMEGA"),
-        (lambda model: model.logits("a" * 65), "65 tokens are more than the context of 64"),
+        (lambda model: model.logits("a" * 65), "65 tokens exceed the context of 64"),
         (lambda model: model.generate("a", tokens=0), "tokens = 0"),
         (lambda model: model.generate("a", seed=-1), "seed = -1"),
         (lambda model: model.generate("a", seed=2**32), "seed = 4294967296"),

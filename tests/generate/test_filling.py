@@ -104,7 +104,7 @@ def test_who_cannot_fill_in_says_so(trained, model):
         model.fill("Anna ___ a kite.", count=0)
     with pytest.raises(UserError, match="fills in blanks and cannot write on"):
         model.generate("Anna")
-    with pytest.raises(UserError, match="more than the context of 64"):
+    with pytest.raises(UserError, match="exceed the context of 64"):
         model.fill("Anna had a ___. " * 40)
     config = preset("modern", n_vocab=257, n_context=8, n_block=1, n_head=1, d_model=8, causal=False)
     maskless = LanguageModel(Transformer(config), Tokenizer.train("byte", []))

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
+from clearhead.model.norm import Norm
 
 
 def test_attributions_sum_to_the_logit(inspect):
@@ -21,7 +22,7 @@ def test_an_attribution_is_what_taking_the_part_away_takes(inspect, network):
     trace = inspect()
     name = "block.2.head.1.output"  # of the last block, so nothing but the feed-forward reads it
     share, norm = trace[name], network.blocks[2].attention_norm
-    if norm is not None:  # what the head wrote, as the norm after it passes it on
+    if isinstance(norm, Norm):  # the head output as the post-norm passes it on
         share = share if norm.shift is None else share - share.mean(-1, keepdim=True)
         share = norm.gain.detach() * share / trace["block.2.attention_normed.scale"][:, None]
     without = trace["block.2.output"] - share

@@ -97,7 +97,7 @@ def test_too_long_a_sequence_says_both_numbers(cached):
     cache = KVCache(network.config) if cached else None
     if cache is not None:
         network(some_ids(1, 10), cache=cache)
-    with pytest.raises(UserError, match="13 tokens are more than the context of 12"):
+    with pytest.raises(UserError, match="13 tokens exceed the context of 12"):
         network(some_ids(1, 3 if cached else 13), cache=cache)
 
 

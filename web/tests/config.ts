@@ -17,6 +17,6 @@ export const CONFIG = {
   local_blocks: [] as number[],
   rotary_dim: 2,
   rotary_base: 10_000,
-  rotary_stretch: null,
+  rope_scaling: null,
   local_rotary_base: 0,
 } as unknown as Config;

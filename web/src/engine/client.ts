@@ -5,8 +5,8 @@ import { Matrix, readMatrices } from "../model/matrix";
 import type { components } from "../generated/api";
 
 type Schemas = components["schemas"];
-export type Config = Omit<Required<Schemas["Config"]>, "rotary_stretch"> & {
-  rotary_stretch: Required<Schemas["Stretch"]> | null;
+export type Config = Omit<Required<Schemas["Config"]>, "rope_scaling"> & {
+  rope_scaling: Required<Schemas["RopeScaling"]> | null;
 };
 export type Model = Schemas["ModelDetails"];
 export type Pullable = Schemas["PullableModel"];

@@ -1158,7 +1158,7 @@ export interface components {
         };
         /**
          * Config
-         * @description The shape of a transformer. Zero means the usual value wherever a comment says "unless said".
+         * @description The shape of a transformer. Zero selects the default that the comment gives.
          */
         Config: {
             /** N Vocab */
@@ -1213,7 +1213,7 @@ export interface components {
              * @default 0
              */
             rotary_dim: number;
-            rotary_stretch: components["schemas"]["Stretch"] | null;
+            rope_scaling: components["schemas"]["RopeScaling"] | null;
             /**
              * Window
              * @default 0
@@ -1271,10 +1271,10 @@ export interface components {
              */
             parallel: boolean;
             /**
-             * After Norm
+             * Post Norm
              * @default false
              */
-            after_norm: boolean;
+            post_norm: boolean;
             /**
              * Embedding Scale
              * @default 1
@@ -2056,6 +2056,37 @@ export interface components {
             json_schema?: components["schemas"]["SchemaFormat"] | null;
         };
         /**
+         * RopeScaling
+         * @description How RoPE frequencies are scaled for a context longer than the one the model was first trained on.
+         *
+         *     `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer than
+         *     `low_freq_factor` rounds within `original_context`; those above `high_freq_factor` rounds stay.
+         */
+        RopeScaling: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "linear" | "llama3";
+            /** Factor */
+            factor: number;
+            /**
+             * Low Freq Factor
+             * @default 1
+             */
+            low_freq_factor: number;
+            /**
+             * High Freq Factor
+             * @default 4
+             */
+            high_freq_factor: number;
+            /**
+             * Original Context
+             * @default 8192
+             */
+            original_context: number;
+        };
+        /**
          * RunDetails
          * @description A run, and how far it came.
          */
@@ -2410,37 +2441,6 @@ export interface components {
              * @default false
              */
             include_usage?: boolean;
-        };
-        /**
-         * Stretch
-         * @description How rotary positions were stretched for a longer context than a model first learned.
-         *
-         *     `linear`: every position divided by the factor. `llama3`: only slow turns are; those that went round more
-         *     than `fast` times in the `context` first learned stay, those under `slow` times are divided.
-         */
-        Stretch: {
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "linear" | "llama3";
-            /** Factor */
-            factor: number;
-            /**
-             * Slow
-             * @default 1
-             */
-            slow: number;
-            /**
-             * Fast
-             * @default 4
-             */
-            fast: number;
-            /**
-             * Context
-             * @default 8192
-             */
-            context: number;
         };
         /** TextPart */
         TextPart: {

@@ -47,9 +47,9 @@ export function columnsRead(name: string, columns: Span, all: number): Span | un
 export function sameShape(one: Config, other: Config): boolean {
   const shape = (config: Config) => {
     const { n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab } = config;
-    const { norm, qk_norm, parallel, after_norm } = config;
+    const { norm, qk_norm, parallel, post_norm } = config;
     const sizes = [n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab];
-    return [...sizes, norm, qk_norm, parallel, after_norm, hasPositions(config), isGated(config)].join();
+    return [...sizes, norm, qk_norm, parallel, post_norm, hasPositions(config), isGated(config)].join();
   };
   return shape(one) === shape(other);
 }

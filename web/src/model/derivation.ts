@@ -46,7 +46,7 @@ export function derive(config: Config, ids: readonly number[], cell: Cell): Deri
   }
   const first = at("normed");
   const second = at("normed2");
-  const added = (name: string) => at(config.after_norm ? `${name}_normed` : name);
+  const added = (name: string) => at(config.post_norm ? `${name}_normed` : name);
   const one = (name: string) => point(name, row, column);
   switch (part) {
     case "input":
@@ -221,12 +221,15 @@ function frequency(config: Config, block: number, pair: number): number {
   const local = config.local_rotary_base !== 0 && config.local_blocks.includes(block);
   const base = local ? config.local_rotary_base : config.rotary_base;
   const plain = base ** ((-2 * pair) / config.rotary_dim);
-  const stretch = local ? null : config.rotary_stretch;
-  if (stretch === null) return plain;
-  const slower = plain / stretch.factor;
-  if (stretch.kind === "linear") return slower;
-  const rounds = (stretch.context * plain) / (2 * Math.PI);
-  const kept = Math.min(1, Math.max(0, (rounds - stretch.slow) / (stretch.fast - stretch.slow)));
+  const scaling = local ? null : config.rope_scaling;
+  if (scaling === null) return plain;
+  const slower = plain / scaling.factor;
+  if (scaling.kind === "linear") return slower;
+  const rounds = (scaling.original_context * plain) / (2 * Math.PI);
+  const kept = Math.min(
+    1,
+    Math.max(0, (rounds - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)),
+  );
   return slower + kept * (plain - slower);
 }
 

@@ -79,7 +79,7 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
     case "add":
       return [
         step("gather", at("attention")),
-        ...(config.after_norm ? [step("after norm", at("attention_normed"))] : []),
+        ...(config.post_norm ? [step("after norm", at("attention_normed"))] : []),
         ...(config.parallel ? [] : [step("add", at("middle"))]),
       ];
     case "norm2":
@@ -91,7 +91,7 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
           : step("expand", at("hidden_raw")),
         step("activate", at("hidden")),
         step("contract", at("feedforward")),
-        ...(config.after_norm ? [step("after norm", at("feedforward_normed"))] : []),
+        ...(config.post_norm ? [step("after norm", at("feedforward_normed"))] : []),
       ];
     case "add2":
       return [step("add", at("output"))];

@@ -9,7 +9,7 @@ const CONFIG = {
   causal: true,
   position: "rotary",
   qk_norm: false,
-  after_norm: false,
+  post_norm: false,
 } as unknown as Config;
 const AT = { part: "head", block: 1, head: 0, step: 0, site: 0 } as const;
 
