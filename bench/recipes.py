@@ -107,7 +107,7 @@ def describe(timed: list[Timed]) -> dict[str, Any]:
         "best": [round(min(run.losses), 4) for run in runs],
         "steps": [run.plan.recipe.steps for run in runs],
         "seconds": [round(each.seconds, 1) for each in timed],
-        "rate": recipe.matrix_rate if recipe.optimiser == "muon" else recipe.learning_rate,
+        "rate": recipe.matrix_rate if recipe.optimizer == "muon" else recipe.learning_rate,
         "dropout": runs[0].plan.config.dropout,
     }
 

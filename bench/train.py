@@ -57,18 +57,18 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--short", action="store_true")
     asked = parser.parse_args()
-    if asked.work == "one":
+    if asked.training_step == "one":
         print(json.dumps(take_one(json.loads(asked.text))))
         return
-    if asked.work == "gpt2":
+    if asked.training_step == "gpt2":
         print(json.dumps(measure_gpt2(asked.batch, asked.short)))
         return
-    if asked.work == "grow":
+    if asked.training_step == "grow":
         print(json.dumps(measure_growth(asked.short)))
         return
-    seeds = asked.seeds or (1 if asked.work == "minutes" else 3)
-    settings = SHORT if asked.short else WORKS[asked.work]
-    print(json.dumps({"bench": asked.work, **measure_runs(asked.text, settings, seeds)}))
+    seeds = asked.seeds or (1 if asked.training_step == "minutes" else 3)
+    settings = SHORT if asked.short else WORKS[asked.training_step]
+    print(json.dumps({"bench": asked.training_step, **measure_runs(asked.text, settings, seeds)}))
 
 
 def measure_runs(text: str, settings: dict[str, Any], seeds: int) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def take_one(settings: dict[str, Any]) -> dict[str, Any]:
         "parameters": config.n_parameter,
         "shape": [config.n_block, config.d_model, config.n_context, run.plan.recipe.batch_size],
         "bfloat16": run.plan.recipe.bfloat16,
-        "restraint": [config.dropout, run.plan.recipe.weight_decay, run.plan.recipe.noise],
+        "restraint": [config.dropout, run.plan.recipe.weight_decay, run.plan.recipe.token_noise],
     }
 
 
@@ -132,7 +132,7 @@ def measure_gpt2(batch: int, short: bool) -> dict[str, Any]:
     recipe = Recipe(
         steps=10**6,
         batch_size=batch,
-        optimiser="adamw",
+        optimizer="adamw",
         learning_rate=6e-4,
         bfloat16=half,
         compiled=compiled,
@@ -158,7 +158,7 @@ def _transformers_step(
     if model is None:
         return None
     model = model.to(device).train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), fused=True)
     run = torch.compile(model) if compiled else model
     steps = iter(range(10**6))
 
@@ -169,8 +169,8 @@ def _transformers_step(
         loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
 
     return step
 

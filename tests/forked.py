@@ -49,7 +49,7 @@ def wait_for_commands(address):
     # What it imports as it goes on is the command's own: it reads the environment.
     import matplotlib.backends.backend_svg  # noqa: F401
     import rich.progress  # noqa: F401
-    import torch._dynamo  # noqa: F401 (optimisers import it at their first step)
+    import torch._dynamo  # noqa: F401 (optimizers import it at their first step)
     import typer  # noqa: F401
 
     import clearhead.runs.kept_run  # noqa: F401

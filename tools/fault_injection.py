@@ -140,7 +140,7 @@ _STREAMS = ("out", "err", "operations")
 def _import_everything() -> None:
     """What a run imports on the way. No tensor is touched: threads would not outlive the fork."""
     import matplotlib.backends.backend_svg  # noqa: F401
-    import torch._dynamo  # noqa: F401 (optimisers import it at their first step)
+    import torch._dynamo  # noqa: F401 (optimizers import it at their first step)
 
     from clearhead.cli import run
 

@@ -1,4 +1,4 @@
-"""Numbers as JSON has them: what is not finite is null."""
+"""Values for JSON, which has no NaN or infinity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def finite(value: Any) -> Any:
-    """The same number, or a dict or list of them however deep, with None for each that JSON has not."""
+    """Replace non-finite floats with None, in nested dicts and lists too."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

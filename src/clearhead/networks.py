@@ -1,4 +1,4 @@
-"""The kinds of networks that there are. Ids in, logits out, and a config: more they do not have in common."""
+"""The kinds of network: each maps token ids to logits and has a config."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clearhead.model.transformer import Transformer
 
 KINDS = ("transformer", *get_args(CellKind), "ngram")
 
-# Those that learn step by step, by gradients; and all, with the one that counts.
+# Networks trained by gradient descent; and all networks, including the n-gram model, which counts.
 LearnerConfig = Config | RecurrentConfig
 Learner = Transformer | Recurrent
 AnyConfig = LearnerConfig | NGramConfig
@@ -23,12 +23,12 @@ Network = Learner | NGram
 
 
 def make_network(config: LearnerConfig) -> Learner:
-    """With its first weights, as chance has it."""
+    """A network with randomly initialized weights."""
     return Transformer(config) if isinstance(config, Config) else Recurrent(config)
 
 
 def config_from_json(settings: dict[str, Any]) -> AnyConfig:
-    """The config that some kind's `to_json` wrote; what says nothing of a kind is a transformer's."""
+    """Read what any config's `to_json` wrote; the kind defaults to transformer."""
     kind = settings.get("kind", "transformer")
     check_kind("kind", kind, KINDS)
     if kind == "ngram":
@@ -37,21 +37,21 @@ def config_from_json(settings: dict[str, Any]) -> AnyConfig:
 
 
 def learner_config_from_json(settings: dict[str, Any]) -> LearnerConfig:
-    """The same of a network that learns step by step."""
+    """The same for a network trained by gradient descent."""
     config = config_from_json(settings)
     if isinstance(config, NGramConfig):
-        raise UserError(f"kind = {config.kind!r}: expected one that is trained step by step")
+        raise UserError(f"kind = {config.kind!r}: expected a kind that is trained by gradient descent")
     return config
 
 
 def need_causal(config: AnyConfig) -> None:
-    """Refuse to write on with a network that sees what comes after."""
+    """Raise an error for a bidirectional network, which cannot generate."""
     if not config.causal:
-        raise UserError("this model sees both ways: it fills in blanks and cannot write on")
+        raise UserError("this model is bidirectional: it fills in blanks and cannot generate text")
 
 
 def need_transformer(config: AnyConfig, what: str) -> Config:
-    """Refuse a network of another kind what only a transformer has."""
+    """Raise an error unless the config is a transformer's; `what` names the feature."""
     if not isinstance(config, Config):
-        raise UserError(f"{what}: only a transformer has that, and this model is of kind {config.kind}")
+        raise UserError(f"{what} requires a transformer; this model is of kind {config.kind}")
     return config

@@ -57,7 +57,7 @@ def test_models_are_those_in_runs_and_at_home(complete, copied_model, home):
         ("--kind", NETWORKS),
         ("--tokenizer", KINDS),
         ("--recipe", RECIPES),
-        ("--optimiser", OPTIMIZERS),
+        ("--optimizer", OPTIMIZERS),
     ],
 )
 def test_an_option_offers_what_is_known(option, known, complete):

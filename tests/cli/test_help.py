@@ -68,7 +68,7 @@ MISSPELT = [
     (["train", "my.txt", "--kind", "lsmt"], ["did you mean 'lstm'?"]),
     (["train", "my.txt", "--tokenizer", "chars"], ["did you mean 'char'?"]),
     (["train", "my.txt", "--recipe", "clasic"], ["did you mean 'classic'?"]),
-    (["train", "my.txt", "--optimiser", "adam"], ["did you mean 'adamw'?"]),
+    (["train", "my.txt", "--optimizer", "adam"], ["did you mean 'adamw'?"]),
     (["pull", "smolm2"], ["did you mean 'smollm2'?"]),
     (["generate", "smolm2"], ["did you mean 'smollm2'?"]),
     (["wholly-unknown"], ["No such command 'wholly-unknown'; see clearhead --help"]),

@@ -19,26 +19,26 @@ def plan(length=100_000, n_vocab=300, **settings):
 
 def test_the_fast_recipe_is_muons():
     recipe = plan().recipe
-    assert (recipe.name, recipe.optimiser, recipe.matrix_rate) == ("fast", "muon", 0.03)
-    assert (recipe.curve, recipe.final_rate, recipe.decay_embeddings) == ("linear", 0.0, False)
-    assert plan(optimiser="adamw").recipe.learning_rate == 0.006
+    assert (recipe.name, recipe.optimizer, recipe.matrix_rate) == ("fast", "muon", 0.03)
+    assert (recipe.schedule, recipe.final_lr_scale, recipe.decay_embeddings) == ("linear", 0.0, False)
+    assert plan(optimizer="adamw").recipe.learning_rate == 0.006
 
 
 def test_on_a_processor_a_transformers_muon_evens_its_rows():
-    assert (plan().recipe.momentum, plan().recipe.even_rows) == (0.9, True)
+    assert (plan().recipe.momentum, plan().recipe.normalize_rows) == (0.9, True)
     assert plan(n_vocab=1000, width=64).recipe.learning_rate == 0.01  # of a table that is there once
     assert plan(n_vocab=60, width=64).recipe.learning_rate == 0.02
     assert plan(n_vocab=60, width=128).recipe.learning_rate == 0.01
     assert plan(n_vocab=20, width=32).recipe.learning_rate == 0.02
-    assert not plan(kind="lstm").recipe.even_rows
-    assert not plan(optimiser="adamw").recipe.even_rows
+    assert not plan(kind="lstm").recipe.normalize_rows
+    assert not plan(optimizer="adamw").recipe.normalize_rows
 
 
 def test_the_classic_recipe_is_nanogpts():
     recipe = plan(recipe="classic").recipe
-    assert (recipe.name, recipe.optimiser) == ("classic", "adamw")
+    assert (recipe.name, recipe.optimizer) == ("classic", "adamw")
     assert (recipe.learning_rate, recipe.beta2, recipe.weight_decay) == (1e-3, 0.99, 0.1)
-    assert (recipe.curve, recipe.final_rate, recipe.warmup, recipe.clip) == ("cosine", 0.1, 50, 1.0)
+    assert (recipe.schedule, recipe.final_lr_scale, recipe.warmup, recipe.clip) == ("cosine", 0.1, 50, 1.0)
     assert recipe.decay_embeddings
     assert plan(recipe="classic", steps=5000).recipe.warmup == 100
     assert plan(recipe="classic", learning_rate=0.004).recipe.learning_rate == 0.004
@@ -60,10 +60,10 @@ def test_the_classic_recipe_drops_out_only_where_the_text_is_read_again(steps, d
 )
 def test_the_more_often_the_text_is_read_the_more_is_left_out_forgotten_and_misread(steps, restraint):
     made = plan(steps=steps)
-    assert (made.config.dropout, made.recipe.weight_decay, made.recipe.noise) == restraint
-    assert plan(steps=steps, recipe="classic").recipe.noise == 0
-    assert plan(steps=steps, both_ways=True).recipe.noise == 0
-    assert plan(steps=steps, kind="gru").recipe.noise == 0
+    assert (made.config.dropout, made.recipe.weight_decay, made.recipe.token_noise) == restraint
+    assert plan(steps=steps, recipe="classic").recipe.token_noise == 0
+    assert plan(steps=steps, both_ways=True).recipe.token_noise == 0
+    assert plan(steps=steps, kind="gru").recipe.token_noise == 0
 
 
 def test_compiling_is_for_cuda():
@@ -76,7 +76,7 @@ def test_compiling_is_for_cuda():
 
 def test_the_classic_recipe_has_no_muon():
     with pytest.raises(UserError, match="the classic recipe trains with adamw"):
-        TrainingRequest(recipe="classic", optimiser="muon")
+        TrainingRequest(recipe="classic", optimizer="muon")
     with pytest.raises(UserError, match="recipe = 'slow': expected one of fast, classic"):
         TrainingRequest(recipe="slow")
 

@@ -29,7 +29,7 @@ SIZES = {
     "tokenizer": "char",
     "device": "cpu",
 }
-NUMBERS = {"loss", "gradient_norm", "rate", "tokens", "validation", "tokens_a_second"}
+NUMBERS = {"loss", "gradient_norm", "lr_scale", "tokens", "validation", "tokens_a_second"}
 
 
 @pytest.fixture(autouse=True)
@@ -110,8 +110,8 @@ def test_tensorboard_goes_back_with_the_run(story_file, tmp_path):
     assert "back to step 8" in run.notes[0]
     shown, metrics = events(tmp_path / "run"), read_metrics(tmp_path / "run")
     assert len(metrics) == 23
-    assert [step for step, _ in shown["rate"]] == list(range(1, 21))
-    for name in ("loss", "rate", "gradient_norm"):
+    assert [step for step, _ in shown["lr_scale"]] == list(range(1, 21))
+    for name in ("loss", "lr_scale", "gradient_norm"):
         assert shown[name] == as_events(metrics, name)
 
 

@@ -161,7 +161,7 @@ def test_minutes_end_on_time(story_file, work_clock):
     progress = list(run)
     assert run.seconds == pytest.approx(6, rel=0.05)
     assert progress[-1].record.step == progress[-1].steps == run.plan.recipe.steps
-    assert progress[-1].record.rate <= 2 / progress[-1].steps, "the learning rate has not come down"
+    assert progress[-1].record.lr_scale <= 2 / progress[-1].steps, "the learning rate has not come down"
     assert progress[-1].validation is not None
 
 
@@ -179,7 +179,7 @@ def test_it_ends_on_time_though_the_machine_changes_its_speed(factor, story_file
     assert progress[-1].validation is not None
     validated = [each.record.step for each in progress if each.validation is not None]
     assert len(validated) <= run.plan.validations
-    assert progress[-1].record.rate < 0.1, "the learning rate has not come down"
+    assert progress[-1].record.lr_scale < 0.1, "the learning rate has not come down"
 
 
 def test_what_the_caller_does_is_part_of_the_time(story_file, tmp_path, work_clock):
@@ -221,14 +221,14 @@ def test_deterministic_changes_nothing_on_a_processor(texts):
 def test_the_settings_asked_for_are_kept(texts, work_clock):
     asked = request(
         blocks=2, heads=4, kv_heads=2, width=24, context=12, batch=6, accumulation=3, preset="lecture",
-        optimiser="adamw", learning_rate=0.01, seed=7, dropout=0.0, minutes=0.01, steps=None,
+        optimizer="adamw", learning_rate=0.01, seed=7, dropout=0.0, minutes=0.01, steps=None,
     )  # fmt: skip
     run = Run(texts, asked)
     config, recipe = run.plan.config, run.plan.recipe
     assert (config.n_block, config.n_head, config.n_kv_head, config.d_model) == (2, 4, 2, 24)
     assert (config.n_context, config.norm, config.dropout) == (12, "layer", 0.0)
     assert (recipe.batch_size, recipe.accumulation, recipe.seed) == (6, 3, 7)
-    assert (recipe.optimiser, recipe.learning_rate) == ("adamw", 0.01)
+    assert (recipe.optimizer, recipe.learning_rate) == ("adamw", 0.01)
 
 
 @pytest.mark.parametrize(

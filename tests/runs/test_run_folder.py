@@ -51,13 +51,13 @@ def train_until(kept, step):
         kept.finish()
 
 
-@pytest.mark.parametrize("optimiser", ["muon", "adamw"])
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 @pytest.mark.parametrize("stops", [(1,), (7,), (8, 9), (3, 4, 23)])
-def test_resumed_is_as_if_never_stopped(optimiser, stops, short_text, tmp_path):
-    train_until(open_run(tmp_path / "whole", short_text, tmp_path, optimiser=optimiser), None)
+def test_resumed_is_as_if_never_stopped(optimizer, stops, short_text, tmp_path):
+    train_until(open_run(tmp_path / "whole", short_text, tmp_path, optimizer=optimizer), None)
     for stop in (*stops, None):
         train_until(
-            open_run(tmp_path / "broken", short_text, tmp_path, resume=True, optimiser=optimiser), stop
+            open_run(tmp_path / "broken", short_text, tmp_path, resume=True, optimizer=optimizer), stop
         )
     for name in ("metrics.jsonl", "model.safetensors", "clearhead.json", "config.json", "tokenizer.json"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name

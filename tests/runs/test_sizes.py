@@ -52,7 +52,7 @@ def test_the_ladder_climbs_in_size_whatever_the_kind():
         ({"kind": "lstm", "heads": 2}, "heads goes with transformers: leave it out, or the kind 'lstm'"),
         ({"kind": "gru", "both_ways": True}, "both_ways goes with transformers"),
         ({"kind": "gru", "preset": "gpt2"}, "preset goes with transformers"),
-        ({"kind": "elman", "sharded": True, "optimiser": "adamw"}, "sharded goes with transformers"),
+        ({"kind": "elman", "sharded": True, "optimizer": "adamw"}, "sharded goes with transformers"),
         ({"kind": "elman", "lora": 4}, "lora adapts a model that is there"),
     ],
 )

@@ -147,7 +147,7 @@ def test_minutes_are_kept(model_folder, text, tmp_path, work_clock):
         ({"tokenizer": "byte"}, "tokenizer goes with a new model"),
         ({"preset": "gpt2"}, "preset goes with a new model"),
         ({"lora": 0}, "lora = 0: expected a rank"),
-        ({"lora": 2, "optimiser": "muon"}, "trained with adamw"),
+        ({"lora": 2, "optimizer": "muon"}, "trained with adamw"),
         ({"start": "no/such/model"}, "no such folder or file"),
         ({"start": None, "lora": 2}, "say which, with --from"),
     ],

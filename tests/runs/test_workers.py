@@ -55,7 +55,7 @@ def workers_of(process: subprocess.Popen) -> list[int]:
 
 
 def kill(process: subprocess.Popen) -> None:
-    """All at once, without a word; torchrun's workers are in groups of their own."""
+    """All at once, without a word; torchrun's group are in groups of their own."""
     for pid in [process.pid, *workers_of(process)]:
         os.kill(pid, signal.SIGKILL)
     process.communicate()

@@ -15,7 +15,7 @@ from clearhead.runtime.quantization import (
     is_quantized,
     need_exact,
     quantize,
-    round_rows,
+    quantize_rows,
 )
 
 pytest.importorskip("numba", reason="numba, which compiles the products, is not installed")
@@ -42,7 +42,7 @@ def test_a_product_is_that_of_the_rounded_numbers(K, N, bias):
     layer = QuantizedLinear(linear)
     vectors = torch.randn(70, K)  # more than go through together
     vectors[3] = 0
-    codes, scales = round_rows(vectors)
+    codes, scales = quantize_rows(vectors)
     rounded = (codes.view(70, -1, GROUP) * scales[..., None]).flatten(1)[:, :K]
     expected = rounded.double() @ layer.weight.double().T
     expected = expected if linear.bias is None else expected + linear.bias.detach()
@@ -61,7 +61,7 @@ def test_a_row_is_the_same_whatever_stands_beside_it():
 def test_each_group_is_rounded_by_its_own_scale():
     weight = torch.ones(1, 2 * GROUP)
     weight[0, GROUP:] = 1e-6
-    codes, scales = round_rows(weight)
+    codes, scales = quantize_rows(weight)
     assert codes.unique().tolist() == [127]
     assert torch.allclose(scales, torch.tensor([[1 / 127, 1e-6 / 127]]))
 

@@ -91,7 +91,7 @@ def test_a_run_from_its_first_step_to_its_end(client, server, place, story_text)
     seen += metrics(client, after=last)["steps"]
     kept = read_metrics(place / "my")
     assert [each["step"] for each in seen] == [each["step"] for each in kept] == list(range(1, 61))
-    for name in ("loss", "rate", "gradient_norm", "tokens", "validation", "sample"):
+    for name in ("loss", "lr_scale", "gradient_norm", "tokens", "validation", "sample"):
         assert [each[name] for each in seen] == [each.get(name) for each in kept], name
     assert seen[0]["smoothed"] == seen[0]["loss"]
     assert abs(seen[1]["smoothed"] - (seen[0]["loss"] + seen[1]["loss"]) / 2) < 1e-6

@@ -69,11 +69,11 @@ def test_what_is_seen_follows_what_is_learned():
     network = adapt(make(), 3).eval()
     with torch.inference_mode():
         before = network(IDS).clone()
-    optimiser = torch.optim.AdamW([p for p in network.parameters() if p.requires_grad], fused=True, lr=0.01)
+    optimizer = torch.optim.AdamW([p for p in network.parameters() if p.requires_grad], fused=True, lr=0.01)
     for _ in range(3):
         network.train()
         network(IDS).square().mean().backward()
-        optimiser.step()
+        optimizer.step()
         beside = network(IDS).detach()
         assert torch.allclose(network.eval()(IDS), beside, rtol=0, atol=1e-5)
     assert not torch.allclose(before, beside, atol=1e-3)

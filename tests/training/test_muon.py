@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from clearhead.training.muon import MEMORY, Muon, normalize_rows, orthogonalize
+from clearhead.training.muon import BETA2, Muon, normalize_update_rows, orthogonalize
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 24), (1, 1, 5)])
@@ -17,8 +17,8 @@ def test_all_directions_become_about_equally_long(shape):
     assert ((made * (left @ right)).sum((1, 2)) / made.norm(dim=(1, 2)) > 0.95 * min(shape[1:]) ** 0.5).all()
 
 
-@pytest.mark.parametrize("even_rows", [False, True])
-def test_a_batch_is_done_as_each_alone(even_rows):
+@pytest.mark.parametrize("normalize_rows", [False, True])
+def test_a_batch_is_done_as_each_alone(normalize_rows):
     torch.manual_seed(0)
     start = [torch.randn(6, 4), torch.randn(4, 6), torch.randn(6, 6), torch.randn(6, 4)]
     gradients = [torch.randn_like(matrix) for matrix in start]
@@ -26,28 +26,28 @@ def test_a_batch_is_done_as_each_alone(even_rows):
     def stepped(groups: list[list[int]]) -> list[torch.Tensor]:
         matrices = [matrix.clone().requires_grad_() for matrix in start]
         for group in groups:
-            optimiser = Muon([matrices[i] for i in group], lr=0.1, even_rows=even_rows)
+            optimizer = Muon([matrices[i] for i in group], lr=0.1, normalize_rows=normalize_rows)
             for _ in range(3):
                 for i in group:
                     matrices[i].grad = gradients[i]
-                optimiser.step()
+                optimizer.step()
         return matrices
 
     for one, other in zip(stepped([[0, 1, 2, 3]]), stepped([[0], [1], [2], [3]]), strict=True):
         assert torch.allclose(one, other, atol=1e-5)
 
 
-@pytest.mark.parametrize("even_rows", [False, True])
-def test_a_step_moves_by_the_rate_and_decays(even_rows):
+@pytest.mark.parametrize("normalize_rows", [False, True])
+def test_a_step_moves_by_the_rate_and_decays(normalize_rows):
     matrix = torch.nn.Parameter(torch.eye(4))
     matrix.grad = torch.eye(4)
-    Muon([matrix], lr=0.1, weight_decay=0.5, even_rows=even_rows).step()
+    Muon([matrix], lr=0.1, weight_decay=0.5, normalize_rows=normalize_rows).step()
     moved = torch.diagonal(0.95 * torch.eye(4) - matrix.detach())
     assert torch.allclose(moved, moved[0].expand(4))
     assert 0.06 < moved[0] < 0.13
     tall = torch.nn.Parameter(torch.zeros(16, 4))
     tall.grad = torch.eye(16)[:, :4]
-    Muon([tall], lr=0.1, even_rows=even_rows).step()
+    Muon([tall], lr=0.1, normalize_rows=normalize_rows).step()
     assert torch.allclose(tall[0, 0] / -moved[0], torch.tensor(2.0), atol=0.01)  # √(16/4) as far
 
 
@@ -57,30 +57,30 @@ def test_what_has_no_gradient_stays():
     assert torch.equal(matrix, torch.eye(4))
 
 
-@pytest.mark.parametrize("across", [1, 2])
-def test_rows_become_as_long_as_each_other_and_the_whole_stays_as_long(across):
+@pytest.mark.parametrize("dim", [1, 2])
+def test_rows_become_as_long_as_each_other_and_the_whole_stays_as_long(dim):
     torch.manual_seed(0)
-    updates = torch.randn(3, 6, 6) * torch.arange(1, 7).unsqueeze(across - 1)
+    updates = torch.randn(3, 6, 6) * torch.arange(1, 7).unsqueeze(dim - 1)
     squares = list(torch.zeros(3, 6))
-    made = normalize_rows(updates, squares, across)
-    lengths = made.norm(dim=across)
+    made = normalize_update_rows(updates, squares, dim)
+    lengths = made.norm(dim=dim)
     assert torch.allclose(lengths, lengths[:, :1].expand(3, 6), rtol=1e-5)
     assert torch.allclose(made.norm(dim=(1, 2)), updates.norm(dim=(1, 2)), rtol=1e-5)
-    assert torch.allclose(torch.stack(squares), (1 - MEMORY) * updates.square().mean(across))
+    assert torch.allclose(torch.stack(squares), (1 - BETA2) * updates.square().mean(dim))
 
 
 def test_a_row_is_judged_by_how_long_it_was_of_late():
     squares = [torch.zeros(2)]
     for _ in range(100):
-        normalize_rows(torch.tensor([[[3.0, 0.0], [0.0, 1.0]]]), squares, across=2)
-    made = normalize_rows(torch.ones(1, 2, 2), squares, across=2)[0]
+        normalize_update_rows(torch.tensor([[[3.0, 0.0], [0.0, 1.0]]]), squares, dim=2)
+    made = normalize_update_rows(torch.ones(1, 2, 2), squares, dim=2)[0]
     assert made[0, 0] / made[1, 0] == pytest.approx(1 / 3, rel=0.1)
 
 
 def test_where_nothing_is_learned_nothing_is_made_of_it():
     squares = [torch.zeros(2)]
-    assert torch.equal(normalize_rows(torch.zeros(1, 2, 2), squares, across=2), torch.zeros(1, 2, 2))
+    assert torch.equal(normalize_update_rows(torch.zeros(1, 2, 2), squares, dim=2), torch.zeros(1, 2, 2))
     matrix = torch.nn.Parameter(torch.eye(4))
     matrix.grad = torch.zeros(4, 4)
-    Muon([matrix], lr=0.1, weight_decay=0, even_rows=True).step()
+    Muon([matrix], lr=0.1, weight_decay=0, normalize_rows=True).step()
     assert torch.equal(matrix, torch.eye(4))

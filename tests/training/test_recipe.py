@@ -10,7 +10,7 @@ from clearhead.training.recipe import Recipe, make_optimizers
 
 def test_the_rate_climbs_then_falls_to_zero():
     recipe = Recipe(steps=100, batch_size=4, warmup=10)
-    rates = [recipe.rate(step) for step in range(100)]
+    rates = [recipe.lr_scale(step) for step in range(100)]
     assert rates[0] == pytest.approx(0.1)
     assert rates[9] == pytest.approx(0.91)
     assert rates[50] == pytest.approx(0.5)
@@ -19,8 +19,8 @@ def test_the_rate_climbs_then_falls_to_zero():
 
 
 def test_the_classic_rate_is_nanogpts():
-    recipe = Recipe(steps=200, batch_size=4, warmup=10, curve="cosine", final_rate=0.1)
-    rates = [recipe.rate(step) for step in range(201)]
+    recipe = Recipe(steps=200, batch_size=4, warmup=10, schedule="cosine", final_lr_scale=0.1)
+    rates = [recipe.lr_scale(step) for step in range(201)]
     assert rates[:10] == pytest.approx([(step + 1) / 11 for step in range(10)])
     assert rates[10] == max(rates) == 1
     assert rates[105] == pytest.approx(0.55)  # half-way between 1 and a tenth
@@ -32,7 +32,7 @@ def test_the_classic_rate_is_nanogpts():
 def test_the_classic_recipe_decays_everything_but_vectors(tied):
     sizes = {"n_vocab": 9, "n_context": 8, "n_block": 2, "n_head": 2, "d_model": 16, "tied": tied}
     network = Transformer(preset("gpt2", **sizes))
-    recipe = Recipe(1, 1, optimiser="adamw", decay_embeddings=True, beta2=0.99, weight_decay=0.2)
+    recipe = Recipe(1, 1, optimizer="adamw", decay_embeddings=True, beta2=0.99, weight_decay=0.2)
     [adamw] = make_optimizers(network, recipe)
     assert isinstance(adamw, torch.optim.AdamW)
     for group in adamw.param_groups:
@@ -42,14 +42,14 @@ def test_the_classic_recipe_decays_everything_but_vectors(tied):
     assert sorted(grouped) == sorted(id(p) for p in network.parameters())
 
 
-@pytest.mark.parametrize("optimiser", ["muon", "adamw"])
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 @pytest.mark.parametrize("preset_name", ["lecture", "modern"])
 @pytest.mark.parametrize("tied", [True, False])
-def test_every_parameter_is_in_one_group_and_only_matrices_decay(optimiser, preset_name, tied):
+def test_every_parameter_is_in_one_group_and_only_matrices_decay(optimizer, preset_name, tied):
     sizes = {"n_vocab": 9, "n_context": 8, "n_block": 2, "n_head": 2, "d_model": 16, "tied": tied}
     network = Transformer(preset(preset_name, **sizes))
-    optimisers = make_optimizers(network, Recipe(steps=1, batch_size=1, optimiser=optimiser))
-    groups = [group for each in optimisers for group in each.param_groups]
+    optimizers = make_optimizers(network, Recipe(steps=1, batch_size=1, optimizer=optimizer))
+    groups = [group for each in optimizers for group in each.param_groups]
     grouped = [id(parameter) for group in groups for parameter in group["params"]]
     assert sorted(grouped) == sorted(id(parameter) for parameter in network.parameters())
     decayed = {id(p) for group in groups if group["weight_decay"] for p in group["params"]}
@@ -59,8 +59,8 @@ def test_every_parameter_is_in_one_group_and_only_matrices_decay(optimiser, pres
         if parameter.ndim == 2 and "embedding" not in name and "position" not in name
     }
     assert decayed == expected
-    if optimiser == "muon":
-        muon = next(each for each in optimisers if isinstance(each, Muon))
+    if optimizer == "muon":
+        muon = next(each for each in optimizers if isinstance(each, Muon))
         assert {id(p) for group in muon.param_groups for p in group["params"]} == expected
 
 
@@ -70,14 +70,14 @@ def test_every_parameter_is_in_one_group_and_only_matrices_decay(optimiser, pres
         {"steps": 0},
         {"batch_size": 0},
         {"batch_size": 6, "accumulation": 4},
-        {"optimiser": "sgd"},
+        {"optimizer": "sgd"},
         {"learning_rate": 0.0},
         {"matrix_rate": float("nan")},
         {"clip": -1.0},
         {"name": "slow"},
-        {"curve": "square"},
+        {"schedule": "square"},
         {"beta2": 1.0},
-        {"final_rate": -0.1},
+        {"final_lr_scale": -0.1},
     ],
 )
 def test_impossible_recipes_are_refused(settings):

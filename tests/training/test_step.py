@@ -22,16 +22,16 @@ def trainer(device="cpu", dropout=0.0, **settings):
 
 
 def test_noise_changes_about_so_many_of_the_words_read_and_no_target():
-    work = trainer(noise=0.3).work
+    work = trainer(token_noise=0.3).training_step
     torch.manual_seed(0)
     inputs = torch.randint(30, (50, 16))
-    noisy = work._noisy(inputs)
+    noisy = work._add_token_noise(inputs)
     assert 0.2 < (noisy != inputs).float().mean() < 0.35  # 29 of 30 changes are into another word
-    assert torch.equal(trainer().work._noisy(inputs), inputs)
+    assert torch.equal(trainer().training_step._add_token_noise(inputs), inputs)
 
 
 def test_noise_is_a_function_of_the_seed_and_the_step():
-    one, other = (list(trainer(noise=0.3)) for _ in range(2))
+    one, other = (list(trainer(token_noise=0.3)) for _ in range(2))
     assert [each.loss for each in one] == [each.loss for each in other]
     assert [each.loss for each in one] != [each.loss for each in trainer()]
 
@@ -40,13 +40,13 @@ def test_a_batch_without_targets_teaches_nothing():
     it = trainer()
     batch = it._take_batch()
     batch[1] = IGNORED
-    assert it.work.gather(batch, seed=0, rate=1.0).tolist() == [0.0, 0.0]
+    assert it.training_step.forward_backward(batch, seed=0, rate=1.0).tolist() == [0.0, 0.0]
 
 
 def test_the_rates_are_set_for_the_update():
     it = trainer()
-    it.work.gather(it._take_batch(), seed=0, rate=0.25)
-    rates = [group["lr"] for each in it.optimisers for group in each.param_groups]
+    it.training_step.forward_backward(it._take_batch(), seed=0, rate=0.25)
+    rates = [group["lr"] for each in it.optimizers for group in each.param_groups]
     assert rates == [0.25 * it.recipe.learning_rate, 0.25 * it.recipe.matrix_rate]
 
 
@@ -54,7 +54,7 @@ def test_the_rates_are_set_for_the_update():
 @pytest.mark.parametrize("compiled", [False, True])
 def test_recorded_it_learns_what_it_learns_step_by_step(compiled):
     recorded, plain = trainer("cuda", compiled=compiled), trainer("cuda")
-    plain.work.recording = None
+    plain.training_step.graph = None
     for one, other in zip(recorded, plain, strict=True):
         assert one.loss == pytest.approx(other.loss, abs=2e-3)
 
@@ -64,5 +64,5 @@ def test_recorded_dropout_differs_from_step_to_step_and_not_from_run_to_run():
     it = trainer("cuda", dropout=0.5)
     it.network.train()
     batch = it._take_batch()
-    losses = [it.work.gather(batch, seed, 1.0)[0].item() for seed in (1, 2, 1)]
+    losses = [it.training_step.forward_backward(batch, seed, 1.0)[0].item() for seed in (1, 2, 1)]
     assert losses[0] == losses[2] != losses[1]

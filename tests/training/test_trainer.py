@@ -26,9 +26,9 @@ def trainer(**settings: object) -> Trainer:
     return Trainer(network, Batches(tokens(), 16, recipe.batch_size, seed=3), recipe)
 
 
-@pytest.mark.parametrize("optimiser", ["muon", "adamw"])
-def test_it_learns(optimiser):
-    records = list(trainer(optimiser=optimiser, learning_rate=0.02, steps=100))
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+def test_it_learns(optimizer):
+    records = list(trainer(optimizer=optimizer, learning_rate=0.02, steps=100))
     assert [record.step for record in records] == list(range(1, 101))
     assert records[0].loss == pytest.approx(math.log(7), abs=0.1)
     assert records[-1].loss < 0.3
@@ -51,9 +51,9 @@ def test_accumulation_gathers_the_same_gradient():
 
 
 def test_the_gradient_is_clipped():
-    it = trainer(clip=1e-3, optimiser="adamw")
+    it = trainer(clip=1e-3, optimizer="adamw")
     seen = []
-    it.optimisers[0].register_step_pre_hook(
+    it.optimizers[0].register_step_pre_hook(
         lambda *_: seen.append(math.hypot(*(p.grad.norm().item() for p in it.network.parameters())))
     )
     record = it.take_step()
@@ -72,7 +72,7 @@ def test_a_broken_loss_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"optimiser": "muon"}, {"optimiser": "muon", "even_rows": True}, {"optimiser": "adamw"}]
+    "settings", [{"optimizer": "muon"}, {"optimizer": "muon", "normalize_rows": True}, {"optimizer": "adamw"}]
 )
 def test_restored_it_goes_on_bit_for_bit(settings):
     whole = trainer(**settings)
@@ -90,10 +90,10 @@ def test_restored_it_goes_on_bit_for_bit(settings):
 
 
 def test_a_checkpoint_of_another_version_is_refused_and_changes_nothing():
-    it = trainer(even_rows=True)
+    it = trainer(normalize_rows=True)
     before = {name: tensor.detach().clone() for name, tensor in it.tensors().items()}
     other = {name: tensor + 1 for name, tensor in before.items() if not name.endswith(".square")}
-    with pytest.raises(UserError, match=r"step 3 is of another version of clearhead \(it has no optimiser"):
+    with pytest.raises(UserError, match=r"step 3 is of another version of clearhead \(it has no optimizer"):
         it.restore(3, other)
     assert it.step == 0
     assert all(torch.equal(tensor, before[name]) for name, tensor in it.tensors().items())

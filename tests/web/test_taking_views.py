@@ -174,7 +174,7 @@ def test_training(visit, tmp_path, home, model_folder, take):
         for name in ("one", "two"):
             records = read_metrics(place / name)
             taken = [row for row in rows if row["run"] == name]
-            for field in ("step", "loss", "validation", "rate", "tokens"):
+            for field in ("step", "loss", "validation", "lr_scale", "tokens"):
                 found = [float(row[field]) if row[field] else None for row in taken]
                 assert found == [record.get(field) for record in records]  # to the last digit
         svg = take(visitor, "SVG", "runs-training.svg", within=".curves")

@@ -82,7 +82,7 @@ def check_row(visitor, run, records, step):
     shown, record = row(visitor, run), records[step - 1]
     assert whole(shown["step"]) == record["step"] == step
     assert shows(shown["loss"], record["loss"], lambda x: fixed(x, 4))
-    assert shown["rate"] == percent(record["rate"])
+    assert shown["lr_scale"] == percent(record["lr_scale"])
     assert whole(shown["tokens"]) == record["tokens"]
     validated = [each for each in records[:step] if each.get("validation") is not None]
     if not validated:

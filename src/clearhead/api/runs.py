@@ -84,7 +84,7 @@ class RunStep(Wire):
     loss: float | None
     smoothed: float | None = Field(description="The loss, as the mean of about the last twenty.")
     validation: float | None
-    rate: float | None
+    lr_scale: float | None
     gradient_norm: float | None
     tokens: int = Field(description="Read so far.")
     sample: str | None = Field(description="What the model wrote then.")

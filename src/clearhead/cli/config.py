@@ -34,7 +34,7 @@ HARMLESS = frozenset(
         "device",
         "kind",
         "no_browser",
-        "optimiser",
+        "optimizer",
         "preset",
         "quantize",
         "recipe",

@@ -31,7 +31,7 @@ def show_plan(run: Run) -> None:
     config, recipe, request = run.plan.config, run.plan.recipe, run.request
     n, m = len(run.tokens), len(run.validation)
     precision = "bfloat16" if recipe.bfloat16 else "float32"
-    rate = recipe.matrix_rate if recipe.optimiser == "muon" else recipe.learning_rate
+    rate = recipe.matrix_rate if recipe.optimizer == "muon" else recipe.learning_rate
     rows = {
         "text": f"{n:,} tokens to train on, {m:,} to validate on",
         "tokenizer": f"{run.tokenizer.kind}, {run.tokenizer.n_vocab:,} tokens",
@@ -40,10 +40,10 @@ def show_plan(run: Run) -> None:
         + (f", {count_parameters(run.model.network):,} in adapters that learn" if request.lora else ""),
         "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{run.plan.context} tokens "
         f"({_times(run.plan.epochs(n))} times through the text), "
-        f"{recipe.name} ({recipe.optimiser}, rate {rate:g}, decay {recipe.weight_decay:g}), "
+        f"{recipe.name} ({recipe.optimizer}, rate {rate:g}, decay {recipe.weight_decay:g}), "
         f"dropout {config.dropout:g}, seed {recipe.seed}",
         "machine": f"{run.device.type}, {precision}"
-        + (f", {run.workers.count} processes" if run.workers.count > 1 else "")
+        + (f", {run.group.world_size} processes" if run.group.world_size > 1 else "")
         + (f", done in about {clock(run.plan.seconds + run.seconds)}" if run.plan.seconds else ""),
     }
     for name, row in rows.items():
@@ -79,7 +79,7 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
             show(_describe(progress, validated), _is_plain_line(progress))
             if progress.sample is not None:
                 err.print("  │ " + " ".join(progress.sample.split()), style="dim")
-            if run.workers.any(bool(interrupted)):
+            if run.group.any(bool(interrupted)):
                 run.finish()
                 return False
     return True

@@ -77,12 +77,12 @@ def train(
         help="fast, or classic: nanoGPT's, to compare with.",
         autocompletion=choose("fast", "classic"),
     ),
-    optimiser: str = typer.Option(
+    optimizer: str = typer.Option(
         None,
         help="muon or adamw. [default: the recipe's; of fast, muon, and with --from adamw]",
         autocompletion=choose("muon", "adamw"),
     ),
-    learning_rate: float = typer.Option(None, help="Of the optimiser, for matrices."),
+    learning_rate: float = typer.Option(None, help="Of the optimizer, for matrices."),
     validation: list[str] = VALIDATION,
     seed: int = SEED,
     sharded: bool = typer.Option(
@@ -121,8 +121,8 @@ def train(
     from clearhead.runtime.process_group import ProcessGroup
 
     reports = Reports(tensorboard, wandb)
-    workers = ProcessGroup.join(pick_device(device))
-    err.quiet = not workers.first
+    group = ProcessGroup.join(pick_device(device))
+    err.quiet = not group.is_main
     request = TrainingRequest(
         minutes=minutes,
         steps=steps,
@@ -143,7 +143,7 @@ def train(
         dropout=dropout,
         both_ways=both_ways,
         recipe=recipe,
-        optimiser=optimiser,
+        optimizer=optimizer,
         learning_rate=learning_rate,
         validation=read_validation(validation),
         seed=seed,
@@ -153,7 +153,7 @@ def train(
         device=device,
     )
     if request.kind == "ngram":
-        if resume or checkpoint_every or snapshots or tensorboard or wandb or workers.count > 1:
+        if resume or checkpoint_every or snapshots or tensorboard or wandb or group.world_size > 1:
             raise UserError(
                 "an n-gram is counted in one go, by one process: leave out --resume, --checkpoint-every, "
                 "--snapshots, --tensorboard, --wandb and torchrun"
@@ -167,9 +167,9 @@ def train(
         "after": DRAWING,
         "command": [*sys.argv, *typed_again(typed)],
     }
-    with workers.together():
-        _train(text, out, request, resume or workers.restarted, workers, reports, json, keeping)
-        workers.leave()
+    with group.report_lost():
+        _train(text, out, request, resume or group.restarted, group, reports, json, keeping)
+        group.shutdown()
 
 
 def _count(text: list[str], out: Path | None, request: TrainingRequest, json: bool) -> None:
@@ -207,7 +207,7 @@ def _train(
     out: Path | None,
     request: TrainingRequest,
     resume: bool,
-    workers: ProcessGroup,
+    group: ProcessGroup,
     reports: Reports,
     json: bool,
     keeping: dict[str, Any],
@@ -219,16 +219,16 @@ def _train(
     from clearhead.runs.run_folder import is_run
     from clearhead.text.corpus import documents
 
-    folder = workers.agree(out or _folder(name_after(text[0]), resume))
-    if not is_run(folder) and workers.first:
+    folder = group.broadcast(out or _folder(name_after(text[0]), resume))
+    if not is_run(folder) and group.is_main:
         check_free(folder)
-    texts = list(documents(text, sys.stdin.buffer if workers.count == 1 else None))
-    if resume and not is_run(folder) and workers.first:
+    texts = list(documents(text, sys.stdin.buffer if group.world_size == 1 else None))
+    if resume and not is_run(folder) and group.is_main:
         err.print(f"there is no run in {folder} to go on with: this one begins it")
-    kept = KeptRun.open(folder, texts, with_time(request), resume, workers=workers, **keeping)
+    kept = KeptRun.open(folder, texts, with_time(request), resume, group=group, **keeping)
     if kept is None:
         err.print(f"the run in {folder} is finished; try: clearhead generate {folder}")
-        if json and workers.first:
+        if json and group.is_main:
             print_json({"out": str(folder), "finished": True})
         return
     with kept:
@@ -256,7 +256,7 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
         if not done:
             kept.save()
         model = run.whole_model()
-        if not run.workers.first:
+        if not run.group.is_main:
             return folder
         folder, refused = save_somewhere(model, folder)
         if refused is None:

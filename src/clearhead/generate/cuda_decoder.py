@@ -120,7 +120,7 @@ class QuickSteps:
         if self.device.type == "cuda":
             kept = self.ids.clone(), self.positions.clone()
             recording = CudaGraph(self.device)
-            replay = recording.record(self._step, warm_up=self._step)
+            replay = recording.capture(self._step, warm_up=self._step)
             self.ids.copy_(kept[0])  # warming up drew words too
             self.positions.copy_(kept[1])
             self.step = replay

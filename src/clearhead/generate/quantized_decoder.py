@@ -26,10 +26,10 @@ class QuantizedReader(Reader):
 
     def __init__(self, network: Transformer, longest: int | None = None) -> None:
         from clearhead.generate import quantized_step
-        from clearhead.runtime.quantized_kernel import Turn
+        from clearhead.runtime.quantized_kernel import KernelLock
 
         super().__init__(network, 1, longest)
-        self.step, self.turn = quantized_step, Turn()
+        self.step, self.turn = quantized_step, KernelLock()
         self.blocks = [_arrays(block) for block in network.blocks if isinstance(block, Block)]
         places = torch.arange(self.cache.size)[None]
         rotation = network.rotations(places)[0]

@@ -32,7 +32,7 @@ Says = Callable[[Tensor], Tensor]  # B T digits to B answers
 
 
 def run(trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch) -> Result:
-    """Each kind learns from the same sequences, as many steps, by the same optimiser at the same rate."""
+    """Each kind learns from the same sequences, as many steps, by the same optimizer at the same rate."""
     with one_thread():
         found, parts = _compare(trained, seeds, steps, batch, width, watch)
     settings = {"trained": trained, "seeds": seeds, "steps": steps, "batch": batch, "width": width}
@@ -98,10 +98,10 @@ def _make(kind: str, width: int, seed: int) -> torch.nn.Module:
 
 
 def _train(network: torch.nn.Module, batches: Iterator[tuple[Tensor, Tensor]], watch: Watch) -> None:
-    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.0)
     for digits, answers in batches:
         watch()
-        take_step(network, optimiser, F.cross_entropy(network(digits)[:, -1], answers))
+        take_step(network, optimizer, F.cross_entropy(network(digits)[:, -1], answers))
 
 
 @torch.no_grad()

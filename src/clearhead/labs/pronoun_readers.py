@@ -61,18 +61,18 @@ def train(network: Transformer, steps: int, seed: int, asked: bool, watch: Watch
     where the pronoun stands, and once more at the end.
     """
     random, learned = np.random.default_rng(seed), SentenceBatch.of(sentences()[0])
-    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
     every = max(1, steps // STOPS)
     for step in range(steps):
         if step % every == 0 and step + every <= steps:
             yield step
         watch()
         rate = min(1.0, (step + 1) / WARM, (steps - step) / (COOL * steps))
-        optimiser.param_groups[0]["lr"] = RATE * rate
+        optimizer.param_groups[0]["lr"] = RATE * rate
         chosen = torch.from_numpy(random.integers(len(learned), size=SENTENCES))
         inputs, targets = _hide(learned.pick(chosen), random, asked)
         loss = F.cross_entropy(network(inputs).transpose(1, 2), targets, ignore_index=IGNORED)
-        take_step(network, optimiser, loss)
+        take_step(network, optimizer, loss)
     yield steps
 
 

@@ -27,7 +27,7 @@ BATCH, RATE = 32, 0.01
 
 
 def learn(kind: str, steps: int, seed: int, watch: Watch) -> LanguageModel:
-    """Each kind reads the same sentences, as many steps, by the same optimiser at the same rate."""
+    """Each kind reads the same sentences, as many steps, by the same optimizer at the same rate."""
     tokenizer = _tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -36,13 +36,13 @@ def learn(kind: str, steps: int, seed: int, watch: Watch) -> LanguageModel:
             if kind == "LSTM"
             else Config(tokenizer.n_vocab, CONTEXT, n_block=2, n_head=HEADS, d_model=WIDTH)
         )
-    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
     written = write_sentences(seed)
     for _ in range(steps):
         watch()
         ids, targets = _batch(tokenizer, list(islice(written, BATCH)))
         loss = F.cross_entropy(network(ids).transpose(1, 2), targets, ignore_index=IGNORED)
-        take_step(network, optimiser, loss)
+        take_step(network, optimizer, loss)
     return LanguageModel(network, tokenizer)
 
 

@@ -20,9 +20,9 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def take_step(network: nn.Module, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+def take_step(network: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     """Down its gradient, which is cut to a length of 1."""
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-    optimiser.step()
+    optimizer.step()

@@ -1,4 +1,4 @@
-"""The feed-forward half of a block: a nonlinearity between two matrices, on each position alone."""
+"""The feed-forward network of a block: a nonlinearity between two matrices, at each position separately."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NONLINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """f(x W_1) W_2; where gated, (f(x W_gate) ∘ x W_1) W_2."""
+    """f(x W_1) W_2; gated: (f(x W_gate) ∘ x W_1) W_2."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The lectures' earlier forms of attention, before one head has all its parts.
+"""The lectures' earlier forms of attention, leading up to a full head.
 
 Shapes: T positions, D features. Row vectors throughout.
 """
@@ -13,25 +13,25 @@ from clearhead.model.mask import causal_matrix
 
 
 def simplest_attention(x: Tensor) -> Tensor:
-    """No projections: each position is a sum of what it can see, weighted by how alike it is. T D → T D."""
+    """Without projections: each position is a sum of the positions up to it, weighted by similarity. T D → T D."""
     T = x.shape[0]
     return mix(softmax(mask(compare(x, x), causal_matrix(T, T, x.device))), x)
 
 
 def query_attention(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One query against every key, undivided and unmasked: its scores, its weights and the mixed values."""
+    """One query against every key, unscaled and unmasked: scores, weights and the mixed values."""
     scores = keys @ query
     weights = softmax(scores)
     return scores, weights, mix(weights, values)
 
 
 def linear_attention(query: Tensor, keys: Tensor, W: Tensor) -> Tensor:
-    """The scores k_j W q: a matrix in between decides what counts as alike."""
+    """The scores k_j W q: a matrix defines what counts as similar."""
     return keys @ W @ query
 
 
 def head_as_loops(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
-    """One causal head, word by word: what the matrices of `head_as_matrices` do at once. T C → T D."""
+    """One causal head, token by token: what `head_as_matrices` does at once. T C → T D."""
     outputs = []
     for i in range(x.shape[0]):
         query = x[i] @ W_Q

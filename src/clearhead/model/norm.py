@@ -1,4 +1,4 @@
-"""Norms: a vector brought to a common size by its own entries."""
+"""LayerNorm and RMSNorm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clearhead.model.config import Config
 
 
 class Norm(nn.Module):
-    """`layer`: γ (x - μ)/σ + β. `rms`: γ x / √mean(x²). A small ε under the root keeps it finite."""
+    """`layer`: γ (x - μ)/σ + β. `rms`: γ x / √mean(x²). A small ε under the root avoids division by zero."""
 
     def __init__(self, width: int, config: Config) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class Norm(nn.Module):
         self.shift = nn.Parameter(torch.zeros(width)) if config.norm == "layer" else None
 
     def forward(self, x: Tensor) -> Tensor:
-        # Under autocast x may be bfloat16; a mean of squares wants the parameter's precision.
+        # Under autocast x may be bfloat16; the mean of squares needs the parameter's precision.
         x = x.to(self.gain.dtype)
         if self.shift is None:
             return F.rms_norm(x, x.shape[-1:], self.gain, self.epsilon)

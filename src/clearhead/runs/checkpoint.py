@@ -55,18 +55,18 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     _forget_oldest(folder, checkpoint.step)
 
 
-def save_shards(folder: Path, checkpoint: Checkpoint, workers: ProcessGroup) -> None:
+def save_shards(folder: Path, checkpoint: Checkpoint, group: ProcessGroup) -> None:
     """The same by all processes together, each of which writes its share of the tensors."""
     final = folder / _name(checkpoint.step)
-    staged = workers.lead(lambda: _begin(final))
-    _write_shards(staged, checkpoint.tensors, workers)
+    staged = group.run_on_main(lambda: _begin(final))
+    _write_shards(staged, checkpoint.tensors, group)
 
     def finish() -> None:
         with _staged(final, begun=True):
             _seal(staged, checkpoint)
         _forget_oldest(folder, checkpoint.step)
 
-    workers.lead(finish)
+    group.run_on_main(finish)
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
@@ -123,13 +123,13 @@ def read_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(state.pop("step"), tensors, state)
 
 
-def read_shards(path: Path, tensors: dict[str, Tensor], workers: ProcessGroup) -> Checkpoint:
+def read_shards(path: Path, tensors: dict[str, Tensor], group: ProcessGroup) -> Checkpoint:
     """Fill these tensors, sharded or not, with what some number of processes wrote of each."""
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
     from torch.distributed.checkpoint.state_dict_loader import load
 
     state = read_json(path / STATE)
-    load(tensors, storage_reader=HuggingFaceStorageReader(str(path)), no_dist=workers.count == 1)
+    load(tensors, storage_reader=HuggingFaceStorageReader(str(path)), no_dist=group.world_size == 1)
     return Checkpoint(state.pop("step"), tensors, state)
 
 
@@ -175,14 +175,14 @@ def _forget_oldest(folder: Path, step: int) -> None:
             drop(path)
 
 
-def _write_shards(staged: Path, tensors: dict[str, Tensor], workers: ProcessGroup) -> None:
+def _write_shards(staged: Path, tensors: dict[str, Tensor], group: ProcessGroup) -> None:
     from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
     from torch.distributed.checkpoint.state_dict_saver import save
 
     writer = HuggingFaceStorageWriter(str(staged), save_distributed=True)
     try:
-        save(tensors, storage_writer=writer, no_dist=workers.count == 1)
+        save(tensors, storage_writer=writer, no_dist=group.world_size == 1)
     except CheckpointException as error:  # of one process, told to all
         reasons = "; ".join(sorted({str(failure[0]) for failure in error.failures.values()}))
         raise OSError(None, reasons) from None

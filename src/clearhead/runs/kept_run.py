@@ -56,7 +56,7 @@ class KeptRun:
         resume: bool = False,
         command: Sequence[str] = (),
         cache: Path | None = None,
-        workers: ProcessGroup | None = None,
+        group: ProcessGroup | None = None,
         began: float | None = None,
         **keeping: Any,
     ) -> KeptRun | None:
@@ -65,14 +65,14 @@ class KeptRun:
         `began` is when the clock began to run, as in `Run`; a run that is gone on with has its own.
         """
         _check_keeping(**keeping)
-        workers = workers or ProcessGroup()
-        folder = workers.after_first(lambda: RunFolder(path, held=workers.first))
+        group = group or ProcessGroup()
+        folder = group.main_first(lambda: RunFolder(path, held=group.is_main))
         begun = is_run(path)
         try:
-            settings = workers.lead(lambda: _begun(folder, request, resume))
+            settings = group.run_on_main(lambda: _begun(folder, request, resume))
             if settings is None:
-                run = Run(texts, request, cache, workers=workers, began=began)
-                workers.lead(lambda: folder.begin(run, command))
+                run = Run(texts, request, cache, group=group, began=began)
+                group.run_on_main(lambda: folder.begin(run, command))
                 return cls(folder, run, command, **keeping)
             if settings.get("finished"):
                 folder.close()
@@ -83,10 +83,10 @@ class KeptRun:
                     "begin a run in another folder with --out"
                 )
             plan = Plan.from_json(settings["plan"])
-            tokenizer = workers.lead(folder.tokenizer)
-            run = Run(texts, request, cache, plan=plan, tokenizer=tokenizer, workers=workers)
+            tokenizer = group.run_on_main(folder.tokenizer)
+            run = Run(texts, request, cache, plan=plan, tokenizer=tokenizer, group=group)
             if tokenizer is None:
-                workers.lead(lambda: folder.save_tokenizer(run))
+                group.run_on_main(lambda: folder.save_tokenizer(run))
             folder.restore(run)
             return cls(folder, run, settings.get("command", command), **keeping)
         except BaseException:
@@ -105,7 +105,7 @@ class KeptRun:
 
     def report_to(self, reports: Reports) -> None:
         """Every step from here on."""
-        if not self.run.workers.first:
+        if not self.run.group.is_main:
             return
         self.reports = reports
         self.run.notes += reports.begin(self.folder.path)
@@ -136,7 +136,7 @@ class KeptRun:
         Who sees both ways does not write; nor does one of several processes without the others.
         """
         run, step = self.run, progress.record.step
-        writes = run.plan.config.causal and run.workers.first and not run.request.sharded
+        writes = run.plan.config.causal and run.group.is_main and not run.request.sharded
         if not writes or progress.validation is None or step >= progress.steps:
             return None
         return str(run.model.generate(tokens=SAMPLE_TOKENS, seed=run.trainer.step))
@@ -161,11 +161,11 @@ class KeptRun:
     def _is_due(self, step: int) -> bool:
         if self.every is not None:
             return step % self.every == 0
-        return self.run.workers.agree(self.run.seconds - self.saved_at >= SECONDS_A_CHECKPOINT)
+        return self.run.group.broadcast(self.run.seconds - self.saved_at >= SECONDS_A_CHECKPOINT)
 
     def _write(self, what: str, work: Any) -> None:
         """By the first process alone."""
-        if self.run.workers.first:
+        if self.run.group.is_main:
             self._try(what, work)
 
     def _try(self, what: str, work: Any) -> None:

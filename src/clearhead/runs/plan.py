@@ -20,7 +20,7 @@ from clearhead.runs.sizes import list_sizes, usual_size
 from clearhead.runtime.device import can_compile, has_fast_bfloat16, memory_of
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import Tokens
-from clearhead.training.objective import cross_entropy, half_precision
+from clearhead.training.objective import autocast, cross_entropy
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
@@ -246,7 +246,7 @@ class Measure:
         inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
 
         def read() -> None:
-            with torch.no_grad(), half_precision(device, bfloat16):
+            with torch.no_grad(), autocast(device, bfloat16):
                 cross_entropy(network(inputs), inputs).item()
 
         step = _typical_seconds(trainer.take_step)
@@ -331,7 +331,7 @@ def _restrain(
         config = replace(config, dropout=dropout)
     if request.both_ways or not isinstance(config, Config):
         noise = 0.0  # there words are hidden anyway; in recurrent networks it was not tried
-    return config, replace(recipe, weight_decay=decay, noise=noise)
+    return config, replace(recipe, weight_decay=decay, token_noise=noise)
 
 
 def _recipe(
@@ -347,7 +347,7 @@ def _recipe(
         batch_size=rows,
         accumulation=request.accumulation,
         name=request.recipe,
-        optimiser=request.optimiser or ("adamw" if request.recipe == "classic" else "muon"),
+        optimizer=request.optimizer or ("adamw" if request.recipe == "classic" else "muon"),
         warmup=min(20, max(1, steps // 10)),
         bfloat16=bfloat16,
         seed=request.seed,
@@ -360,16 +360,16 @@ def _recipe(
             beta2=beta2,
             decay_embeddings=True,
             warmup=min(100, max(1, steps // 20)),
-            curve="cosine",
-            final_rate=0.1,
+            schedule="cosine",
+            final_lr_scale=0.1,
         )
-    if recipe.optimiser == "muon":
+    if recipe.optimizer == "muon":
         recipe = replace(recipe, matrix_rate=request.learning_rate or recipe.matrix_rate)
         share = 1.0 if config.tied else (64 / config.d_model) ** 0.5
         # These values were best for transformers trained for minutes on a CPU (see docs/experiments.md);
         # they were not tried on a GPU or with recurrent networks.
         if isinstance(config, Config) and device.type == "cpu":
             share = 1.0 if config.tied else 2 * min(1.0, 64 / config.d_model)
-            recipe = replace(recipe, momentum=0.9, even_rows=True)
+            recipe = replace(recipe, momentum=0.9, normalize_rows=True)
         return replace(recipe, learning_rate=share * recipe.learning_rate)
     return replace(recipe, learning_rate=request.learning_rate or ADAMW_RATE)

@@ -24,7 +24,7 @@ SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab")
 # What only a transformer has.
 OF_TRANSFORMERS = ("heads", "kv_heads", "both_ways", "sharded")
 # What only networks have that learn step by step.
-OF_LEARNERS = ("steps", "blocks", "width", "context", "batch", "dropout", "optimiser", "learning_rate")
+OF_LEARNERS = ("steps", "blocks", "width", "context", "batch", "dropout", "optimizer", "learning_rate")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class TrainingRequest:
     accumulation: int = 1
     dropout: float | None = None
     recipe: str = "fast"
-    optimiser: str | None = None  # the recipe's unless said; to go on from a model, adamw
+    optimizer: str | None = None  # the recipe's unless said; to go on from a model, adamw
     learning_rate: float | None = None
     # A fraction of the text's end, or files of their own.
     validation: float | str | Path | Sequence[str | Path] | None = None
@@ -77,12 +77,12 @@ class TrainingRequest:
                 f"minutes = {self.minutes}: expected a number above 0, such as 3, and at most a year"
             )
         check_kind("recipe", self.recipe, RECIPES)
-        if self.optimiser is None and self.start is not None:
-            object.__setattr__(self, "optimiser", "adamw")
-        if self.optimiser is not None:
-            check_kind("optimiser", self.optimiser, OPTIMIZERS)
-        if self.recipe == "classic" and self.optimiser == "muon":
-            raise UserError("the classic recipe trains with adamw: leave out the optimiser, or the recipe")
+        if self.optimizer is None and self.start is not None:
+            object.__setattr__(self, "optimizer", "adamw")
+        if self.optimizer is not None:
+            check_kind("optimizer", self.optimizer, OPTIMIZERS)
+        if self.recipe == "classic" and self.optimizer == "muon":
+            raise UserError("the classic recipe trains with adamw: leave out the optimizer, or the recipe")
         for name in COUNTS:
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -101,9 +101,9 @@ class TrainingRequest:
         if self.compiled and not can_compile(device):
             raise UserError(f"compiled: that is for CUDA, with Triton and a C compiler, and not for {device}")
         self._check_start()
-        if self.sharded and self.recipe == "fast" and self.optimiser != "adamw":
+        if self.sharded and self.recipe == "fast" and self.optimizer != "adamw":
             raise UserError(
-                "sharded training cannot use muon, which works on whole matrices: add --optimiser adamw or "
+                "sharded training cannot use muon, which works on whole matrices: add --optimizer adamw or "
                 "--recipe classic, or leave --sharded out"
             )
         if self.sharded and self.lora is not None:
@@ -138,8 +138,8 @@ class TrainingRequest:
             raise UserError(
                 f"{given[0]} goes with a new model: one that is gone on from has its own; leave it out"
             )
-        if self.lora is not None and self.optimiser != "adamw":
-            raise UserError(f"lora is trained with adamw, not with {self.optimiser}: leave the optimiser out")
+        if self.lora is not None and self.optimizer != "adamw":
+            raise UserError(f"lora is trained with adamw, not with {self.optimizer}: leave the optimizer out")
         object.__setattr__(self, "start", str(self.start))
         if not self.start_sha256:
             object.__setattr__(self, "start_sha256", hash_weights(self.start))

@@ -24,12 +24,12 @@ from clearhead.runs.preparation import PreparedText, holds_targets, prepare_text
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import open_start, plan_start, prepare
 from clearhead.runtime.device import free_memory, make_deterministic, pick_device
-from clearhead.runtime.process_group import ProcessGroup, held, whole
+from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_shard
 from clearhead.text.batches import Batches, Blanks, windows_for_evaluation
 from clearhead.text.corpus import Document
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
-from clearhead.training.trainer import BROKEN, StepRecord, Trainer
+from clearhead.training.trainer import DIVERGED, StepRecord, Trainer
 
 # In a timed run the number of steps is set anew from what they really take: first after this share of them,
 # then each time that the other share of those left has been taken; so ever more often, until the last.
@@ -62,7 +62,7 @@ class Progress:
         numbers: dict[str, int | float] = {
             "loss": record.loss,
             "gradient_norm": record.gradient_norm,
-            "rate": record.rate,
+            "lr_scale": record.lr_scale,
             "tokens": record.tokens,
         }
         if self.validation is not None:
@@ -93,7 +93,7 @@ class Run:
         cache: Path | None = None,
         plan: Plan | None = None,
         tokenizer: Tokenizer | None = None,
-        workers: ProcessGroup | None = None,
+        group: ProcessGroup | None = None,
         began: float | None = None,
         text: PreparedText | None = None,
     ) -> None:
@@ -103,7 +103,7 @@ class Run:
         """
         self.start = time.perf_counter() if began is None else began
         self.request = request
-        self.workers = workers or ProcessGroup()
+        self.group = group or ProcessGroup()
         self.device = pick_device(request.device)
         if request.deterministic:
             make_deterministic(self.device)
@@ -121,7 +121,7 @@ class Run:
             make = partial(plan_start, request, start.network, self.tokens, n_validation, self.device, left)
         else:
             make = partial(make_plan, request, self.tokens, n_validation, n_vocab, self.device, left)
-        plan = self.workers.lead(lambda: plan or _shared(make(), request, self.workers))
+        plan = self.group.run_on_main(lambda: plan or _shared(make(), request, self.group))
         self.plan: Plan = replace(plan, share=text.share)
         validated = text.validation.part(0, plan.validated)
         # Of conversations, so little of them may hold no reply.
@@ -138,7 +138,7 @@ class Run:
         else:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
-        self.trainer = Trainer(network, batches, self.plan.recipe, self.workers, request.sharded)
+        self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded)
         self.pace = Pace(self.plan.steps_a_validation)
         self.losses: list[float] = []  # validation losses, the last one the newest
         self.validated_at = 0  # the step that it was taken after
@@ -165,7 +165,7 @@ class Run:
             made.append(prepare_text(texts, self.request, cache, tokenizer, share))
             return made[0].sha256, made[0].tokenizer, made[0].share
 
-        sha256, tokenizer, share = self.workers.lead(prepare_first)
+        sha256, tokenizer, share = self.group.run_on_main(prepare_first)
         text = made[0] if made else prepare_text(texts, self.request, cache, tokenizer, share)
         if text.sha256 != sha256:
             raise OwnError("the text that this process reads is not the first one's: give all the same")
@@ -203,16 +203,19 @@ class Run:
     def checkpoint(self) -> Checkpoint:
         """Everything that going on depends on, as it stands; of sharded tensors, this process's share."""
         tensors = {
-            name: held(tensor).detach().cpu().clone() for name, tensor in self.trainer.tensors().items()
+            name: local_shard(tensor).detach().cpu().clone()
+            for name, tensor in self.trainer.tensors().items()
         }
         return Checkpoint(self.trainer.step, tensors, self.state())
 
     def _good(self) -> Checkpoint:
         """The same for coming back to: on the device, if there is room, for the way from it is long."""
         own = self.trainer.tensors().values()
-        if free_memory(self.device) < SPARED * sum(held(tensor).nbytes for tensor in own):
+        if free_memory(self.device) < SPARED * sum(local_shard(tensor).nbytes for tensor in own):
             return self.checkpoint()
-        tensors = {name: held(tensor).detach().clone() for name, tensor in self.trainer.tensors().items()}
+        tensors = {
+            name: local_shard(tensor).detach().clone() for name, tensor in self.trainer.tensors().items()
+        }
         return Checkpoint(self.trainer.step, tensors, self.state())
 
     def state(self) -> dict[str, Any]:
@@ -240,7 +243,7 @@ class Run:
         with torch.no_grad():
             own = dict(network.named_parameters())
             for name, parameter in self.model.network.named_parameters():
-                own[name].copy_(whole(parameter))
+                own[name].copy_(full_tensor(parameter))
         return LanguageModel(network, self.tokenizer, self.model.training)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -266,7 +269,7 @@ class Run:
     def _retreat(self, step: int) -> None:
         """Back to the last state whose numbers were finite, with a lower rate; or, after several, give up."""
         if self.retreats >= MOST_RETREATS:
-            raise UserError(f"training broke at step {step}, for the {self.retreats + 1}th time: {BROKEN}")
+            raise UserError(f"training broke at step {step}, for the {self.retreats + 1}th time: {DIVERGED}")
         retreats, slowdown = self.retreats + 1, self.trainer.slowdown / 2
         seconds, steps = self.seconds, self.trainer.recipe.steps
         self.restore(self.good)
@@ -290,7 +293,7 @@ class Run:
         windows = windows_for_evaluation(
             self.validation, self.plan.context, self.plan.recipe.batch_size, before, self.blanks
         )
-        loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16, self.workers)
+        loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16, self.group)
         self.losses.append(loss)
         self.validated_at = self.trainer.step
         self.validating += time.perf_counter() - began
@@ -347,7 +350,7 @@ class Run:
         steps = left / (self.pace.seconds_a_step() or self.trained / done)
         before_last = self.plan.validations - 1 - self.marks
         steps -= max(0, before_last) * self.pace.around_validation + self.pace.validation
-        steps = self.workers.agree(steps)
+        steps = self.group.broadcast(steps)
         self.trainer.recipe = replace(self.trainer.recipe, steps=done + max(0, round(steps)))
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
         self.replan_at = done + REPLAN * max(0, steps)
@@ -369,10 +372,10 @@ def with_time(request: TrainingRequest, minutes: float = 3) -> TrainingRequest:
     return replace(request, minutes=minutes) if request.minutes is None and request.steps is None else request
 
 
-def _shared(plan: Plan, request: TrainingRequest, workers: ProcessGroup) -> Plan:
-    """With a batch, where it was not asked for, that the workers can share equally."""
+def _shared(plan: Plan, request: TrainingRequest, group: ProcessGroup) -> Plan:
+    """With a batch, where it was not asked for, that the processes can share equally."""
     recipe = plan.recipe
     if request.batch is not None:
         return plan
-    equal = workers.count * recipe.accumulation
+    equal = group.world_size * recipe.accumulation
     return replace(plan, recipe=replace(recipe, batch_size=-(-recipe.batch_size // equal) * equal))

@@ -138,7 +138,7 @@ class RunFolder:
 
     def restore(self, run: Run) -> None:
         """Put the run where its newest whole checkpoint is, if there is one yet."""
-        folder, lead, good = self.path / CHECKPOINTS, run.workers.lead, run.good
+        folder, lead, good = self.path / CHECKPOINTS, run.group.run_on_main, run.good
         newest, metrics_bytes = lead(lambda: newest_checkpoint(folder)), 0
         if newest is not None:
             named = lead(lambda: good_step(newest))
@@ -160,18 +160,18 @@ class RunFolder:
 
     def _read(self, path: Path, run: Run) -> Checkpoint:
         if run.request.sharded:
-            return read_shards(path, run.trainer.tensors(), run.workers)
+            return read_shards(path, run.trainer.tensors(), run.group)
         return read_checkpoint(path)
 
     def save_checkpoint(self, run: Run) -> None:
         """With the step of the good one, and the length of the metrics: what is added is of steps to come."""
-        metrics_bytes = run.workers.lead(self._settle_metrics)
+        metrics_bytes = run.group.run_on_main(self._settle_metrics)
         state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}
         checkpoint = Checkpoint(run.trainer.step, run.trainer.tensors(), state)
         if run.request.sharded:
-            save_shards(self.path / CHECKPOINTS, checkpoint, run.workers)
+            save_shards(self.path / CHECKPOINTS, checkpoint, run.group)
         else:
-            run.workers.lead(lambda: save_checkpoint(self.path / CHECKPOINTS, checkpoint))
+            run.group.run_on_main(lambda: save_checkpoint(self.path / CHECKPOINTS, checkpoint))
 
     def drop_checkpoints(self) -> None:
         drop(self.path / CHECKPOINTS)

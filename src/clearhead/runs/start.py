@@ -26,7 +26,7 @@ from clearhead.text.batches import Batches
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
 from clearhead.training.lora import adapt
-from clearhead.training.objective import cross_entropy, half_precision
+from clearhead.training.objective import autocast, cross_entropy
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
@@ -130,7 +130,7 @@ def _measure(
     network.eval()
 
     def read() -> None:
-        with torch.no_grad(), half_precision(device, recipe.bfloat16):
+        with torch.no_grad(), autocast(device, recipe.bfloat16):
             cross_entropy(network(inputs), inputs).item()
 
     return rows, learning, _seconds(read, device) / inputs.numel()
@@ -161,7 +161,7 @@ def _recipe(
         steps=steps,
         batch_size=rows,
         accumulation=request.accumulation,
-        optimiser=request.optimiser or "adamw",
+        optimizer=request.optimizer or "adamw",
         learning_rate=FULL_RATE if request.lora is None else LORA_RATE,
         matrix_rate=MUON_RATE,
         weight_decay=0.0,
@@ -172,7 +172,7 @@ def _recipe(
     rate = request.learning_rate
     if rate is None:
         return recipe
-    muon = request.optimiser == "muon"
+    muon = request.optimizer == "muon"
     return replace(recipe, matrix_rate=rate) if muon else replace(recipe, learning_rate=rate)
 
 

@@ -54,19 +54,19 @@ def train(
             )
         return _count(sources, out, request)
     request = with_time(request)
-    workers = ProcessGroup.join(pick_device(request.device))
+    group = ProcessGroup.join(pick_device(request.device))
     given = [sources] if isinstance(sources, str | Path) else sources
     if out is None:
         if reports.reporters:
             raise UserError("what is reported is kept with the run: say in which folder, with out=…")
-        run = Run(list(documents(given)), request, workers=workers)
+        run = Run(list(documents(given)), request, group=group)
         _warn(run.plan.warnings(len(run.tokens)))
         for _ in run:
             _warn(run.notes)
         _warn(run.hindsight())
         return _merged(run.whole_model())
     folder = Path(out)
-    if not is_run(folder) and workers.first:
+    if not is_run(folder) and group.is_main:
         check_free(folder)
     kept = KeptRun.open(
         folder,
@@ -75,7 +75,7 @@ def train(
         resume,
         checkpoint_every=checkpoint_every,
         snapshots=snapshots,
-        workers=workers,
+        group=group,
     )
     if kept is None:
         return load(folder, request.device)
@@ -88,13 +88,13 @@ def train(
             _warn(run.notes)
         model = run.whole_model()
         model.name = name_of(folder)
-        if workers.first:
+        if group.is_main:
             saved, refused = save_somewhere(model, folder)
             if refused is not None:
                 raise UserError(f"{refused}; the model was saved to {saved}")
             _warn(draw_losses(folder))
             kept.finish()
-        workers.wait()
+        group.barrier()
     _warn(run.notes + run.hindsight(folder / BEST))
     return _merged(model)
 

@@ -1,6 +1,6 @@
-"""Work on a device that is the same each time: with CUDA recorded once and then replayed whole.
+"""CUDA graphs: capture repeated GPU work once and replay it as a whole.
 
-A step of a small model is hundreds of short kernels; started one by one, the device mostly waits for them.
+A step of a small model is hundreds of short kernels. Launched one by one, the GPU mostly waits for launches.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-WARM_UPS = 2  # before recording: libraries then have made all that they make on first use
+WARM_UPS = 2  # before capture, so that libraries have done their one-time initialization
 
 
 class CudaGraph:
-    """Where a device's recorded work runs: a stream of its own, and memory that all of it shares."""
+    """Captures and replays graphs on a stream of its own, with one memory pool for all of them."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.stream = device, torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
@@ -24,33 +24,33 @@ class CudaGraph:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Inside, work goes on this stream, after what was asked for before and before what comes after."""
+        """Run the enclosed work on this stream, ordered after earlier and before later work."""
         current = torch.cuda.current_stream(self.device)
         self.stream.wait_stream(current)
         with torch.cuda.stream(self.stream):
             yield
         current.wait_stream(self.stream)
 
-    def record(
+    def capture(
         self, work: Callable[[], None], warm_up: Callable[[], None] | None = None
     ) -> Callable[[], None]:
-        """What does this work each time it is called, on whatever then lies where it lay when recorded.
+        """Capture `work` and return a function that replays it on the current contents of its inputs.
 
-        Recording itself does nothing; what the work makes and keeps must not be set free.
+        Capturing executes nothing. Tensors that the work allocates and keeps must not be freed.
         """
         if warm_up is not None:
             with self.running():
                 for _ in range(WARM_UPS):
                     warm_up()
         graph = torch.cuda.CUDAGraph()
-        with _nothing_freed(), torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
+        with _no_garbage_collection(), torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
             work()
         return graph.replay
 
 
 @contextmanager
-def _nothing_freed() -> Iterator[None]:
-    """Inside, Python frees no rings of objects: an earlier graph among them would spoil the recording."""
+def _no_garbage_collection() -> Iterator[None]:
+    """Disable the cyclic garbage collector: freeing an earlier graph would invalidate the capture."""
     was_on = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -63,11 +63,11 @@ def _nothing_freed() -> Iterator[None]:
 
 @contextmanager
 def compiled(blocks: nn.ModuleList) -> Iterator[None]:
-    """Inside, the blocks run as Inductor compiles them: one of them for all, since they are alike."""
+    """Run the blocks compiled by Inductor; they are alike and share one compilation."""
     for block in blocks:
         block.compile(dynamic=False)
     try:
         yield
     finally:
         for block in blocks:
-            block._compiled_call_impl = None  # which nn.Module.compile sets, and no call of its takes back
+            block._compiled_call_impl = None  # set by nn.Module.compile, which has no inverse

@@ -1,7 +1,7 @@
-"""The processes that train together, each on its share of every batch; alone, there is one.
+"""The process group of distributed training, started by torchrun; a single process is a group of one.
 
-Started by torchrun. Gradients are averaged by PyTorch's DDP; or, sharded, by its FSDP2, where each process
-holds a share of every weight, gradient and moment. Everything else that they must agree on goes through here.
+Gradients are averaged by PyTorch's DDP, or by FSDP2 if sharded, where each rank holds a shard of every weight,
+gradient and optimizer state. All other coordination between ranks goes through here.
 """
 
 from __future__ import annotations
@@ -22,120 +22,120 @@ from torch.nn.parallel import DistributedDataParallel
 from clearhead.errors import OwnError, UserError
 
 _LOST = re.compile(r"gloo|NCCL|Socket|Connection (closed|reset)|store", re.IGNORECASE)
-PATIENCE = timedelta(hours=6)  # while the first one prepares a long text
-Answer = TypeVar("Answer")
+TIMEOUT = timedelta(hours=6)  # rank 0 may take long to prepare a text
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """This process's number among how many there are."""
+    """This process's rank, and the number of processes."""
 
-    number: int = 0
-    count: int = 1
+    rank: int = 0
+    world_size: int = 1
 
     @classmethod
     def join(cls, device: torch.device) -> ProcessGroup:
-        """Meet the others that torchrun started; where it started none, be alone."""
-        count = int(os.environ.get("WORLD_SIZE", "1"))
-        if count == 1:
+        """Join the processes that torchrun started; without torchrun, a group of one."""
+        world_size = int(os.environ.get("WORLD_SIZE", "1"))
+        if world_size == 1:
             return cls()
         if device.type == "cuda":
-            local, here = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-            if local >= here:
-                raise UserError(f"process {local} has no GPU of its own: start at most {here} a machine")
-            torch.cuda.set_device(local)
+            local_rank, n_gpu = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+            if local_rank >= n_gpu:
+                raise UserError(f"process {local_rank} has no GPU: start at most {n_gpu} per machine")
+            torch.cuda.set_device(local_rank)
         if not dist.is_initialized():
-            # What is agreed on goes between the CPUs, so that no GPU waits for it.
+            # Coordination runs over gloo on the CPU, so that no GPU waits for it.
             backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-            dist.init_process_group(backend, timeout=PATIENCE)
-        return cls(dist.get_rank(), count)
+            dist.init_process_group(backend, timeout=TIMEOUT)
+        return cls(dist.get_rank(), world_size)
 
     @property
-    def first(self) -> bool:
-        """The one that prepares, writes files and speaks to the user."""
-        return self.number == 0
+    def is_main(self) -> bool:
+        """Whether this is rank 0, which prepares the text, writes files and prints."""
+        return self.rank == 0
 
     @property
     def restarted(self) -> bool:
-        """Whether torchrun started the processes again, after one of them had died."""
+        """Whether torchrun restarted the processes after one of them died."""
         return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Inside, one that dies takes the others with it, which then say so."""
+    def report_lost(self) -> Iterator[None]:
+        """Turn the communication errors that follow another rank's death into one clear message."""
         try:
             yield
         except RuntimeError as error:
-            if self.count == 1 or not _LOST.search(str(error)):
+            if self.world_size == 1 or not _LOST.search(str(error)):
                 raise
             raise OwnError(
-                "another of the processes ended, and so must this one; the same command with --resume goes on"
+                "another process of the group ended, so this one stops too; run the same command with --resume"
             ) from None
 
-    def leave(self) -> None:
-        """All together: one that goes before the others are done would pull them down."""
-        if self.count > 1:
-            self.wait()
+    def shutdown(self) -> None:
+        """Leave the group after a barrier: leaving early would abort the other ranks."""
+        if self.world_size > 1:
+            self.barrier()
             dist.destroy_process_group()
 
-    def wait(self) -> None:
-        """Until all have come here."""
-        self.add(0)
+    def barrier(self) -> None:
+        """Wait until all ranks arrive here."""
+        self.sum(0)
 
-    def add(self, number: float) -> float:
-        """The sum of what each gives."""
-        if self.count == 1:
+    def sum(self, number: float) -> float:
+        """The sum of `number` over all ranks."""
+        if self.world_size == 1:
             return number
         total = torch.tensor(number, dtype=torch.float64)
         dist.all_reduce(total)
         return float(total)
 
-    def any(self, is_so: bool) -> bool:
-        """Whether it is so for one of them at least."""
-        return self.add(is_so) > 0
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set on at least one rank."""
+        return self.sum(flag) > 0
 
-    def agree(self, answer: Answer) -> Answer:
-        """What the first one gives."""
-        if self.count == 1:
-            return answer
-        said = [answer]
-        dist.broadcast_object_list(said, src=0)
-        return said[0]
+    def broadcast(self, value: Result) -> Result:
+        """Rank 0's value, on all ranks."""
+        if self.world_size == 1:
+            return value
+        values = [value]
+        dist.broadcast_object_list(values, src=0)
+        return values[0]
 
-    def lead(self, work: Callable[[], Answer]) -> Answer:
-        """What came of the first one's work; a mistake of the user's or the disk's stops all."""
-        if self.count == 1:
+    def run_on_main(self, work: Callable[[], Result]) -> Result:
+        """Run `work` on rank 0 and return its result on all ranks; a UserError or OSError is raised on all."""
+        if self.world_size == 1:
             return work()
-        answer: Any = None
-        if self.first:
+        result: Any = None
+        if self.is_main:
             try:
-                answer = work()
+                result = work()
             except (UserError, OSError) as error:
-                self.agree(error)
+                self.broadcast(error)
                 raise
-        answer = self.agree(answer)
-        if isinstance(answer, UserError | OSError):
-            raise answer
-        return answer
+        result = self.broadcast(result)
+        if isinstance(result, UserError | OSError):
+            raise result
+        return result
 
-    def after_first(self, work: Callable[[], Answer]) -> Answer:
-        """The same work for each, after the first one has done it and left what can be found ready."""
-        answers: list[Answer] = []
-        self.lead(lambda: answers.append(work()))
-        return answers[0] if self.first else work()
+    def main_first(self, work: Callable[[], Result]) -> Result:
+        """Run `work` on rank 0, then on the other ranks, which can reuse what it left behind (caches, files)."""
+        results: list[Result] = []
+        self.run_on_main(lambda: results.append(work()))
+        return results[0] if self.is_main else work()
 
-    def check_share(self, rows: int, parts: int) -> None:
-        """Whether so many rows, gathered in so many parts, can be shared equally."""
-        if rows % (self.count * parts):
-            gathered = f" in {parts} parts" if parts > 1 else ""
+    def check_batch(self, rows: int, parts: int) -> None:
+        """Raise an error unless a batch, accumulated in parts, divides evenly among the ranks."""
+        if rows % (self.world_size * parts):
+            accumulated = f" in {parts} parts" if parts > 1 else ""
             raise UserError(
-                f"a batch of {rows} cannot be shared equally by {self.count} processes{gathered}: choose "
+                f"a batch of {rows} cannot be shared equally by {self.world_size} processes{accumulated}: choose "
                 "another --batch or another number of processes"
             )
 
-    def spread(self, network: nn.Module, sharded: bool) -> nn.Module:
-        """What to call in the network's stead, so that gradients come out averaged over all."""
-        if self.count == 1:
+    def wrap(self, network: nn.Module, sharded: bool) -> nn.Module:
+        """The network wrapped in DDP, or sharded by FSDP2, so that gradients are averaged over ranks."""
+        if self.world_size == 1:
             return network
         device = next(network.parameters()).device
         if not sharded:
@@ -143,7 +143,7 @@ class ProcessGroup:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
-        mesh = init_device_mesh(device.type, (self.count,))
+        mesh = init_device_mesh(device.type, (self.world_size,))
         blocks = network.blocks
         assert isinstance(blocks, nn.ModuleList)
         for block in blocks:
@@ -152,26 +152,26 @@ class ProcessGroup:
         return network
 
 
-def averaging(module: nn.Module, on: bool) -> AbstractContextManager[object]:
-    """Inside, gradients are averaged if on, and else only gathered up."""
+def gradient_sync(module: nn.Module, on: bool) -> AbstractContextManager[object]:
+    """Synchronize gradients in the enclosed backward pass if `on`; otherwise only accumulate them."""
     if isinstance(module, DistributedDataParallel) and not on:
         return module.no_sync()
-    set_averaging = getattr(module, "set_requires_gradient_sync", None)  # FSDP2's
-    if set_averaging is not None:
-        set_averaging(on)
+    set_sync = getattr(module, "set_requires_gradient_sync", None)  # FSDP2
+    if set_sync is not None:
+        set_sync(on)
     return nullcontext()
 
 
-# A sharded tensor is a DTensor, whose module takes most of a second to import and so is not asked for.
+# Sharded tensors are DTensors, recognized by their methods: importing DTensor takes most of a second.
 
 
-def held(tensor: Tensor) -> Tensor:
-    """What this process holds of a tensor; the whole of one that is not sharded."""
+def local_shard(tensor: Tensor) -> Tensor:
+    """This rank's shard of a tensor; the tensor itself if it is not sharded."""
     local = getattr(tensor, "to_local", None)
     return tensor if local is None else local()
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """All of a tensor, gathered from the processes that share it, which must all ask."""
+def full_tensor(tensor: Tensor) -> Tensor:
+    """The full tensor, gathered from all ranks, which must all call this."""
     full = getattr(tensor, "full_tensor", None)
     return tensor if full is None else full()

@@ -1,9 +1,10 @@
-"""Matrices in eight bits: a quarter of the memory to be read for each word, which is what writing waits for.
+"""int8 quantization: a quarter of the memory traffic per token, which is what bounds decoding on a CPU.
 
-A matrix is whole numbers from -127 to 127, with a scale for each 64 of a row; a vector that it is multiplied
-with is rounded the same way. So two whole numbers are multiplied, which processors do sixteen at a time.
+A matrix is stored as integers from -127 to 127 with one scale per group of 64 in a row. The vectors it is
+multiplied with are quantized the same way, so that the products are integer products, which SIMD units do
+sixteen at a time.
 
-Shapes: B vectors, K features in, N features out, G groups of a row.
+Shapes: B vectors, K input features, N output features, G groups per row.
 """
 
 from __future__ import annotations
@@ -22,35 +23,35 @@ MOST = 127
 
 
 class QuantizedLinear(nn.Module):
-    """A linear layer whose matrix is held in eight bits."""
+    """A linear layer with an int8 weight matrix."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
-        codes, scales = round_rows(linear.weight.detach())
+        codes, scales = quantize_rows(linear.weight.detach())
         self.bias = linear.bias
         bias = torch.zeros(0) if linear.bias is None else linear.bias.detach()
         self.matrix = codes.numpy(), scales.numpy(), bias.numpy()
 
     @property
     def weight(self) -> Tensor:
-        """The matrix that it stands for, N K."""
+        """The dequantized matrix, N K."""
         codes, scales = (torch.from_numpy(each) for each in self.matrix[:2])
         groups = codes.view(self.out_features, -1, GROUP) * scales[:, :, None]
         return groups.flatten(1)[:, : self.in_features]
 
     def forward(self, x: Tensor) -> Tensor:
-        from clearhead.runtime.quantized_kernel import Turn, multiply
+        from clearhead.runtime.quantized_kernel import KernelLock, multiply
 
         vectors = x.reshape(-1, self.in_features).contiguous()
         out = vectors.new_empty(len(vectors), self.out_features)
-        with Turn():
+        with KernelLock():
             multiply(self.matrix, vectors.numpy(), out.numpy())
         return out.view(*x.shape[:-1], self.out_features)
 
 
-def round_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """N K numbers as N K' codes (K' a multiple of the group) and N G scales."""
+def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Quantize N K weights to N K' codes (K' a multiple of the group size) and N G scales."""
     padded = F.pad(weight, (0, -weight.shape[1] % GROUP)).view(len(weight), -1, GROUP)
     scales = padded.abs().amax(dim=-1) / MOST
     codes = (padded / scales.clamp(min=1e-30)[:, :, None]).round().to(torch.int8)
@@ -58,14 +59,14 @@ def round_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def quantize(network: Transformer) -> Transformer:
-    """Hold every matrix of the blocks and the unembedding in eight bits; the embedding stays as it is."""
+    """Quantize all matrices of the blocks and the unembedding in place; the embedding stays as it is."""
     if network.embedding.weight.device.type != "cpu":
-        raise UserError("quantize is for the CPU, where memory is what writing waits for: add device cpu")
+        raise UserError("quantize works on the CPU only, where decoding is bound by memory: add device cpu")
     if network.embedding.weight.dtype != torch.float32:
-        raise UserError("quantize goes with dtype float32: what is not in eight bits stays exact")
+        raise UserError("quantize requires dtype float32, which everything but the matrices keeps")
     if importlib.util.find_spec("numba") is None:
         raise UserError("quantize needs numba, which is not installed: pip install 'clearhead[numba]'")
-    assert not is_quantized(network), "it is in eight bits already"
+    assert not is_quantized(network), "the network is already quantized"
     for module in list(network.modules()):
         for name, part in list(module.named_children()):
             if type(part) is nn.Linear:
@@ -78,6 +79,6 @@ def is_quantized(network: nn.Module) -> bool:
 
 
 def need_exact(network: nn.Module, what: str) -> None:
-    """Refuse a network in eight bits what only makes sense with the weights themselves."""
+    """Raise an error if the network is quantized: `what` needs the original weights."""
     if is_quantized(network):
-        raise UserError(f"{what} wants the weights as they are: load the model without quantize")
+        raise UserError(f"{what} needs the original weights: load the model without quantize")

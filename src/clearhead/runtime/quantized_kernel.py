@@ -1,4 +1,4 @@
-"""The product of a matrix in eight bits with vectors, compiled by numba. Shapes as in `quantized.py`."""
+"""The int8 matrix-vector product, compiled by numba. Shapes as in `quantization.py`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 import torch
 from numba import get_num_threads, njit, prange, set_num_threads
 
-from clearhead.runtime.quantization import (  # numbers when it is compiled, so that loops have a length
+from clearhead.runtime.quantization import (  # constants at compile time, so that loops have a fixed length
     GROUP,
     MOST,
 )
 
-TILE = 64  # vectors that go through the matrix together: so many stay close to the processor
+TILE = 64  # vectors processed together, so that they stay in the cache
 
-# Sums in any order, so that several numbers are added at a time.
+# Allow sums in any order, so that the compiler can vectorize them.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 CORES = get_num_threads()
-_turn = threading.Lock()  # not all of numba's ways of using several cores bear two callers
+_lock = threading.Lock()  # not all of numba's threading layers support concurrent callers
 
 
 def compiled(parallel: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """Compiled when first called, and kept for the next process, where there is a place to keep it."""
+    """Compile on the first call, and cache the result on disk if there is a writable place for it."""
 
     def compile_later(function: Callable[..., Any]) -> Any:
         options: dict[str, Any] = {
@@ -41,22 +41,22 @@ def compiled(parallel: bool = False) -> Callable[[Callable[..., Any]], Any]:
     return compile_later
 
 
-class Turn:
-    """Held by who calls compiled code that uses several cores: as many as torch would use."""
+class KernelLock:
+    """Serializes calls of parallel compiled code, and gives it as many threads as torch uses."""
 
     def __enter__(self) -> None:
-        _turn.acquire()
+        _lock.acquire()
         set_num_threads(min(torch.get_num_threads(), CORES))
 
     def __exit__(self, *_: object) -> None:
-        _turn.release()
+        _lock.release()
 
 
 @compiled(parallel=True)
 def multiply(matrix: Any, vectors: Any, out: Any) -> None:
-    """out = vectors · (codes · scales)ᵀ + bias: B K → B N. The vectors are rounded to eight bits too.
+    """out = vectors · (codes · scales)ᵀ + bias: B K → B N. The vectors are quantized to int8 too.
 
-    A matrix is its codes (N K'), scales (N G) and bias (N, or 0 for none).
+    `matrix` is its codes (N K'), scales (N G) and bias (N, or 0 without one).
     """
     codes, scales, bias = matrix
     B, K = vectors.shape

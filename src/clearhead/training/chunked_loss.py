@@ -1,6 +1,6 @@
-"""The loss over a large vocabulary, some positions at a time: all logits at once would fill the memory.
+"""Cross-entropy over a large vocabulary in chunks of positions, so that not all logits are in memory at once.
 
-Shapes: N positions, C features, V words.
+Shapes: N positions, C features, V tokens.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokens import IGNORED
 
-LARGE = 2**29  # logits; so many are made at once
+LARGE = 2**29  # logits computed at once
 
 
 def is_large(network: Transformer, ids: Tensor) -> bool:
-    """Whether the logits of these are too many, and their matrix a plain one."""
+    """Whether the logits of these ids exceed the limit, and the unembedding is a plain matrix."""
     return ids.numel() * network.config.n_vocab > LARGE and type(network.unembedding) is nn.Linear
 
 
@@ -28,22 +28,22 @@ def chunked_loss(
     targets: Tensor,
     weight: Tensor,
     compiled: bool = False,
-    most: int = LARGE,
+    max_logits: int = LARGE,
 ) -> Tensor:
-    """The sum of -ln P(word) over the positions that have a target, times a weight: a number."""
+    """The sum of -ln P(target) over positions with a target, times `weight`: a scalar."""
     final = network.hidden_states(ids).flatten(0, 1)
     table = network.unembedding.weight
     if torch.is_autocast_enabled(ids.device.type):
         half = torch.get_autocast_dtype(ids.device.type)
         final, table = final.to(half), table.to(half)
-    rows = 2 ** max(0, (most // len(table)).bit_length() - 1)
-    surprise = torch.compile(_surprise, dynamic=False) if compiled else _surprise
-    loss: Tensor = _PartedLoss.apply(final, table, targets.flatten(), weight, rows, surprise)  # type: ignore[no-untyped-call]
+    rows = 2 ** max(0, (max_logits // len(table)).bit_length() - 1)
+    loss_and_gradient = torch.compile(_loss_and_gradient, dynamic=False) if compiled else _loss_and_gradient
+    loss: Tensor = _ChunkedLoss.apply(final, table, targets.flatten(), weight, rows, loss_and_gradient)  # type: ignore[no-untyped-call]
     return loss
 
 
-class _PartedLoss(torch.autograd.Function):
-    """Gradients are made with the loss: the logits of a part are gone before the next part's come."""
+class _ChunkedLoss(torch.autograd.Function):
+    """Computes gradients together with the loss, so each chunk's logits are freed before the next."""
 
     @staticmethod
     def forward(
@@ -53,15 +53,15 @@ class _PartedLoss(torch.autograd.Function):
         targets: Tensor,
         weight: Tensor,
         rows: int,
-        surprise: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+        loss_and_gradient: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
     ) -> Tensor:
         total = torch.zeros((), device=final.device)
         by_final, by_table = torch.empty_like(final), torch.zeros(table.shape, device=table.device)
         for start in range(0, len(final), rows):
             here = slice(start, start + rows)
             logits = final[here] @ table.T
-            lost, by_logits = surprise(logits, targets[here], weight)
-            total += lost
+            loss, by_logits = loss_and_gradient(logits, targets[here], weight)
+            total += loss
             torch.mm(by_logits, table, out=by_final[here])
             if ctx.needs_input_grad[1]:
                 by_table += by_logits.T @ final[here]
@@ -74,12 +74,12 @@ class _PartedLoss(torch.autograd.Function):
         return by_final * gradient, by_table * gradient, None, None, None, None
 
 
-def _surprise(logits: Tensor, targets: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The sum of -ln P(target) times the weight, and its gradient: N V, N → a number, N V."""
-    told = (targets != IGNORED)[:, None]
-    aim = targets.clamp(min=0)[:, None]
-    lengths = logits.float()
-    log_p = lengths - lengths.logsumexp(-1, keepdim=True)
-    lost = -(log_p.gather(1, aim) * told).sum() * weight
-    is_aim = torch.arange(logits.shape[1], device=logits.device) == aim
-    return lost, ((log_p.exp() - is_aim.float()) * (told * weight)).to(logits.dtype)
+def _loss_and_gradient(logits: Tensor, targets: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """The sum of -ln P(target) times `weight`, and its gradient: N V, N → scalar, N V."""
+    counted = (targets != IGNORED)[:, None]
+    index = targets.clamp(min=0)[:, None]
+    scores = logits.float()
+    log_p = scores - scores.logsumexp(-1, keepdim=True)
+    loss = -(log_p.gather(1, index) * counted).sum() * weight
+    is_target = torch.arange(logits.shape[1], device=logits.device) == index
+    return loss, ((log_p.exp() - is_target.float()) * (counted * weight)).to(logits.dtype)

@@ -1,4 +1,4 @@
-"""How well a model knows a text."""
+"""Evaluation: loss, perplexity and bits per byte of a model on a text."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from clearhead.training.objective import count_targets, evaluate
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well a model knows a text."""
+    """The loss of a model on a text."""
 
-    loss: float  # mean surprise a token, in nats
-    tokens: int  # each counted once in the loss; of a model that fills in blanks, the hidden ones of them
+    loss: float  # mean cross-entropy per token, in nats
+    tokens: int  # each counted once; for a bidirectional model, the masked ones
     bytes: int
     both_ways: bool = False
-    replies: bool = False  # of conversations, only the tokens of the assistant's replies count
+    replies: bool = False  # in conversations, only the tokens of the assistant's replies count
 
     @property
     def perplexity(self) -> float:
@@ -35,7 +35,7 @@ class Evaluation:
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Comparable between tokenizers, as the loss a token is not. Blanks and replies are no whole text."""
+        """Comparable across tokenizers, unlike the loss per token. None for masked tokens and replies."""
         return None if self.both_ways or self.replies else self.loss * self.tokens / math.log(2) / self.bytes
 
 
@@ -46,10 +46,10 @@ def evaluate_texts(
     batch_size: int,
     report: Callable[[int, int], object],
 ) -> Evaluation:
-    """Over all of them in disjoint windows; `report` is told how many of how many tokens are done."""
+    """Evaluate all texts in disjoint windows; `report(done, total)` receives token counts."""
     config, mask = network.config, tokenizer.mask_id
     if not config.causal and mask is None:
-        raise UserError("this model sees both ways, but its tokenizer has no mask token to hide words")
+        raise UserError("this model is bidirectional, but its tokenizer has no mask token")
     blanks = None if config.causal or mask is None else Blanks(mask)
     chats = config.causal and isinstance(tokenizer.config.get("chat_template"), str)
     replies = chats and are_conversations(texts)
@@ -60,7 +60,7 @@ def evaluate_texts(
         else:
             tokens = tokenize(texts, tokenizer, Path(cache))
             assert tokens.n_bytes is not None
-            targets, n_bytes = tokens.part(1), tokens.n_bytes  # reading starts at the first end token
+            targets, n_bytes = tokens.part(1), tokens.n_bytes  # the input starts with the first end token
             counted = len(targets)
         before = tokenizer.start_ids[-1] if tokenizer.start_ids else tokenizer.end_id
         rows = min(batch_size, config.n_row) if isinstance(config, NGramConfig) else batch_size
@@ -70,7 +70,7 @@ def evaluate_texts(
 
 
 def _reporting(windows: Iterator[Batch], total: int, report: Callable[[int, int], object]) -> Iterator[Batch]:
-    """The same windows, with word of how many tokens lie behind."""
+    """The same windows; reports progress after each."""
     done = 0
     for inputs, targets in windows:
         yield inputs, targets

@@ -1,9 +1,9 @@
-"""Low-rank adapters (LoRA): a frozen matrix W learns by W + s · B A, where A and B are thin.
+"""Low-rank adapters (LoRA): a frozen matrix W is fine-tuned as W + s · B A with thin matrices A and B.
 
-C features in, D features out, R the rank: W is D C, A is R C, B is D R. B begins at zero, so that the network
-begins as it was; s = α / R with α = 2 R. While training, the product is never written down; otherwise the
-layer is the plain one that it stands for, with the sum as its `weight`, so that whoever looks on, writes or
-saves sees one network without adapters.
+C input features, D output features, rank R: W is D C, A is R C, B is D R. B starts at zero, so that training
+starts from the original network; s = α / R with α = 2 R. In training the product B A is never materialized.
+Otherwise the layer acts as a plain linear layer with the merged matrix as its `weight`, so that tracing,
+generating and saving see one network without adapters.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from clearhead.networks import Network
 SCALE = 2.0  # α / R
 
 
-class Adapted(nn.Module):
-    """A linear layer whose weights stay, with an adapter beside them."""
+class LoRALinear(nn.Module):
+    """A frozen linear layer with an adapter."""
 
     def __init__(self, linear: nn.Linear, rank: int) -> None:
         super().__init__()
@@ -40,36 +40,36 @@ class Adapted(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """What the layer now has in effect. Kept until the adapter changes or training goes on."""
+        """The merged matrix, cached until the adapter changes or training continues."""
         state = (self.A._version, self.B._version)
         if self._merged is None or self._merged[0] != state or self._merged[1].device != self.A.device:
             with torch.inference_mode(False), torch.no_grad():
                 self._merged = state, torch.addmm(self.frozen, self.B, self.A, alpha=SCALE)
         return self._merged[1]
 
-    def train(self, mode: bool = True) -> Adapted:
+    def train(self, mode: bool = True) -> LoRALinear:
         if mode:
             self._merged = None
         return super().train(mode)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        """What is saved is the plain layer."""
+        """Save the merged, plain layer."""
         for name, tensor in (("weight", self.weight), ("bias", self.bias)):
             if tensor is not None:
                 destination[prefix + name] = tensor if keep_vars else tensor.detach()
 
 
 def adapt(network: Transformer, rank: int) -> Transformer:
-    """Freeze the network and give every matrix inside its blocks an adapter, which alone is to learn."""
+    """Freeze the network and add a trainable adapter to every matrix in its blocks."""
     network.requires_grad_(False)
     for part, name, layer in _layers(network):
-        setattr(part, name, Adapted(layer, rank).train(network.training))
+        setattr(part, name, LoRALinear(layer, rank).train(network.training))
     return network
 
 
 def merge(network: Transformer) -> Transformer:
-    """The plain network again, with all that the adapters learned. One without adapters stays as it is."""
-    merged = [(part, name, layer) for part, name, layer in _layers(network) if isinstance(layer, Adapted)]
+    """Merge the adapters into plain linear layers. A network without adapters is returned unchanged."""
+    merged = [(part, name, layer) for part, name, layer in _layers(network) if isinstance(layer, LoRALinear)]
     for part, name, layer in merged:
         with torch.device("meta"):
             linear = nn.Linear(layer.in_features, layer.out_features, bias=layer.bias is not None)
@@ -81,17 +81,17 @@ def merge(network: Transformer) -> Transformer:
 
 
 def count_parameters(network: Network) -> int:
-    """How many numbers training may change."""
+    """The number of trainable parameters."""
     return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
 
 
 def _layers(network: Transformer) -> list[tuple[nn.Module, str, Any]]:
-    """Each part of a block that has matrices, what it calls them, and the layers themselves."""
+    """(module, attribute name, layer) for each linear layer in the blocks."""
     found: list[tuple[nn.Module, str, Any]] = []
     for block in network.blocks:
         assert isinstance(block, Block)
         for part in (block.attention, block.feedforward):
             for name, layer in part.named_children():
-                if isinstance(layer, nn.Linear | Adapted):
+                if isinstance(layer, nn.Linear | LoRALinear):
                     found.append((part, name, layer))
     return found

@@ -1,9 +1,9 @@
-"""Muon: momentum whose every update is a matrix with all its directions made equally long.
+"""Muon: momentum whose update matrices are orthogonalized; optionally NorMuon, which also normalizes rows.
 
-Keller Jordan's optimiser, here with matrices of one shape done together as a batch, where torch's own works
-one at a time; in bfloat16 on CUDA, whose float32 products are ten times slower, and else in float32: many
-processors only emulate bfloat16. Then, as in NorMuon and if asked for, the rows are made equally long too,
-each by how long it was of late, and the whole stays as long as it was.
+Keller Jordan's optimizer. Matrices of one shape are processed as a batch, where torch.optim.Muon works on one
+at a time. Newton-Schulz runs in bfloat16 on CUDA, where float32 products are ten times slower, and in float32
+elsewhere, since many CPUs only emulate bfloat16. NorMuon divides each row of an update by a running average of
+its norm and keeps the norm of the whole.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-MEMORY = 0.95  # for the squared length of each row of the updates
+BETA2 = 0.95  # decay rate of the mean square of each row of the updates
 
 
 class Muon(torch.optim.Optimizer):
-    """For the matrices inside the blocks; embeddings and vectors want AdamW. The rate may be a tensor."""
+    """For the matrices inside the blocks; use AdamW for embeddings and vectors. `lr` may be a tensor."""
 
     def __init__(
         self,
@@ -27,52 +27,52 @@ class Muon(torch.optim.Optimizer):
         momentum: float = 0.95,
         weight_decay: float = 0.1,
         steps: int = 5,
-        even_rows: bool = False,
+        normalize_rows: bool = False,
     ) -> None:
         settings = {
             "lr": lr,
             "momentum": momentum,
             "weight_decay": weight_decay,
             "steps": steps,
-            "even_rows": even_rows,
+            "normalize_rows": normalize_rows,
         }
         super().__init__(params, settings)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]  # noqa: ARG002
         for group in self.param_groups:
-            for alike in _alike(group["params"]):
-                self._step_alike(alike, group)
+            for matrices in _by_shape(group["params"]):
+                self._step_together(matrices, group)
 
-    def _step_alike(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
+    def _step_together(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
         matrices = sorted(matrices, key=_is_tall)
         wide = sum(not _is_tall(matrix) for matrix in matrices)
         for matrix in matrices:
             if not self.state[matrix]:
-                self.state[matrix].update(first_state(matrix, group["even_rows"]))
+                self.state[matrix].update(initial_state(matrix, group["normalize_rows"]))
         gradients: list[Tensor] = [matrix.grad for matrix in matrices if matrix.grad is not None]
         momenta = [self.state[matrix]["momentum"] for matrix in matrices]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
-        ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
-        batch = torch.stack([*ahead[:wide], *(each.T for each in ahead[wide:])])
+        nesterov = torch._foreach_lerp(gradients, momenta, group["momentum"])
+        batch = torch.stack([*nesterov[:wide], *(update.T for update in nesterov[wide:])])
         if batch.is_cuda:
             batch = batch.bfloat16()
-        made = orthogonalize(batch, group["steps"]).to(matrices[0].dtype)
-        as_wide, turned = made[:wide], made[wide:]
-        if group["even_rows"]:
+        orthogonal = orthogonalize(batch, group["steps"]).to(matrices[0].dtype)
+        as_wide, transposed = orthogonal[:wide], orthogonal[wide:]
+        if group["normalize_rows"]:
             squares = [self.state[matrix]["square"] for matrix in matrices]
-            as_wide = normalize_rows(as_wide, squares[:wide], across=2)
-            turned = normalize_rows(turned, squares[wide:], across=1)
-        updates = [*as_wide, *turned.mT]
-        reaches = [max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5 for matrix in matrices]
+            as_wide = normalize_update_rows(as_wide, squares[:wide], dim=2)
+            transposed = normalize_update_rows(transposed, squares[wide:], dim=1)
+        updates = [*as_wide, *transposed.mT]
+        scales = [max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5 for matrix in matrices]
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_sub_(matrices, torch._foreach_mul(torch._foreach_mul(updates, reaches), group["lr"]))
+        torch._foreach_sub_(matrices, torch._foreach_mul(torch._foreach_mul(updates, scales), group["lr"]))
 
 
-def first_state(matrix: Tensor, even_rows: bool) -> dict[str, Tensor]:
-    """What is remembered of a matrix, as it is before the first step."""
+def initial_state(matrix: Tensor, normalize_rows: bool) -> dict[str, Tensor]:
+    """The optimizer state of a matrix before the first step."""
     state = {"momentum": torch.zeros_like(matrix)}
-    return {**state, "square": matrix.new_zeros(len(matrix))} if even_rows else state
+    return {**state, "square": matrix.new_zeros(len(matrix))} if normalize_rows else state
 
 
 def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
@@ -80,31 +80,31 @@ def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
     x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(steps):
         # The coefficients of a·x + b·x³ + c·x⁵ that climb fastest from near 0 and stay near 1.
-        # On a processor the kernel for turned matrices is a third slower.
+        # On the CPU the kernel for transposed matrices is a third slower.
         square = x @ (x.mT if x.is_cuda else x.mT.contiguous())
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=-4.775, alpha=2.0315), x, beta=3.4445)
     return x
 
 
-def normalize_rows(updates: Tensor, squares: list[Tensor], across: int) -> Tensor:
-    """Divide rows, which lie `across` this dimension, by how long each was of late; as long as before in all.
+def normalize_update_rows(updates: Tensor, squares: list[Tensor], dim: int) -> Tensor:
+    """Divide each row by the root of its running mean square, and keep the norm of each matrix.
 
-    What is known of that, a mean of squares for each row, is brought up to date.
+    Rows extend along `dim`. Updates `squares`, the running mean squares, in place.
     """
     if not squares:
         return updates
-    torch._foreach_lerp_(squares, list(updates.square().mean(across)), 1 - MEMORY)
-    made = updates * torch.stack(squares).clamp(min=1e-20).rsqrt().unsqueeze(across)
-    length, now = (each.norm(dim=(1, 2), keepdim=True) for each in (updates, made))
-    return made * (length / now.clamp(min=1e-20))
+    torch._foreach_lerp_(squares, list(updates.square().mean(dim)), 1 - BETA2)
+    normalized = updates * torch.stack(squares).clamp(min=1e-20).rsqrt().unsqueeze(dim)
+    before, after = (part.norm(dim=(1, 2), keepdim=True) for part in (updates, normalized))
+    return normalized * (before / after.clamp(min=1e-20))
 
 
 def _is_tall(matrix: Tensor) -> bool:
     return matrix.shape[0] > matrix.shape[1]
 
 
-def _alike(matrices: list[Tensor]) -> Iterable[list[Tensor]]:
-    """Those with a gradient, in lists of one shape, turned or not."""
+def _by_shape(matrices: list[Tensor]) -> Iterable[list[Tensor]]:
+    """Matrices with a gradient, grouped by shape, transposed or not."""
     shapes: dict[tuple[int, ...], list[Tensor]] = {}
     for matrix in matrices:
         if matrix.grad is not None:

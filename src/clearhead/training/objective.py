@@ -1,4 +1,4 @@
-"""What training makes smaller: the surprise at each next word, or at each word hidden behind a blank."""
+"""The training objective: cross-entropy of the next token, or of masked tokens."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from clearhead.text.tokens import IGNORED
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
-    """Mean (or sum) of -ln P(word) over the positions that have a target, in nats: B T V, B T → a number."""
-    words = logits.float().flatten(0, 1)
-    return F.cross_entropy(words, targets.flatten(), ignore_index=IGNORED, reduction=reduction)
+    """Mean (or sum) of -ln P(target) over positions with a target, in nats: B T V, B T → scalar."""
+    flat = logits.float().flatten(0, 1)
+    return F.cross_entropy(flat, targets.flatten(), ignore_index=IGNORED, reduction=reduction)
 
 
 def count_targets(targets: np.ndarray) -> int:
-    """How many are not ignored."""
+    """The number of targets that are not ignored."""
     return int((targets != IGNORED).sum())
 
 
-def half_precision(device: torch.device, on: bool) -> AbstractContextManager[None]:
-    """Matrix products in bfloat16 inside, if on; sums, norms and weights stay in float32."""
+def autocast(device: torch.device, on: bool) -> AbstractContextManager[None]:
+    """Run matrix products in bfloat16 if `on`; reductions, norms and weights stay in float32."""
     return torch.autocast(device.type, torch.bfloat16, enabled=on)
 
 
@@ -37,40 +37,40 @@ def evaluate(
     network: Network,
     windows: Iterable[tuple[np.ndarray, np.ndarray]],
     bfloat16: bool = False,
-    workers: ProcessGroup | None = None,
+    group: ProcessGroup | None = None,
 ) -> float:
-    """Exact mean loss over all targets of the windows but those that are ignored; workers take turns."""
-    workers = workers or ProcessGroup()
+    """The exact mean loss over all targets that are not ignored. Ranks share the windows."""
+    group = group or ProcessGroup()
     device = next(network.parameters()).device
     training, total, count = network.training, 0.0, 0
     network.eval()
-    for inputs, targets, is_own in _turns(windows, workers):
-        counted = count_targets(targets)
-        if not counted and workers.count == 1:
+    for inputs, targets, counts in _own_windows(windows, group):
+        n_targets = count_targets(targets)
+        if not n_targets and group.world_size == 1:
             continue
-        with half_precision(device, bfloat16):
+        with autocast(device, bfloat16):
             logits = network(torch.from_numpy(inputs).to(device))
         loss = cross_entropy(logits, torch.from_numpy(targets).to(device))
-        if is_own and counted:
-            total += loss.item() * counted
-            count += counted
+        if counts and n_targets:
+            total += loss.item() * n_targets
+            count += n_targets
     network.train(training)
-    total, count = workers.add(total), int(workers.add(count))
+    total, count = group.sum(total), int(group.sum(count))
     return total / count if count else math.nan
 
 
-def _turns(
-    windows: Iterable[tuple[np.ndarray, np.ndarray]], workers: ProcessGroup
+def _own_windows(
+    windows: Iterable[tuple[np.ndarray, np.ndarray]], group: ProcessGroup
 ) -> Iterator[tuple[np.ndarray, np.ndarray, bool]]:
-    """Every so manieth for each worker; those that are left without at the end read the last one too.
+    """Each rank takes every `world_size`-th window; the third item says whether it counts.
 
-    For sharded, all must run the network equally often.
+    Sharded ranks must run the network equally often, so at the end ranks without a window repeat the last one.
     """
-    turn: list[tuple[np.ndarray, np.ndarray]] = []
+    pending: list[tuple[np.ndarray, np.ndarray]] = []
     for window in windows:
-        turn.append(window)
-        if len(turn) == workers.count:
-            yield *turn[workers.number], True
-            turn.clear()
-    if turn:
-        yield *turn[min(workers.number, len(turn) - 1)], workers.number < len(turn)
+        pending.append(window)
+        if len(pending) == group.world_size:
+            yield *pending[group.rank], True
+            pending.clear()
+    if pending:
+        yield *pending[min(group.rank, len(pending) - 1)], group.rank < len(pending)

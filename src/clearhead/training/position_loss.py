@@ -1,4 +1,4 @@
-"""The loss by position in the window: whoever uses the far past is surprised the less, the more there is."""
+"""The loss by position in the window: it falls with position if a model uses long context."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clearhead.text.batches import Batch
 
 @dataclass(frozen=True)
 class PositionLoss:
-    """The sum of the losses at each position, in nats, and how many there were: T each, in float64."""
+    """Sum and count of losses at each position, in nats: T each, float64."""
 
     sums: Tensor
     counts: Tensor
@@ -33,7 +33,7 @@ class PositionLoss:
         return int(self.counts.sum())
 
     def bins(self) -> list[tuple[float, float]]:
-        """Of positions 0, 1, 2 to 3, 4 to 7, …: how many tokens are read in the middle, and the mean loss."""
+        """(mean number of tokens read, mean loss) for positions 0, 1, 2 to 3, 4 to 7, …"""
         found, first, T = [], 0, len(self.sums)
         while first < T:
             stop = min(T, max(1, 2 * first))
@@ -46,7 +46,7 @@ class PositionLoss:
 
 @torch.no_grad()
 def measure_positions(network: Network, windows: Iterable[Batch], T: int) -> PositionLoss:
-    """Of every target of the windows, none of which is longer than T."""
+    """The loss of every target of the windows, none of which is longer than T."""
     device, training = next(network.parameters()).device, network.training
     sums, counts = torch.zeros(2, T, dtype=torch.float64)
     network.eval()

@@ -1,7 +1,7 @@
-"""What one step of training does on the device: gather a batch's gradients, then change the weights.
+"""One training step on the device: forward and backward over a batch, then the optimizer update.
 
-On CUDA both are recorded and replayed, and all that they read lies in places that stay: the batch, what a
-target weighs, the rates. Between the two the CPU looks whether the numbers are finite, once a step.
+On CUDA both are captured as CUDA graphs, whose inputs (batch, loss weight, learning rates) keep their
+addresses. Between the two the CPU checks once per step whether loss and gradient norm are finite.
 """
 
 from __future__ import annotations
@@ -16,113 +16,115 @@ from torch import Tensor, nn
 from clearhead.model.transformer import Transformer
 from clearhead.networks import Learner
 from clearhead.runtime.cuda_graph import CudaGraph, compiled
-from clearhead.runtime.process_group import ProcessGroup, averaging, whole
+from clearhead.runtime.process_group import ProcessGroup, full_tensor, gradient_sync
 from clearhead.training.chunked_loss import chunked_loss, is_large
-from clearhead.training.objective import count_targets, cross_entropy, half_precision
+from clearhead.training.objective import autocast, count_targets, cross_entropy
 from clearhead.training.recipe import Recipe
 
 Work = Callable[[], None]
 
 
 class TrainingStep:
-    """`module` is the network, as its workers call it."""
+    """`module` is the network as wrapped for the process group."""
 
     def __init__(
         self,
         network: Learner,
         module: nn.Module,
-        optimisers: list[torch.optim.Optimizer],
+        optimizers: list[torch.optim.Optimizer],
         recipe: Recipe,
-        workers: ProcessGroup,
+        group: ProcessGroup,
     ) -> None:
-        self.network, self.module, self.optimisers = network, module, optimisers
-        self.recipe, self.workers = recipe, workers
+        self.network, self.module, self.optimizers = network, module, optimizers
+        self.recipe, self.group = recipe, group
         self.device = next(network.parameters()).device
-        groups = [group for each in optimisers for group in each.param_groups]
-        self.rates = [(group, float(group["lr"])) for group in groups]  # as they are in full
-        alone = workers.count == 1 and isinstance(network, Transformer)
-        self.recording = CudaGraph(self.device) if self.device.type == "cuda" and alone else None
-        self.replay: tuple[Work, Work] | None = None  # of the gathering and of the update, once recorded
-        self.weight = torch.ones((), device=self.device)  # of a target in the loss
+        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+        self.learning_rates = [(group, float(group["lr"])) for group in groups]  # at lr_scale = 1
+        single_process = group.world_size == 1 and isinstance(network, Transformer)
+        self.graph = CudaGraph(self.device) if self.device.type == "cuda" and single_process else None
+        self.replay: tuple[Work, Work] | None = None  # forward_backward and update, once captured
+        self.weight = torch.ones((), device=self.device)  # of one target in the loss
         self.batch = torch.empty(0)  # inputs and targets, 2 B T
-        self.told = torch.empty(2)  # the loss of this worker's rows, and the norm of the gradient
+        self.metrics = torch.empty(2)  # the loss of this rank's rows, and the gradient norm
 
     def stage(self, inputs: np.ndarray, targets: np.ndarray) -> Tensor:
-        """A batch on its way to the device."""
+        """Stage a batch for the transfer to the device, in pinned memory for CUDA."""
         batch = torch.from_numpy(np.stack((inputs, targets)))
-        return batch if self.recording is None else batch.pin_memory()
+        return batch if self.graph is None else batch.pin_memory()
 
     def set_up(self, batch: Tensor) -> None:
-        """Record both halves, where that is done, for batches of this shape. No weight changes."""
-        if self.recording is None or self.replay is not None:
+        """Capture the CUDA graphs for batches of this shape. Weights do not change."""
+        if self.graph is None or self.replay is not None:
             return
         self.batch = batch.to(self.device)
         with compiled(self.network.blocks) if self.recipe.compiled else nullcontext():
-            gather = self.recording.record(self._gather, warm_up=self._gather)
-        self.replay = gather, self.recording.record(self._update)
+            forward_backward = self.graph.capture(self._forward_backward, warm_up=self._forward_backward)
+        self.replay = forward_backward, self.graph.capture(self._update)
 
-    def gather(self, batch: Tensor, seed: int, rate: float) -> Tensor:
-        """The gradients of the whole batch's mean loss, clipped; told are the loss and their norm.
+    def forward_backward(self, batch: Tensor, seed: int, lr_scale: float) -> Tensor:
+        """Compute the clipped gradients of the batch's mean loss; return loss and gradient norm.
 
-        What comes by chance comes from the seed. The update is to be at this share of the full rates.
+        `seed` determines dropout and token noise; `lr_scale` is the factor on the learning rates of the update.
         """
-        targeted = self.workers.add(count_targets(batch[1].numpy()))
+        n_targets = self.group.sum(count_targets(batch[1].numpy()))
         self.set_up(batch)
         with self._running():
-            # The mean over the workers is to be the sum over all rows, each target weighing the same.
-            self.weight.fill_(self.workers.count / max(1, targeted))
+            # Averaged over ranks, this yields the sum over all rows with equal weight per target.
+            self.weight.fill_(self.group.world_size / max(1, n_targets))
             torch.manual_seed(seed)
             if self.replay is None:
                 self.batch = batch.to(self.device)
-                self._gather()
+                self._forward_backward()
             else:
                 self.batch.copy_(batch, non_blocking=True)
                 self.replay[0]()
-            self._set_rates(rate)
-        return self.told
+            self._set_learning_rates(lr_scale)
+        return self.metrics
 
     def update(self) -> None:
-        """Change the weights as the gradients say."""
+        """Apply the gradients to the weights."""
         with self._running():
             (self._update if self.replay is None else self.replay[1])()
 
     def _running(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.recording is None else self.recording.running()
+        return nullcontext() if self.graph is None else self.graph.running()
 
-    def _set_rates(self, share: float) -> None:
-        for group, full in self.rates:
+    def _set_learning_rates(self, lr_scale: float) -> None:
+        for group, full in self.learning_rates:
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(full * share)
+                group["lr"].fill_(full * lr_scale)
             else:
-                group["lr"] = full * share
+                group["lr"] = full * lr_scale
 
-    def _gather(self) -> None:
-        for optimiser in self.optimisers:
-            optimiser.zero_grad()
+    def _forward_backward(self) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
         parts, total = self.recipe.accumulation, torch.zeros((), device=self.device)
         for i, (inputs, targets) in enumerate(self.batch.chunk(parts, dim=1)):
-            with averaging(self.module, i == parts - 1):
-                with half_precision(self.device, self.recipe.bfloat16):
-                    loss = self._loss(self._noisy(inputs), targets)
+            with gradient_sync(self.module, i == parts - 1):
+                with autocast(self.device, self.recipe.bfloat16):
+                    loss = self._loss(self._add_token_noise(inputs), targets)
                 loss.backward()  # type: ignore[no-untyped-call]
             total = total + loss.detach()
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
-        self.told = torch.stack((total, whole(norm)))
+        self.metrics = torch.stack((total, full_tensor(norm)))
 
-    def _noisy(self, inputs: Tensor) -> Tensor:
-        """Some of the words that are read changed into others, by chance."""
-        if not self.recipe.noise:
+    def _add_token_noise(self, inputs: Tensor) -> Tensor:
+        """Replace a random share of the input tokens with random tokens."""
+        if not self.recipe.token_noise:
             return inputs
         others = torch.randint_like(inputs, self.network.config.n_vocab)
-        return torch.where(torch.rand(inputs.shape, device=inputs.device) < self.recipe.noise, others, inputs)
+        return torch.where(
+            torch.rand(inputs.shape, device=inputs.device) < self.recipe.token_noise, others, inputs
+        )
 
     def _loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Of these rows, each target weighing the same in the whole batch."""
+        """The loss of these rows, with equal weight per target across the whole batch."""
         network = self.network
-        if self.recording is None or not isinstance(network, Transformer) or not is_large(network, inputs):
+        if self.graph is None or not isinstance(network, Transformer) or not is_large(network, inputs):
             return cross_entropy(self.module(inputs), targets, "sum") * self.weight
         return chunked_loss(network, inputs, targets, self.weight, self.recipe.compiled)
 
     def _update(self) -> None:
-        for optimiser in self.optimisers:
-            optimiser.step()
+        for optimizer in self.optimizers:
+            optimizer.step()

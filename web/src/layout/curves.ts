@@ -4,7 +4,7 @@ import { scaleLinear, scaleLog } from "d3-scale";
 import type { RunStep } from "../engine/client";
 
 export type Axis = "linear" | "log";
-export type Field = "loss" | "smoothed" | "validation" | "rate";
+export type Field = "loss" | "smoothed" | "validation" | "lr_scale";
 
 /** The steps known before, and those that came: where a run went back, what it took back is left out. */
 export function joinSteps(before: RunStep[], fresh: RunStep[]): RunStep[] {

@@ -79,10 +79,10 @@ export function neighboursTable(
 
 export function stepsTable(runs: { name: string; steps: RunStep[] }[]): Table {
   return {
-    columns: ["run", "step", "loss", "smoothed", "validation", "rate", "tokens"],
+    columns: ["run", "step", "loss", "smoothed", "validation", "lr_scale", "tokens"],
     rows: runs.flatMap(({ name, steps }) =>
-      steps.map(({ step, loss, smoothed, validation, rate, tokens }) => {
-        return [name, step, loss, smoothed, validation, rate, tokens];
+      steps.map(({ step, loss, smoothed, validation, lr_scale, tokens }) => {
+        return [name, step, loss, smoothed, validation, lr_scale, tokens];
       }),
     ),
   };
