@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List Models
-         * @description The models that can be asked.
+         * @description The models that are loaded.
          */
         get: operations["list_models_v1_models_get"];
         put?: never;
@@ -672,10 +672,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Metrics
+         * Show Metrics
          * @description Numbers for Prometheus.
          */
-        get: operations["metrics_metrics_get"];
+        get: operations["show_metrics_metrics_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2277,8 +2277,8 @@ export interface components {
             smoothed: number | null;
             /** Validation */
             validation: number | null;
-            /** Rate */
-            rate: number | null;
+            /** Lr Scale */
+            lr_scale: number | null;
             /** Gradient Norm */
             gradient_norm: number | null;
             /**
@@ -6449,7 +6449,7 @@ export interface operations {
             };
         };
     };
-    metrics_metrics_get: {
+    show_metrics_metrics_get: {
         parameters: {
             query?: never;
             header?: never;
