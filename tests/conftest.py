@@ -8,6 +8,7 @@ from itertools import count, islice
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from clearhead.errors import UserError
 from clearhead.formats.pulled import pull
@@ -24,7 +25,14 @@ torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
 # Where it is there, jsonschema imports it, for seconds, to check a format that no schema here asks for.
 sys.modules["rfc3987_syntax"] = None
-
+# No example has a deadline, and none is too slow to make: both would depend on the machine's speed.
+settings.register_profile(
+    "clearhead",
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("clearhead")
 
 HOMES = count()
 

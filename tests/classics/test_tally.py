@@ -41,7 +41,7 @@ def test_many_runs_are_merged_in_levels(tmp_path):
     assert counts.sum() == (FAN**2 + 3) * made.capacity
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 2**40), max_size=90), max_size=9))
 def test_any_numbers(tmp_path_factory, parts):
     _, found, _ = tally(parts, tmp_path_factory.mktemp("tally"), memory=0)

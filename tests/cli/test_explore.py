@@ -57,12 +57,12 @@ def explore(command, *arguments, **environment):
         yield started, "".join(said), line.split()[1]
         started.send_signal(signal.SIGINT)
         after = started.stderr.read()
-        assert started.wait(20) == 0, after
+        assert started.wait(60) == 0, after
         assert after.endswith("ended\n")
     finally:
         if started.poll() is None:
             started.kill()
-        started.wait(20)
+        started.wait(60)
         started.stderr.close()
         started.stdout.close()
 
@@ -190,7 +190,7 @@ def test_on_a_terminal_the_demo_ends_on_the_page(forked, model_folder, browser, 
             if not block:
                 break
             seen += block
-        assert command.wait(20) == 0, seen
+        assert command.wait(60) == 0, seen
     os.close(ours)
     if looking:
         assert b"clearhead explore" in seen

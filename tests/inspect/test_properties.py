@@ -1,11 +1,11 @@
 """Identities that hold for any text, block, head and position."""
 
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 # The fixtures make a network and a way to inspect with it; neither changes between examples.
-FEW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=15)
 TEXTS = st.lists(st.integers(0, 10), min_size=1, max_size=12)
 BLOCKS, HEADS = st.integers(0, 2), st.integers(0, 3)
 

@@ -121,7 +121,7 @@ def test_where_a_loop_runs_it_is_not_kept_waiting(model, monkeypatch):
         while len(sent) < 3:
             await asyncio.sleep(0.01)
 
-    away(lambda: asyncio.run(asyncio.wait_for(ask(), 30)))
+    away(lambda: asyncio.run(asyncio.wait_for(ask(), 60)))
     assert {content["id"] for content, _ in sent} == {"x 0", "x 1", "x 2"}
 
 

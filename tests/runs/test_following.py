@@ -72,11 +72,12 @@ def test_of_many_some_and_all_that_were_validated(follower, metrics):
     assert 77 in told
 
 
-def test_the_speed_is_that_of_the_file(follower, metrics):
+def test_the_speed_is_that_of_the_file(follower, metrics, monkeypatch):
     write(metrics, line(1))
     follower.look()
     assert follower.tokens_a_second is None
     now = metrics.stat().st_mtime
+    monkeypatch.setattr(time, "time", lambda: now)
     os.utime(metrics, (now - 4, now - 4))
     follower._begin()
     follower.look()
@@ -90,9 +91,10 @@ def test_the_speed_is_that_of_the_file(follower, metrics):
     assert follower.tokens_a_second is None
 
 
-def test_a_pause_is_no_time_of_training(follower, metrics):
+def test_a_pause_is_no_time_of_training(follower, metrics, monkeypatch):
     """Gone on with after a minute: the speed is that of what came since."""
     now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
     for step, when in enumerate([-63, -62, -61, -1, 0], start=1):
         write(metrics, line(step))
         os.utime(metrics, (now + when, now + when))

@@ -44,6 +44,19 @@ def client(server):
         yield made
 
 
+@pytest.fixture
+def submitted(server, monkeypatch):
+    """Handles of all requests that the engine takes."""
+    handles, submit = [], server.engine.submit
+
+    def record(*given):
+        handles.append(submit(*given))
+        return handles[-1]
+
+    monkeypatch.setattr(server.engine, "submit", record)
+    return handles
+
+
 @pytest.fixture(scope="session")
 def registry_of_kinds():
     """One model of each preset."""

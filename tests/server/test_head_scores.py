@@ -1,9 +1,7 @@
 """What heads do, over the wire: the library's own numbers, found once."""
 
 import threading
-import time
 
-import httpx
 import pytest
 
 from clearhead.labs import heads as lab
@@ -33,7 +31,7 @@ def counted(monkeypatch):
 
     def count(model, sequences, stories, check):
         calls.append((sequences, stories))
-        go.wait(20)
+        assert go.wait(60)
         return lab.heads(model, 1, 1, check)
 
     monkeypatch.setattr(route, "heads", count)
@@ -53,15 +51,12 @@ def test_found_once_while_others_are_served(registry_of, start, counted):
         for thread in threads:
             thread.start()
         server.until(lambda: calls)
-        begun = time.monotonic()
         assert client.post("/api/trace", json={"model": "small", "text": "a"}).status_code == 200
-        assert time.monotonic() - begun < 5
         # One who leaves takes nothing from the others.
-        with server.client() as gone, pytest.raises(httpx.ReadTimeout):
-            gone.post("/api/heads", json={"model": "small"}, timeout=0.2)
+        server.abandon("/api/heads", {"model": "small"}, once=lambda: True)
         go.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
         assert score(client).json() == answers[0] == answers[1] == answers[2]
     assert calls == [(lab.REPEATED, lab.STORIES)]
 

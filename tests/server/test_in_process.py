@@ -75,7 +75,7 @@ def test_who_leaves_is_not_worked_for(routes):
         left.set()
         return await routes.answer("POST", "/api/heads", json.dumps({"model": "small"}), left)
 
-    assert run_in_background(leave()).result(30).status == 499
+    assert run_in_background(leave()).result(60).status == 499
 
 
 def test_a_mistake_of_ours_is_an_answer(model, caplog, monkeypatch):

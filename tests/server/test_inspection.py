@@ -1,10 +1,8 @@
 import json
 import math
 import threading
-import time
 from contextlib import contextmanager
 
-import httpx
 import numpy as np
 import pytest
 import torch
@@ -12,6 +10,7 @@ import torch
 from clearhead.inspect.edits import Edit
 from clearhead.inspect.readers import TracedReader
 from clearhead.inspect.weights import weight_names
+from clearhead.server import disconnect, trace_cache
 
 TEXT = "Once upon"
 KINDS = ("lecture", "gpt2", "modern")
@@ -238,30 +237,32 @@ def test_edits_at_one_site_follow_each_other(client, server):
 
 
 class Runs:
-    """How often a model reads a text, and how often at the same time."""
+    """How often a model reads a text, and how often at the same time. Reading waits while `go` is clear."""
 
-    def __init__(self, seconds):
-        self.seconds, self.begun, self.now, self.most = seconds, 0, 0, 0
-        self.lock = threading.Lock()
+    def __init__(self):
+        self.begun, self.now, self.most = 0, 0, 0
+        self.lock, self.go = threading.Lock(), threading.Event()
+        self.go.set()
 
     def __call__(self, *_):
         with self.lock:
             self.begun += 1
             self.now += 1
             self.most = max(self.most, self.now)
-        time.sleep(self.seconds)
+        assert self.go.wait(60)
         with self.lock:
             self.now -= 1
 
 
 @contextmanager
-def watched(server, seconds=0.0):
-    """The server's model, so much slower."""
-    runs = Runs(seconds)
+def watched(server):
+    """The forward passes of the server's model."""
+    runs = Runs()
     hook = server.model.network.embedding.register_forward_pre_hook(runs)
     try:
         yield runs
     finally:
+        runs.go.set()
         hook.remove()
 
 
@@ -297,24 +298,31 @@ def patched(name):
     return {"model": "small", "text": TEXT, "edits": edits}
 
 
-def test_who_leaves_is_not_worked_for(server, caplog):
-    with watched(server, 0.2) as runs, server.client() as client:
-        with pytest.raises(httpx.ReadTimeout):
-            client.post("/api/trace", json=patched("Leave"), timeout=0.5)
-        done = runs.begun
-        assert 1 <= done < 10
+def test_who_leaves_is_not_worked_for(server, caplog, monkeypatch):
+    left = []
+
+    async def in_thread(work):
+        return await disconnect.in_thread(lambda gone: left.append(gone) or work(gone))
+
+    monkeypatch.setattr(trace_cache, "in_thread", in_thread)
+    server.log.clear()
+    with watched(server) as runs, server.client() as client:
+        runs.go.clear()
+        server.abandon("/api/trace", patched("Leave"), once=lambda: runs.begun)
+        server.until(left[0].is_set)
+        runs.go.set()
         server.until(lambda: any("POST /api/trace 499" in line for line in server.log))
         post(client, "/api/trace", {"model": "small", "text": "another text"})
-        time.sleep(1)
-        assert runs.begun <= done + 2  # the one that was being read, and the other request's
+        assert runs.begun == 2  # the one that was being read, and the other request's
     assert not [record for record in caplog.records if record.levelname == "ERROR"]  # it is no mistake
 
 
 def test_work_for_those_who_leave_does_not_pile_up(server):
-    with watched(server, 0.2) as runs:
+    with watched(server) as runs:
+        runs.go.clear()
         for i in range(5):
-            with server.client() as client, pytest.raises(httpx.ReadTimeout):
-                client.post("/api/trace", json=patched(f"Pile {i}"), timeout=0.1)
+            server.abandon("/api/trace", patched(f"Pile {i}"), once=lambda: runs.begun)
+        runs.go.set()
         with server.client() as client:
             post(client, "/api/trace", {"model": "small", "text": "one more text"})
         assert runs.most == 1

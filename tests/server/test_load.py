@@ -1,7 +1,6 @@
 """Many clients at once, for a few seconds: `bench/load_test.py` is the same for longer."""
 
 import asyncio
-import time
 
 import httpx
 import pytest
@@ -46,20 +45,17 @@ def test_nobody_waits_behind_chat_templates(start, slow_registry):
         async with httpx.AsyncClient(base_url=server.url, headers=headers, trust_env=False) as client:
             chats = [asyncio.create_task(client.post("/v1/chat/completions", json=CHAT)) for _ in range(60)]
             await asyncio.sleep(0.5)
-            begun = time.monotonic()
             assert (await client.get("/healthz")).text == "ok\n"
             assert 'clearhead_running{model="small"} 0.0' in (await client.get("/metrics")).text
             body = {"model": "small", "prompt": "a", "max_tokens": 2}
             assert (await client.post("/v1/completions", json=body)).status_code == 200
-            took = time.monotonic() - begun
             assert not any(chat.done() for chat in chats[40:])
             for chat in chats:
                 chat.cancel()
             await asyncio.gather(*chats, return_exceptions=True)
-            return took
 
     with start(registry=slow_registry) as server:
-        assert event_loop.run(ask(server)) < 3
+        event_loop.run(ask(server))
 
 
 def test_a_chat_that_cannot_be_taken_is_told_before_its_template_is_filled_in(start, slow_registry):

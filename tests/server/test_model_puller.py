@@ -66,9 +66,9 @@ def test_given_up_it_leaves_nothing(client, server, wheel, home, tmp_path):
     pull(client)
     given_up = client.post("/api/pull/cancel").json()
     assert (given_up["name"], given_up["state"]) == ("tiny", "cancelled")
-    server.until(lambda: pull(client).status_code == 200, 30)  # the next can begin
+    server.until(lambda: pull(client).status_code == 200)  # the next can begin
     client.post("/api/pull/cancel")
-    server.until(lambda: list((tmp_path / "scratch").iterdir()) == [], 30)
+    server.until(lambda: list((tmp_path / "scratch").iterdir()) == [])
     assert state(client)["state"] == "cancelled"
     assert list(home.iterdir()) == []
     assert names(client) == ["smollm2", "tiny"]

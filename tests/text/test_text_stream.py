@@ -25,7 +25,7 @@ def test_a_stream_of_characters_in_bytes_adds_up_to_the_whole(name: str, text: s
         st.integers(0, 256) | st.sampled_from([0xE2, 0x82, 0xAC, 0xF0, 0x9F, 0x90, 0x94, 0xFF]), max_size=80
     )
 )
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_a_stream_of_any_bytes_adds_up_to_the_whole(ids: list[int]) -> None:
     stream = TextStream(BYTE)
     assert "".join([*(stream.push(i) for i in ids), stream.close()]) == BYTE.decode(ids)

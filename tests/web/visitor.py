@@ -32,7 +32,7 @@ class Visitor:
         self.complaints, self.forgiven, self.asked = [], [], []
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page = context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(60_000)
         self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("request", self._ask)
@@ -87,7 +87,7 @@ class Visitor:
             }"""
         )
 
-    def expect(self, look, wanted, seconds=30):
+    def expect(self, look, wanted, seconds=60):
         """Look until it is what it should be: a browser that is busy takes its time."""
         end = time.monotonic() + seconds
         while (found := look()) != wanted:

@@ -146,7 +146,7 @@ OURS = Tokenizer.train("bpe", TEXTS * 3)
 AGAIN = read_tokenizer(write_tokenizer(OURS, OURS.n_vocab + 7))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text())
 def test_any_text_has_the_same_ids(text):
     assert AGAIN.encode(text) == OURS.encode(text)
@@ -290,7 +290,7 @@ PIECES = sentencepiece_metadata()
 READ = read_tokenizer(PIECES)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(st.sampled_from("Onceuptaim h'x\n日👋 "), max_size=40))
 def test_any_text_is_cut_into_pieces_as_sentencepiece_cuts_it(text):
     assert READ.encode(text) == plain_sentencepiece(text, *lists(PIECES))
