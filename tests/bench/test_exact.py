@@ -5,6 +5,8 @@ import sys
 from json import loads
 from pathlib import Path
 
+import pytest
+
 MISSING = "gguf", "jinja2", "sklearn", "matplotlib", "typer", "rich", "threadpoolctl", "huggingface_hub"
 BARE = """
 import runpy, sys
@@ -14,6 +16,7 @@ runpy.run_module("bench.exact", run_name="__main__", alter_sys=True)
 """
 
 
+@pytest.mark.slow
 def test_short_mode_finds_the_same_bytes_on_a_bare_machine():
     done = subprocess.run(
         [sys.executable, "-c", BARE.format(missing=MISSING)],

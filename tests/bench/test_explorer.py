@@ -10,6 +10,8 @@ from PIL import Image
 
 from clearhead.page.assets import has_site
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

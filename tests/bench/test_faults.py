@@ -5,7 +5,10 @@ import sys
 from json import loads
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_short_mode_prints_one_line():
     done = subprocess.run(
         [sys.executable, "-m", "bench.faults", "--short"],

@@ -8,6 +8,8 @@ from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
+pytestmark = pytest.mark.slow
+
 
 def test_speed_is_told_beside_the_peer_where_there_is_one():
     figures = measure(2, 4, "cpu", short=True)

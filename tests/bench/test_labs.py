@@ -33,6 +33,7 @@ def test_senses_that_do_not_part_are_told_apart():
     assert measure(["senses"], seeds=1, steps=1)["claims"] is False
 
 
+@pytest.mark.slow
 def test_what_has_learned_is_told_too():
     """The stream's head in the short mode: one seed, two thirds of the steps."""
     figures = measure(["stream"], seeds=1, steps=400)

@@ -5,6 +5,7 @@ import sys
 from json import loads
 from pathlib import Path
 
+import pytest
 import torch
 
 from clearhead.language_model import LanguageModel
@@ -13,6 +14,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
 
+@pytest.mark.slow
 def test_short_mode_prints_one_line(tmp_path):
     torch.manual_seed(0)
     config = preset("modern", n_vocab=257, n_context=64, n_block=1, n_head=1, d_model=32)

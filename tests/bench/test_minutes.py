@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 def test_short_mode_prints_one_line():
     done = subprocess.run(
         [sys.executable, "-m", "bench.minutes", "--short", "--device", "cpu"],

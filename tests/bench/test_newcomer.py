@@ -52,6 +52,7 @@ def test_nobody_waits_for_long(command, short):
     assert shorten(command, 0.2) == short
 
 
+@pytest.mark.slow
 def test_the_wheel_alone_trains_looks_and_shows(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "bench.newcomer", "--short", "--folder", str(tmp_path / "path")],

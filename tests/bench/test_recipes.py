@@ -1,22 +1,11 @@
 """The comparison of recipes, in its short mode: a few steps of each."""
 
-import subprocess
-from json import loads
-from pathlib import Path
+from bench.recipes import compare
+from clearhead.text.corpus import Document
 
 
-def test_short_mode_prints_one_line(forked):
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [*forked, "-m", "bench.recipes", "--short"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\n") == 1
-    figures = loads(done.stdout)
+def test_a_few_steps_of_each(story_text, tmp_path, work_clock):
+    figures = compare([Document.of("stories", story_text)], 2 / 60, 1, None, tmp_path)
     assert len(figures["fast"]["losses"]) == len(figures["classic"]["losses"]) == 1
     assert figures["better"] == round(figures["classic"]["mean"] - figures["fast"]["mean"], 4)
     assert figures["classic"]["rate"] == 0.001

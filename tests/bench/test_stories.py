@@ -3,6 +3,8 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 from clearhead.runs.demo import demo_request, demo_texts
 from clearhead.runs.run import Run
 
@@ -15,6 +17,7 @@ def load_bench(name: str):
     return module
 
 
+@pytest.mark.slow
 def test_a_short_run_learns_the_shortest_sentences(tmp_path):
     bench = load_bench("stories")
     texts = demo_texts(400)

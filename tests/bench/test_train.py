@@ -1,6 +1,10 @@
 """The measurements of training in their short mode: their figures are there, and are those of real runs."""
 
+import pytest
+
 from bench.train import SHORT, measure_gpt2, measure_growth, measure_runs
+
+pytestmark = pytest.mark.slow
 
 
 def test_runs_tell_their_loss_and_their_time(story_file):

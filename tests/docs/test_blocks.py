@@ -27,6 +27,7 @@ def test_every_block_names_its_language(page):
     assert len(fences) == 2 * len(blocks), "a fence that is indented or not closed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES_WITH_CODE, ids=page_name)
 def test_code_blocks_run(page, workplace, brief, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["clearhead"])
@@ -62,6 +63,7 @@ def delete(folders):
             shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_invalid_commands_fail(workplace, brief):
     """A failing command, an unknown option and an unknown program fail the test."""
     for command in ("clearhead generate runs/nothing", "clearhead serve runs/my --prot 1", "frobnicate x"):

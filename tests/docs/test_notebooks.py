@@ -22,6 +22,7 @@ def test_all_notebooks_are_listed():
     assert [path.stem for path in NOTEBOOKS] == names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.skipif(find_spec("nbclient") is None, reason="nbclient is not installed: pip install '.[dev]'")
 def test_notebook_runs(path, tmp_path, monkeypatch):
