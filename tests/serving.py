@@ -89,8 +89,8 @@ class Running:
 
     def abandon(self, path, body, once):
         """Post a request, and close the connection without reading the answer once a condition holds."""
-        connection = HTTPConnection("127.0.0.1", self.door.port, timeout=60)
-        headers = {"Authorization": f"Bearer {self.door.token}", "Content-Type": "application/json"}
+        connection = HTTPConnection("127.0.0.1", self.credentials.port, timeout=60)
+        headers = {"Authorization": f"Bearer {self.credentials.token}", "Content-Type": "application/json"}
         connection.request("POST", path, json.dumps(body), headers)
         self.until(once)
         connection.close()

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bench.saved_page import main
-from clearhead.page.built import has_bundles
+from clearhead.page.assets import has_bundles
 from tests.serving import make_model
 
 

@@ -179,13 +179,13 @@ def test_a_process_that_forgets_to_close_ends_all_the_same(make, tokenizer, tmp_
     program.write_text(
         "import torch\n"
         "from clearhead.generate.engine import Engine\n"
-        "from clearhead.generate.request import Request\n"
+        "from clearhead.generate.request import GenerationRequest\n"
         "from clearhead.model.config import preset\n"
         "from clearhead.model.transformer import Transformer\n"
         "from clearhead.text.tokenizer import Tokenizer\n"
         "sizes = dict(n_vocab=257, n_context=64, n_block=1, n_head=1, d_model=32)\n"
         "engine = Engine(Transformer(preset('modern', **sizes)).eval(), Tokenizer.train('byte', []), 2)\n"
-        "engine.submit(Request((65,), tokens=10**9))\n"
+        "engine.submit(GenerationRequest((65,), tokens=10**9))\n"
         "print('bye')\n"
     )
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
