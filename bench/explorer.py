@@ -150,7 +150,7 @@ def frames_while_moving(page: Page, seconds: float) -> float:
     canvas = page.locator(".map canvas")
     canvas.scroll_into_view_if_needed()
     for _ in range(3):
-        page.get_by_role("button", name="Larger").click()
+        page.get_by_role("button", name="Zoom in").click()
     settle(page)
     box = canvas.bounding_box()
     assert box is not None
@@ -181,7 +181,7 @@ def measure(page: Page, address: str, model: LanguageModel, turns: int) -> dict[
         settle(page)
 
     go_to(text=text, block=1)
-    prompt = page.get_by_label("Text that goes through the model")
+    prompt = page.get_by_label("Input text")
     prompt.press("End")
     typed, forwards = [], []
     for letter in ascii_lowercase[: turns + 1]:  # another each time: the server knows the last few texts

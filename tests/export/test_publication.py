@@ -137,7 +137,7 @@ def test_numbers_lead_back_to_the_embedding(come, model):
     seen = guest.see("embedding")
     check(seen, "embedding", at, len(model.inspect(TEXTS[0])) - 1)
     guest.page.locator("[data-testid=card] .number[data-cell^='embedding.W ']").first.click()
-    guest.expect(lambda: "A trained weight" in guest.page.get_by_test_id("card").inner_text(), True)
+    guest.expect(lambda: "a trained weight" in guest.page.get_by_test_id("card").inner_text(), True)
 
 
 def test_a_text_that_is_not_here_gives_way_to_one_that_is(come):
@@ -179,11 +179,11 @@ def test_why_lens_words_and_kinds_of_heads(come, model):
     total.wait_for()
     shown = float(total.inner_text().replace("−", "-").split()[-1])
     assert shown == pytest.approx(trace.attribute(likeliest).total, abs=0.002)
-    guest.go("Lens")
+    guest.go("Logit lens")
     guest.page.locator(".lens tbody tr").first.wait_for()
-    guest.go("Words")
+    guest.go("Word vectors")
     guest.page.locator(".words ol li").first.wait_for()
-    guest.page.get_by_label("sorted by").select_option("previous")
+    guest.page.get_by_label("Sort by").select_option("previous")
     guest.page.get_by_role("button", name="only", exact=False).first.wait_for()
     assert guest.page.locator("[role=alert]").count() == 0
 
@@ -196,12 +196,12 @@ def test_labs_and_the_tiny_head_are_there(come):
     assert weight.inner_text() == "0.4754"
     assert guest.page.locator(".labs .settings label").count() == 0
     guest.page.get_by_text("clearhead lab attention").wait_for()
-    guest.button("Change the matrices by hand").click()
+    guest.button("Edit the matrices by hand").click()
     guest.page.get_by_label("W^K, row 0, column 0").fill("10")
     guest.page.get_by_label("W^K, row 1, column 1").fill("10")
     weights = guest.page.locator(".tiny")
     guest.expect(lambda: "0.99986" in weights.inner_text(), True)
-    guest.page.get_by_text("Where Clearhead is installed: Change").wait_for()
+    guest.page.get_by_text("Install Clearhead for Edit").wait_for()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (360, "dark")])

@@ -73,7 +73,7 @@ def test_a_number_leads_back_to_trained_weights(read, models, tmp_path):
             reader.page.locator(
                 f"[data-testid=card] .number[data-cell^='block.1.head.1.{inner} ']"
             ).first.click()
-    assert "A trained weight" in reader.page.get_by_test_id("card").inner_text()
+    assert "a trained weight" in reader.page.get_by_test_id("card").inner_text()
 
 
 def test_what_was_not_kept_says_so(read, models, tmp_path):
@@ -94,7 +94,7 @@ def test_what_was_not_kept_says_so(read, models, tmp_path):
     reader.page.get_by_label("Find a head").fill("1.1")
     reader.expect(
         lambda: reader.page.locator("main [role=status]").last.inner_text(),
-        "This was not kept in this file. Where the model is, everything can be opened.",
+        "This is not included in this file. Where the model is, everything can be opened.",
     )
     assert reader.page.locator(".detail h2").inner_text().startswith("Block 1, head 0")
 

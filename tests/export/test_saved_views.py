@@ -27,9 +27,9 @@ def tabs(reader):
 def test_tabs_are_those_that_were_kept(read, model, tmp_path):
     save_html(model.inspect(TEXT), tmp_path / "x.html", ["why", "flow", "block.1.head.1", "lens"])
     reader = read(tmp_path / "x.html")
-    assert tabs(reader).all_inner_texts() == ["Step by step", "Why", "Lens"]
-    assert reader.page.locator("nav [aria-current=page]").inner_text() == "Why"  # named first
-    reader.page.get_by_text("Not in this file, but where the model is: Compare, Change, Words.").wait_for()
+    assert tabs(reader).all_inner_texts() == ["Step by step", "Attribution", "Logit lens"]
+    assert reader.page.locator("nav [aria-current=page]").inner_text() == "Attribution"  # named first
+    reader.page.get_by_text("Not included in this file: Compare, Edit, Word vectors.").wait_for()
     tabs(reader).first.click()
     reader.see("block.1.head.1.query_raw")
 
@@ -39,21 +39,21 @@ def test_the_lens(read, model, tmp_path):
     lens, [first, second] = trace.lens(), trace.logits[-1].topk(2).indices.tolist()
     save_html(trace, tmp_path / "x.html", ["lens"])
     reader = read(tmp_path / "x.html")
-    assert tabs(reader).all_inner_texts() == ["Lens"]
+    assert tabs(reader).all_inner_texts() == ["Logit lens"]
     rows = reader.page.locator(".lens tbody tr")
     reader.expect(rows.count, 2)
     for k, row in enumerate(rows.all()):
         said = [visible(text) for text in trace.words(lens[1 - k].argmax(-1).tolist())]
         assert row.locator("td").all_inner_texts() == said
     assert rows.locator("th button:enabled").count() == 0  # no block's steps were kept
-    reader.page.get_by_label("show the probability of one word").check()
+    reader.page.get_by_label("show the probability of the target token").check()
     for word in (first, second):
-        reader.page.get_by_label("For the next word").select_option(str(word))
+        reader.page.get_by_label("Target token").select_option(str(word))
         share = lens[0].softmax(-1)[-1, word].item()
         reader.expect(
             lambda share=share: shows(rows.nth(1).locator("td").last.inner_text(), share, percent), True
         )
-    assert reader.page.get_by_label("For the next word").locator("option").count() == 5
+    assert reader.page.get_by_label("Target token").locator("option").count() == 5
     reader.page.locator(".lens thead button").first.click()  # a token can be followed
     reader.expect(reader.page.locator(".lens thead .strong").inner_text, visible(trace.tokens[0]))
     assert reader.page.locator(".missed").count() == 0
@@ -83,7 +83,7 @@ def test_what_wrote_a_word_followed_back(read, model, tmp_path):
     shown = number(total.inner_text())
     holds(min(back, key=lambda each: abs(each.total - shown)))
     # Of another word only the beginning was kept: one is there.
-    reader.page.get_by_label("For the next word").select_option(str(second))
+    reader.page.get_by_label("Target token").select_option(str(second))
     holds(trace.attribute(second))
     assert reader.page.locator(".sources button:enabled").count() == 0
     assert reader.page.locator(".error").count() == 0
@@ -116,7 +116,7 @@ def test_arrows_that_were_not_kept_say_so(read, models, tmp_path):
     reader.page.locator(".pairs").wait_for()
     for _ in range(ARROWS):
         reader.page.keyboard.press("ArrowUp")
-    reader.page.get_by_text("This was not kept in this file.").wait_for()
+    reader.page.get_by_text("This is not included in this file.").wait_for()
     assert reader.page.locator(".pairs").count() == 0
     assert reader.page.locator(".error").count() == 0
 
@@ -151,20 +151,20 @@ def test_two_texts_side_by_side(read, model, tmp_path):
     assert [number(text) for text in sites.locator(".number").all_inner_texts()] == pytest.approx(
         [distances[site] for site in listed], abs=0.006
     )
-    for group in ("everywhere", "attention weights"):
-        reader.page.get_by_label("Which sites").select_option(label=group)
+    for group in ("all sites", "attention weights"):
+        reader.page.get_by_label("Filter sites").select_option(label=group)
         site = sites.locator("code").first.inner_text()
         sites.filter(has=reader.page.get_by_text(site, exact=True)).locator("button").click()
-        found = filled(reader, f"difference: {site}")
+        found = filled(reader, f"Difference: {site}")
         difference = compared.difference(site)
         assert len(found) > 20
         for (row, column), text in found.items():
             assert shows(text, difference[row, column].item())
-    reader.button("the other").click()
-    other = filled(reader, f"the other: {site}")
+    reader.button("Other text").click()
+    other = filled(reader, f"Other text: {site}")
     assert shows(other[3, 1], compared.other[site][3, 1].item())
     chances = compared.other.logits[-1].softmax(-1).topk(6).values.tolist()
-    shares = reader.page.get_by_role("list", name="Next words of the other text").locator(".share")
+    shares = reader.page.get_by_role("list", name="Predictions for the other text").locator(".share")
     assert [
         shows(text, chance, percent) for text, chance in zip(shares.all_inner_texts(), chances, strict=True)
     ] == [True] * 6
@@ -180,7 +180,7 @@ def test_a_text_with_and_without_a_change(read, model, tmp_path):
     reader.page.locator(".sites li").filter(has=reader.page.get_by_text(site, exact=True)).locator(
         "button"
     ).click()
-    for which, expected in (("this text", trace), ("the other", edited)):
+    for which, expected in (("This text", trace), ("Other text", edited)):
         reader.button(which).click()
         filled(reader, f"{which}: {site}")
         assert shows(cells(reader, f"{which}: {site}")[4, 2], expected[site][4, 2].item())
@@ -194,7 +194,7 @@ def test_one_text_through_two_models(read, models, tmp_path):
     save_html(compared, tmp_path / "x.html")
     reader = read(tmp_path / "x.html")
     site = reader.page.locator(".sites code").first.inner_text()
-    for (row, column), text in filled(reader, f"difference: {site}").items():
+    for (row, column), text in filled(reader, f"Difference: {site}").items():
         assert shows(text, compared.difference(site).reshape(len(compared.pairs), -1)[row, column].item())
 
 
@@ -220,7 +220,7 @@ def test_sites_that_there_was_no_room_for_are_no_doors(read, models, tmp_path):
     reader.expect(lambda: doors.count() > 0, True)
     closed = reader.page.locator(".sites button:disabled")
     assert 0 < closed.count() < doors.count()
-    assert closed.first.get_attribute("title").startswith("This was not kept in this file.")
+    assert closed.first.get_attribute("title").startswith("This is not included in this file.")
 
 
 @pytest.mark.parametrize("locale", ["en-GB", "de-DE"])

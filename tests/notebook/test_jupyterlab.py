@@ -111,7 +111,7 @@ def test_a_notebook(browser, models, tmp_path):
         first, second = widgets.nth(0), widgets.nth(1)
 
         # What Python put there stands there, each widget with its own.
-        second.get_by_text("1 change made in Python is in force in this text.").wait_for()
+        second.get_by_text("1 edit made in Python is active.").wait_for()
         second.locator("[data-site='block.1.head.1.weights'] [role=gridcell]").first.wait_for()
         cells = second.locator("[role=gridcell]").all_inner_texts()
         assert len(cells) > 20
@@ -128,12 +128,12 @@ def test_a_notebook(browser, models, tmp_path):
         told = first.locator("[data-testid=card] h3[data-cell='block.1.head.0.weights 2 1']")
         told.wait_for()
         page.keyboard.press("]")
-        first.get_by_text("Block 1, head 1, looking from").wait_for()
+        first.get_by_text("Block 1, head 1: attention from").wait_for()
         assert page.locator(".jp-CodeCell").count() == len(CELLS)
         assert second.locator(".detail h2").inner_text().startswith("Block 1, head 1")
 
         # Typed over: the model in the kernel reads it.
-        first.get_by_label("Text that goes through the model").fill(longer := f"{TEXT} a")
+        first.get_by_label("Input text").fill(longer := f"{TEXT} a")
         chances = model.inspect(longer).logits[-1].softmax(-1).topk(9).values.tolist()
         page.wait_for_function(
             "([shown]) => document.querySelector('.jp-OutputArea-output div[data-theme]')"

@@ -106,10 +106,10 @@ def test_a_notebook(browser, models, tmp_path, mode, theme):
         widget.locator("[role=gridcell][data-row='2'][data-column='1']").click()
         widget.locator("[data-testid=card] h3[data-cell='block.1.head.0.weights 2 1']").wait_for()
         page.keyboard.press("]")
-        widget.get_by_text("Block 1, head 1, looking from").wait_for()
+        widget.get_by_text("Block 1, head 1: attention from").wait_for()
 
         # Typed over: the model in the kernel reads it.
-        widget.get_by_label("Text that goes through the model").fill(longer := f"{TEXT} a")
+        widget.get_by_label("Input text").fill(longer := f"{TEXT} a")
         chances = model.inspect(longer).logits[-1].softmax(-1).topk(9).values.tolist()
         widget.locator(".next .share", has_text=percent(chances[0])).first.wait_for()
         shares = widget.locator(".next .share").all_inner_texts()

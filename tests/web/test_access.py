@@ -36,7 +36,7 @@ def test_with_keys_alone(visitor):
         )
         if reached[-1] == "grid":
             break
-    assert {"Text that goes through the model", "temperature", "min-p", "softmax", "grid"} <= set(reached)
+    assert {"Input text", "temperature", "min-p", "softmax", "grid"} <= set(reached)
     row, column = focused_cell(visitor)
     visitor.page.keyboard.press("ArrowUp")  # it is in the last row, that of the followed token
     visitor.expect(lambda: focused_cell(visitor), (row - 1, column))
@@ -45,9 +45,9 @@ def test_with_keys_alone(visitor):
     site = "block.0.head.0.query_raw"
     visitor.see(site, (site, row - 1, column + 1))
     visitor.page.keyboard.press("Enter")
-    visitor.page.get_by_role("button", name="← back").wait_for()
+    visitor.page.get_by_role("button", name="← Back").wait_for()
     visitor.page.keyboard.press("Escape")
-    visitor.expect(visitor.page.get_by_role("button", name="← back").count, 0)
+    visitor.expect(visitor.page.get_by_role("button", name="← Back").count, 0)
 
 
 def test_sliders_and_the_prompt_by_keys(visitor):
@@ -80,7 +80,7 @@ def test_the_theme_is_kept(visit, theme):
     visitor = visit(color_scheme=theme)
     other = {"light": "dark", "dark": "light"}[theme]
     visitor.open(model="modern", text=TEXT)
-    visitor.button("Light or dark").click()
+    visitor.button("Switch between light and dark mode").click()
     visitor.expect(lambda: visitor.page.locator("html").get_attribute("data-theme"), other)
     visitor.page.reload()
     visitor.settle()

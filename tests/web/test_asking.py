@@ -40,13 +40,13 @@ def test_two_texts_side_by_side(visitor, model):
     visitor.open(model="modern", text=TEXT, view="compare", other=OTHER, block=1, head=1, step=6)
     compared = model.inspect(TEXT).compare(model.inspect(OTHER))
     site = "block.1.head.1.weights"
-    found = filled(visitor, f"difference: {site}")
+    found = filled(visitor, f"Difference: {site}")
     difference = compared.difference(site)
     assert len(found) == difference.numel()
     for (row, column), text in found.items():
         assert shows(text, difference[row, column].item())
-    visitor.button("the other").click()
-    other = filled(visitor, f"the other: {site}")
+    visitor.button("Other text").click()
+    other = filled(visitor, f"Other text: {site}")
     assert shows(other[3, 1], compared.other[site][3, 1].item())
     # The sites that differ most, most first.
     expected = [(name, far) for name, far in compared.ranking(10**6) if far > 0]
@@ -60,7 +60,7 @@ def test_two_texts_side_by_side(visitor, model):
         one != second for one, second in zip(compared.one.tokens, compared.other.tokens, strict=True)
     )
     # Each site of the list is a door.
-    visitor.page.get_by_label("Which sites").select_option("heads")
+    visitor.page.get_by_label("Filter sites").select_option("heads")
     first = sites.first.locator("button")
     name = first.locator("code").inner_text()
     first.click()
@@ -72,7 +72,7 @@ def test_one_text_through_two_models(visitor, models):
     visitor.open(model="gpt2", text=TEXT, view="compare", block=1, head=0, step=4)
     visitor.page.locator(".ask select").select_option("lecture")  # it has the same sites, and other weights
     site = "block.1.head.0.weights"
-    found = filled(visitor, f"difference: {site}")
+    found = filled(visitor, f"Difference: {site}")
     compared = models["gpt2"].inspect(TEXT).compare(models["lecture"].inspect(TEXT))
     for (row, column), text in found.items():
         assert shows(text, compared.difference(site)[row, column].item())
@@ -82,7 +82,7 @@ def test_models_that_cannot_be_compared_are_told(visitor):
     visitor.open(model="modern", text=TEXT, view="compare", otherModel="gpt2")
     visitor.page.get_by_text("The two models have different shapes").wait_for()
     assert visitor.page.locator(".sites").count() == 0
-    assert visitor.page.get_by_role("list", name="Next words of the other text").locator("li").count() == 6
+    assert visitor.page.get_by_role("list", name="Predictions for the other text").locator("li").count() == 6
 
 
 def test_the_top_site_is_opened_and_a_pair_with_nothing_in_common_clears_it(visitor, model):
@@ -95,7 +95,7 @@ def test_the_top_site_is_opened_and_a_pair_with_nothing_in_common_clears_it(visi
     visitor.page.get_by_role("textbox", name="Other text").press("Enter")
     visitor.page.get_by_role("alert").filter(has_text="no token in common").wait_for()
     assert visitor.page.locator(".sites").count() == 0
-    assert visitor.page.get_by_role("list", name="Next words of the other text").locator("li").count() == 6
+    assert visitor.page.get_by_role("list", name="Predictions for the other text").locator("li").count() == 6
 
 
 def prediction(visitor):
@@ -107,7 +107,7 @@ def prediction(visitor):
 def test_a_head_is_silenced_and_the_change_undone(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change", block=1, head=1)
     target = visitor.page.get_by_role("group", name="head 1.1")
-    target.get_by_role("button", name="silence").click()
+    target.get_by_role("button", name="Ablate").click()
     visitor.page.locator(".edits li").wait_for()
     visitor.settle()
     edited = model.inspect(TEXT, edit={"block.1.head.1.output": 0})
@@ -127,8 +127,8 @@ def test_a_head_is_silenced_and_the_change_undone(visitor, model):
     # Whatever is shown is with the change in force, after a reload too.
     visitor.page.reload()
     visitor.settle()
-    assert visitor.page.locator(".edits li").inner_text().startswith("head 1.1: silenced")
-    visitor.button("Undo the last").click()
+    assert visitor.page.locator(".edits li").inner_text().startswith("head 1.1: ablated")
+    visitor.button("Undo last").click()
     visitor.page.locator(".edits").wait_for(state="detached")
     visitor.expect(lambda: "edits=" in visitor.page.url, False)
 
@@ -138,7 +138,7 @@ def test_scaled_taken_from_the_other_text_and_removed_one_by_one(visitor, model)
     visitor.page.get_by_role("group", name="head 0.0").get_by_role("button", name="×").click()
     visitor.page.locator(".edits li").nth(0).wait_for()
     stream = visitor.page.get_by_role("group", name=re.compile("stream of"))
-    stream.get_by_role("button", name="from the other text").click()
+    stream.get_by_role("button", name="Patch from other text").click()
     visitor.page.locator(".edits li").nth(1).wait_for()
     visitor.settle()
     edited = (
@@ -158,7 +158,7 @@ def test_scaled_taken_from_the_other_text_and_removed_one_by_one(visitor, model)
 
 def test_an_attention_weight_is_dragged(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change", block=1, head=0)
-    slider = visitor.page.get_by_label(re.compile(r"head 1\.0: .* looks at"))
+    slider = visitor.page.get_by_label(re.compile(r"head 1\.0: attention from"))
     slider.wait_for()
     slider.fill("0")
     slider.dispatch_event("change")
@@ -195,29 +195,29 @@ def test_changes_that_no_longer_fit_are_put_aside(visitor, model):
     visitor.settle()
     assert listed.count() == 2
     visitor.type("The duck")
-    visitor.page.get_by_text("2 changes do not fit this text or model").wait_for()
+    visitor.page.get_by_text("2 edits do not fit this text or model").wait_for()
     visitor.expect(listed.count, 0)
     assert visitor.page.locator("[data-place=flow] canvas").count() == 1
     assert "edits" not in visitor.page.url
     # An address with changes that fit nothing opens all the same.
     wrong = json.dumps([{"site": "block.7.input", "value": 0}])
     visitor.open(model="modern", text=TEXT, view="change", edits=wrong)
-    visitor.page.get_by_text("One change does not fit this text or model").wait_for()
+    visitor.page.get_by_text("One edit does not fit this text or model").wait_for()
 
 
 def test_a_weight_is_set_by_keys_and_undone(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change", block=1, head=0)
-    slider = visitor.page.get_by_label("looks at")
+    slider = visitor.page.get_by_label("attention from")
     before = float(slider.input_value())
     slider.focus()
     for _ in range(5):
         visitor.page.keyboard.press("ArrowRight")
     visitor.settle()
     visitor.expect(lambda: float(slider.input_value()), pytest.approx(min(1, before + 0.05), abs=0.011))
-    undo = visitor.page.get_by_role("button", name="Undo the last")
+    undo = visitor.page.get_by_role("button", name="Undo last")
     undo.press("Enter")
     visitor.expect(visitor.page.locator(".edits li").count, 0)
-    assert visitor.page.evaluate("document.activeElement.innerText") == "Changes in force"
+    assert visitor.page.evaluate("document.activeElement.innerText") == "Active edits"
 
 
 def test_the_map_of_what_matters(visitor, model):
@@ -229,17 +229,17 @@ def test_the_map_of_what_matters(visitor, model):
         return each.logits[-1].log_softmax(-1)[word].item()
 
     expected = trace.sweep("head", measure) - measure(trace)
-    found = filled(visitor, "What matters for this word")
+    found = filled(visitor, "Effect on the target token")
     assert len(found) == 4
     for (row, column), text in found.items():
         assert number(text) == pytest.approx(expected[row, column].item(), abs=0.0051)
-    visitor.button("every position").click()
-    visitor.expect(lambda: len(cells(visitor, "What matters for this word")), 2 * len(trace))
-    positions = filled(visitor, "What matters for this word")
+    visitor.button("Positions").click()
+    visitor.expect(lambda: len(cells(visitor, "Effect on the target token")), 2 * len(trace))
+    positions = filled(visitor, "Effect on the target token")
     expected = trace.sweep("block × position", measure) - measure(trace)
     assert number(positions[1, 2]) == pytest.approx(expected[1, 2].item(), abs=0.0051)
-    visitor.button("every head").click()
-    visitor.expect(lambda: len(cells(visitor, "What matters for this word")), 4)
+    visitor.button("Heads").click()
+    visitor.expect(lambda: len(cells(visitor, "Effect on the target token")), 4)
     visitor.page.locator("[data-testid=effects] [role=gridcell][data-row='1'][data-column='1']").click()
     visitor.expect(lambda: "block=1" in visitor.page.url and "head=1" in visitor.page.url, True)
 
@@ -300,7 +300,7 @@ def test_the_lens(visitor, model):
     told = visitor.page.get_by_test_id("told")
     visitor.expect(lambda: told.inner_text().startswith("After block 1") and share in told.inner_text(), True)
     assert share in visitor.page.locator(".lens td:focus").get_attribute("aria-label")
-    visitor.page.get_by_label("show the probability of one word").check()
+    visitor.page.get_by_label("show the probability of the target token").check()
     likeliest = trace.logits[-1].argmax().item()
     p = lens[0].softmax(-1)[-1, likeliest].item()
     visitor.expect(lambda: shows(rows.nth(1).locator("td").last.inner_text(), p, percent), True)

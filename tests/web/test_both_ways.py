@@ -25,7 +25,7 @@ def test_it_guesses_the_word_that_stands_there_and_writes_nothing(visit, both_wa
     visitor = visit(both_ways)
     visitor.open(model="both", text="Once upon")
     page = visitor.page
-    assert page.get_by_role("heading", name="word at the last place").count() == 1
+    assert page.get_by_role("heading", name="word at the last position").count() == 1
     assert page.locator("header .go").count() == 0
     assert page.locator("section.next .top button").count() == 0
     assert page.locator("section.next li button:not([disabled])").count() == 0

@@ -7,7 +7,7 @@ import pytest
 from tests.serving import running
 
 TEXT = "The duck was too tired"
-LOST = "The server is gone"
+LOST = "The server is not responding"
 
 
 def test_a_killed_and_restarted_server(registry, visit):
@@ -28,7 +28,7 @@ def test_a_killed_and_restarted_server(registry, visit):
     visitor.forgive("401")
     with running(registry, token="another-token-0123456789", port=port):
         visitor.prompt.fill("b")
-        visitor.page.get_by_role("alert").filter(has_text="does not know this page").wait_for()
+        visitor.page.get_by_role("alert").filter(has_text="does not recognize this page").wait_for()
 
 
 def test_what_is_known_is_there_without_a_network(visitor):
@@ -93,6 +93,6 @@ def test_a_long_text_is_shown_in_parts(visitor, models, long_text):
     shown = {f"{weight:.2f}" for weight in around.flatten().tolist()}
     visitor.expect(lambda: told.inner_text() in shown, True)
     before = visitor.page.evaluate("document.querySelector('.map canvas').toDataURL().length")
-    visitor.button("Larger").click()
+    visitor.button("Zoom in").click()
     visitor.settle()
     assert visitor.page.evaluate("document.querySelector('.map canvas').toDataURL().length") != before

@@ -32,7 +32,7 @@ def test_a_lab_is_run_again_with_other_numbers(visitor):
     assert [number(cell) for cell in cells] == [10, 0.9999]
     visitor.page.reload()
     visitor.expect(lambda: found(visitor, name), pytest.approx(expected, abs=1e-4))
-    visitor.page.get_by_role("button", name="As it was").click()
+    visitor.page.get_by_role("button", name="Reset settings").click()
     visitor.expect(lambda: found(visitor, name), pytest.approx(0.4754, abs=1e-4))
 
 
@@ -101,7 +101,7 @@ def test_each_lab_shows_what_python_gives(visitor, models, name):
     lab, quick = LABS[name], QUICK.get(name, {})
     visitor.open(model="modern", text=TEXT, view="labs", lab=name, settings=json.dumps(quick))
     if lab.long:
-        visitor.button("Run it").click()
+        visitor.button("Run").click()
     visitor.page.locator("[data-found]").first.wait_for(timeout=120_000)
     assert visitor.page.get_by_role("heading", name=lab.title, exact=True).count() == 1
     assert lab.question in visitor.page.locator("article").inner_text()

@@ -26,8 +26,8 @@ def test_legends_have_numbers_and_only_the_signs_there_are(visitor, models):
     visitor.expect(lambda: legend(visitor).inner_text().split("\n")[0], "0")
     visitor.open(model="modern", text=TEXT, step=6)
     visitor.see("block.0.head.0.weights")
-    visitor.expect(lambda: legend(visitor).inner_text().split("\n"), ["0", "1.00", "not seen"])
-    visitor.expect(lambda: legend(visitor, "flow").inner_text().split("\n"), ["0", "1.00", "not seen"])
+    visitor.expect(lambda: legend(visitor).inner_text().split("\n"), ["0", "1.00", "masked"])
+    visitor.expect(lambda: legend(visitor, "flow").inner_text().split("\n"), ["0", "1.00", "masked"])
 
 
 def test_a_map_of_a_long_text_can_be_seen(visitor):
@@ -71,7 +71,7 @@ def test_a_head_is_found_or_said_not_to_be(visitor):
     find.fill("99.9")
     visitor.expect(lambda: "no such head" in said.inner_text(), True)
     find.fill("induction")
-    order = visitor.page.get_by_label("sorted by")
+    order = visitor.page.get_by_label("Sort by")
     visitor.expect(order.input_value, "induction")
     visitor.expect(lambda: "such head" in said.inner_text(), False)
 
@@ -85,7 +85,7 @@ def test_keys_walk_in_the_order_that_is_shown(visitor, server):
     visitor.expect(
         lambda: (
             "weight" in visitor.page.locator("[data-place=heads] .said").inner_text()
-            or "none of these" in visitor.page.locator("[data-place=heads] .said").inner_text()
+            or "no known pattern" in visitor.page.locator("[data-place=heads] .said").inner_text()
         ),
         True,
     )

@@ -61,11 +61,11 @@ def test_through_doors_down_to_a_weight_and_back(visitor):
         visitor.page.locator(f"[data-testid=card] .number[data-cell^='{name} ']").first.click()
         visitor.page.wait_for_selector(f"[data-testid=card] h3[data-cell^='{name} ']")
     card = visitor.page.get_by_test_id("card")
-    assert "A trained weight" in card.inner_text()
+    assert "a trained weight" in card.inner_text()
     assert card.locator(".number").count() == 0
     doors = card.locator("nav .door")
     assert doors.all_inner_texts() == ["weights", *(name.split(".", 4)[-1] for name, *_ in way)]
-    card.get_by_role("button", name="← back").click()
+    card.get_by_role("button", name="← Back").click()
     visitor.page.wait_for_selector("[data-testid=card] h3[data-cell^='block.1.head.0.query_raw ']")
     visitor.page.keyboard.press("Escape")
     visitor.page.wait_for_selector("[data-testid=card] h3[data-cell^='block.1.head.0.query_normed ']")
@@ -78,9 +78,9 @@ def test_steps_by_keys_and_buttons(visitor):
     assert visitor.page.locator(".steps .pill").all_inner_texts() == STEPS
     visitor.page.keyboard.press("ArrowRight")
     visitor.expect(lambda: visitor.step, "QK-norm")
-    visitor.button("Step on").click()
+    visitor.button("Next step").click()
     visitor.expect(lambda: visitor.step, "rotate")
-    visitor.button("Step back").click()
+    visitor.button("Previous step").click()
     visitor.page.keyboard.press("ArrowLeft")
     visitor.expect(lambda: visitor.step, "project")
     visitor.page.keyboard.press("ArrowLeft")  # the part before
@@ -184,9 +184,9 @@ def test_the_next_word_is_drawn_and_it_writes_until_stopped(visitor):
     visitor.page.wait_for_function("() => document.querySelector('textarea').value.length === 6")
     visitor.settle()
     assert likeliest == f"Append “{visitor.prompt.input_value()[5:]}”"
-    visitor.button("write").first.click()
+    visitor.button("Generate").click()
     visitor.page.wait_for_function("() => document.querySelector('textarea').value.length > 9")
-    visitor.button("stop").click()
+    visitor.button("Stop").click()
     visitor.settle()
     time.sleep(0.2)
     visitor.settle()
@@ -200,12 +200,12 @@ def test_the_window_slides_over_a_text_that_is_too_long(visitor, models):
     model = models["shared"]
     beyond = len(text) - 48
     visitor.open(model="shared", text=text, part="embedding")
-    assert f"the first {beyond} are out of sight" in visitor.page.locator(".context").inner_text()
+    assert f"the first {beyond} are outside the context" in visitor.page.locator(".context").inner_text()
     trace = model.inspect(model.tokenizer.encode(text)[-48:])
     (row, column, shown) = visitor.see("embedding")["cells"][0]
     assert shown.replace("−", "-") == f"{trace['embedding'][row, column].item():.2f}"
     visitor.page.locator(".next li button").first.click()
-    visitor.page.get_by_text(f"the first {beyond + 1} are out of sight").wait_for()
+    visitor.page.get_by_text(f"the first {beyond + 1} are outside the context").wait_for()
 
 
 @pytest.mark.parametrize("model", ["gpt2", "lecture"])
@@ -231,7 +231,7 @@ def test_another_language(visit):
 def test_a_first_visit_is_shown_around_once(visit):
     visitor = visit(walked=False)
     visitor.open(model="modern", text=TEXT)
-    walk = visitor.page.get_by_label("A short walk")
+    walk = visitor.page.get_by_label("Short tour")
     for _ in range(5):
         walk.get_by_role("button", name="Next").click()
     walk.get_by_role("button", name="Done").click()
@@ -239,6 +239,6 @@ def test_a_first_visit_is_shown_around_once(visit):
     visitor.page.reload()
     visitor.settle()
     visitor.expect(walk.count, 0)
-    visitor.button("How to read this page").click()
+    visitor.button("Take a short tour").click()
     walk.get_by_role("button", name="Skip").click()
     visitor.expect(walk.count, 0)

@@ -163,7 +163,7 @@ def test_chances_of_the_next_word(visitor, models, name):
         for i, text in zip(likeliest, shown, strict=True):
             chance = chances[i].item()
             assert (
-                text in ("top-k", "top-p", "min-p", "cut off")
+                text in ("top-k", "top-p", "min-p", "excluded")
                 if chance == 0
                 else shows(text, chance, percent)
             ), rules

@@ -77,7 +77,7 @@ def test_a_damaged_model_says_so_where_it_stands(chooser):
     damaged.click()
     damaged.locator(".error").wait_for()
     assert "model.safetensors" in damaged.locator(".error").inner_text()
-    assert "could not be loaded" in damaged.locator(".state").inner_text()
+    assert "failed to load" in damaged.locator(".state").inner_text()
     assert chosen(chooser) == "first"
 
 
@@ -85,7 +85,7 @@ def test_a_model_without_heads_is_listed_and_cannot_be_chosen(chooser):
     chooser.page.locator("[data-place=model]").click()
     recurrent = panel(chooser).locator(".model", has_text="recurrent")
     recurrent.wait_for()
-    assert "gru: it writes, but has no heads to show" in recurrent.inner_text()
+    assert "gru: generates text, but has no attention heads to show" in recurrent.inner_text()
     assert recurrent.is_disabled()
 
 

@@ -30,7 +30,7 @@ def take(tmp_path):
     """Press a button of one of the groups by which things are taken away, and keep the file."""
 
     def press(visitor, kind, name, which=0, within=".view"):
-        groups = visitor.page.locator(within).get_by_role("group", name="Take it away")
+        groups = visitor.page.locator(within).get_by_role("group", name="Export")
         groups.nth(which).wait_for()
         with visitor.page.expect_download() as waiting:
             groups.nth(which).get_by_role("button", name=kind, exact=True).click()
@@ -73,7 +73,7 @@ def test_compare(visitor, model, take):
     site = "block.1.head.1.weights"
     taken = numpy.load(take(visitor, ".npy", f"modern-{site}-difference.npy", 1))
     numpy.testing.assert_allclose(taken, compared.difference(site).detach(), rtol=1e-4, atol=2e-6)
-    visitor.button("the other").click()
+    visitor.button("Other text").click()
     taken = numpy.load(take(visitor, ".npy", f"modern-{site}-other.npy", 1))
     numpy.testing.assert_allclose(taken, compared.other[site].detach(), rtol=1e-5, atol=1e-6)
     svg = take(visitor, "SVG", f"modern-{site}-other.svg", 1)
@@ -132,7 +132,7 @@ def test_words(visitor, model, take):
     visitor.forgive("status 400|400")  # while one types there may be no such word
     visitor.open(model="modern", text=TEXT, view="words", row=1)
     visitor.page.get_by_label("Word", exact=True).fill("cat")
-    visitor.page.get_by_label("Sentences, one a line").fill("\n".join(SENTENCES))
+    visitor.page.get_by_label("Sentences, one per line").fill("\n".join(SENTENCES))
     visitor.expect(visitor.page.locator("[data-cosine]").count, 3)
     expected = map_senses([model.inspect(each) for each in SENTENCES], "cat")
     rows = read(take(visitor, "CSV", "modern-words.csv"))
@@ -146,7 +146,7 @@ def test_words(visitor, model, take):
     found, wanted = abs(points[1:]), abs(expected.points[1:].detach().numpy())  # a direction has two ends
     numpy.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
     svg = take(visitor, "SVG", "modern-words.svg")
-    assert {"0", "1", "2", "modern · cat · at the end"} <= set(said(svg))
+    assert {"0", "1", "2", "modern · cat · final"} <= set(said(svg))
     assert any("a cat ran" in each for each in said(svg))
     check_png(take(visitor, "PNG", "modern-words.png"), svg)
     trace = model.inspect(TEXT)

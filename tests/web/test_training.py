@@ -53,7 +53,7 @@ def drop(visitor, text, name="My tales.txt"):
 
 
 def fill(visitor, **sizes):
-    visitor.page.get_by_text("More choices").click()
+    visitor.page.get_by_text("More options").click()
     for name, size in sizes.items():
         visitor.page.get_by_label(name, exact=True).fill(str(size))
 
@@ -88,7 +88,7 @@ def check_row(visitor, run, records, step):
     if not validated:
         assert shown["validation"] == "–"
     else:
-        number, _, at = shown["validation"].partition("at")
+        number, _, at = shown["validation"].partition("at step")
         assert shows(number.strip(), validated[-1]["validation"], lambda x: fixed(x, 4))
         assert (whole(at) if at else step) == validated[-1]["step"]
 
@@ -97,11 +97,11 @@ def test_from_the_first_step_to_the_end_and_then_scrubbed(visit, school, place, 
     with school() as server:
         visitor = visit(server, width=1400)
         visitor.page.goto(f"{server.url}/?token={server.credentials.token}")
-        visitor.page.get_by_text("There is no model here yet").wait_for()
+        visitor.page.get_by_text("There are no models here yet").wait_for()
         visitor.page.keyboard.press("Escape")
         drop(visitor, story_text)
-        assert visitor.page.get_by_label("name", exact=True).input_value() == "My-tales"
-        fill(visitor, **{"or steps": 400}, blocks=1, heads=2, width=16, context=32)
+        assert visitor.page.get_by_label("Name", exact=True).input_value() == "My-tales"
+        fill(visitor, **{"Or steps": 400}, Blocks=1, Heads=2, Width=16, Context=32)
         visitor.button("Train").click()
         steps, speeds = watch(visitor)
         assert len(set(steps)) > 1, "it was not seen while it trained"
@@ -111,7 +111,7 @@ def test_from_the_first_step_to_the_end_and_then_scrubbed(visit, school, place, 
         last = records[-1]["step"]
         visitor.expect(lambda: whole(row(visitor)["step"]), last)
         check_row(visitor, "My-tales", records, last)
-        reader = visitor.page.get_by_label("Read at a step")
+        reader = visitor.page.get_by_label("Select a step")
         reader.focus()
         visitor.page.keyboard.press("Home")
         visitor.expect(lambda: row(visitor)["step"], "1")
@@ -144,19 +144,19 @@ def assert_samples(visitor, records):
 
 
 def scrub(visitor, folder, last):
-    visitor.button("Look inside My-tales").click()
+    visitor.button("Inspect My-tales").click()
     visitor.settle()
     visitor.type(TEXT)
     visitor.page.get_by_role("button", name="softmax", exact=True).click()
     visitor.page.locator(".brand").click()
     visitor.page.keyboard.press("]")
-    slider = visitor.page.get_by_role("slider", name="Training time")
+    slider = visitor.page.get_by_role("slider", name="Training step")
     steps = [int(path.name.removeprefix("step-")) for path in sorted((folder / "snapshots").iterdir())]
     slider.focus()
     visitor.page.keyboard.press("Home")
     check_head(visitor, folder, steps[0])
     assert f"model=My-tales%40{steps[0]}" in address(visitor)
-    visitor.page.get_by_role("slider", name="Training time").focus()
+    visitor.page.get_by_role("slider", name="Training step").focus()
     visitor.page.keyboard.press("ArrowRight")
     check_head(visitor, folder, steps[1])
     assert slider.get_attribute("aria-valuetext") == f"step {steps[1]} of {last:,}"
@@ -189,12 +189,12 @@ def test_stopped_and_gone_on_with(visit, school, place, model_folder, story_text
     with school() as server:
         visitor = visit(server, width=1400, locale="de-DE")
         visitor.open(text=TEXT, view="training")
-        visitor.page.get_by_text("Wie der Verlust eines Laufs sinkt").wait_for()
+        visitor.page.get_by_text("Verfolge den Verlust eines Laufs").wait_for()
         drop(visitor, story_text)
         visitor.page.get_by_label("Minuten").fill("30")
         visitor.button("Trainieren").click()
         visitor.page.locator("td[data-field=step]").wait_for(timeout=90_000)
-        assert visitor.button("Ein Lauf zur Zeit").is_disabled()
+        assert visitor.button("Ein anderer Lauf trainiert").is_disabled()
         visitor.button("My-tales anhalten").click()
         visitor.button("My-tales fortsetzen").wait_for(timeout=60_000)
         assert state(visitor) == "stopped"
@@ -223,10 +223,10 @@ def test_one_goes_along_as_it_trains(visit, school, place, story_text):
         visitor.page.goto(f"{server.url}/?token={server.credentials.token}")
         visitor.page.keyboard.press("Escape")
         drop(visitor, story_text)
-        fill(visitor, **{"or steps": 100_000}, blocks=1, heads=2, width=16, context=32)
+        fill(visitor, **{"Or steps": 100_000}, Blocks=1, Heads=2, Width=16, Context=32)
         visitor.button("Train").click()
-        visitor.button("Look inside My-tales").click(timeout=60_000)
-        along = visitor.page.get_by_label("go along as it trains")
+        visitor.button("Inspect My-tales").click(timeout=60_000)
+        along = visitor.page.get_by_label("follow the latest step")
         along.check(timeout=60_000)
         step = visitor.page.get_by_test_id("training-time")
         seen = set()
@@ -236,13 +236,13 @@ def test_one_goes_along_as_it_trains(visit, school, place, story_text):
             return len(seen) > 2
 
         visitor.expect(moved, True, seconds=120)
-        visitor.page.get_by_role("slider", name="Training time").focus()
+        visitor.page.get_by_role("slider", name="Training step").focus()
         visitor.page.keyboard.press("Home")
         visitor.expect(along.is_checked, False)
         assert step.get_attribute("data-model") == f"My-tales@{min(seen | {1})}"
         visitor.page.get_by_role("button", name="Training", exact=True).click()
         visitor.button("Stop My-tales").click()
-        visitor.button("Go on with My-tales").wait_for(timeout=60_000)
+        visitor.button("Resume My-tales").wait_for(timeout=60_000)
 
 
 def test_runs_overlaid_and_in_the_address(visit, school, place, past):
@@ -257,15 +257,15 @@ def test_runs_overlaid_and_in_the_address(visit, school, place, past):
         colours = visitor.page.locator("path.smoothed")
         stroke = "paths => paths.map((each) => each.getAttribute('stroke'))"
         visitor.expect(lambda: len(set(colours.evaluate_all(stroke))), 2)
-        visitor.button("log scale").click()
+        visitor.button("Log scale").click()
         visitor.expect(lambda: "runs=one%2Ctwo&axis=log" in address(visitor), True)
         visitor.page.reload()
         visitor.settle()
         for name, last in (("one", "300"), ("two", "120")):
             visitor.expect(lambda name=name: row(visitor, name).get("step"), last)
         check_row(visitor, "one", read_metrics(place / "one"), 300)
-        assert visitor.button("log scale").get_attribute("aria-pressed") == "true"
-        chart = visitor.page.get_by_role("img", name="Loss over the steps: one, step 300")
+        assert visitor.button("Log scale").get_attribute("aria-pressed") == "true"
+        chart = visitor.page.get_by_role("img", name="Loss by step: one, step 300")
         chart.hover(position={"x": 200, "y": 60})
         visitor.expect(lambda: whole(row(visitor, "one")["step"]) < 300, True)
         check_row(visitor, "one", read_metrics(place / "one"), whole(row(visitor, "one")["step"]))
@@ -277,7 +277,7 @@ def test_axe_finds_no_serious_fault(visit, axe, school, past, width, theme):
         visitor = visit(server, width=width, height=900, color_scheme=theme)
         visitor.open(text=TEXT, view="training", runs="one,two", model="one@1")
         visitor.expect(lambda: row(visitor, "two").get("step"), "120")
-        assert visitor.page.get_by_role("slider", name="Training time").is_visible()
+        assert visitor.page.get_by_role("slider", name="Training step").is_visible()
         assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width
         assert axe(visitor) == []
 
@@ -286,7 +286,7 @@ def test_one_model_at_two_times_of_its_training(visit, school, past):
     with school() as server:
         visitor = visit(server, width=1400)
         visitor.open(text=TEXT, view="compare", model="one")
-        visitor.page.get_by_role("combobox", name="through").select_option("one@1")
+        visitor.page.get_by_role("combobox", name="Model").select_option("one@1")
         # Both are the same small model here: nothing differs, and that is said by every cell.
         visitor.expect(lambda: "otherModel=one%401" in address(visitor), True)
         visitor.settle()
@@ -299,12 +299,12 @@ def test_played_and_what_is_no_text_is_refused(visit, school, place, past):
     with school() as server:
         visitor = visit(server, width=1400)
         visitor.open(text=TEXT, view="training", model="one")
-        visitor.page.get_by_role("region", name="Training time").get_by_role("button", name="Play").click()
+        visitor.page.get_by_role("region", name="Training step").get_by_role("button", name="Play").click()
         visitor.expect(lambda: "one%401" in address(visitor), True)
         visitor.expect(lambda: "one%401" in address(visitor), False)
         visitor.page.locator("input[type=file]").set_input_files(
             {"name": "x.txt", "mimeType": "text/plain", "buffer": b"\xff\xfe\x00"}
         )
         visitor.button("Train").click()
-        visitor.page.get_by_text("This file is no text in UTF-8.").wait_for()
+        visitor.page.get_by_text("This file is not UTF-8 text.").wait_for()
         assert sorted(path.name for path in place.iterdir()) == ["one", "two"]

@@ -105,7 +105,7 @@ class Visitor:
 
     @property
     def prompt(self):
-        return self.page.get_by_label("Text that goes through the model")
+        return self.page.get_by_label("Input text")
 
     @property
     def site(self):

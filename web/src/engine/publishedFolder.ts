@@ -146,5 +146,5 @@ async function readJson<Told>(fetch: Fetch, name: string): Promise<Told> {
 /** The answer, where there is one. */
 function found(answer: unknown): Response {
   if (answer !== undefined) return Response.json(answer);
-  return Response.json({ error: { message: "this was not published here" } }, { status: 404 });
+  return Response.json({ error: { message: "this is not part of the published page" } }, { status: 404 });
 }
