@@ -92,7 +92,7 @@ export const en = {
   },
   asking: { word: "Target token" },
   compare: {
-    says: "Run two texts through one model, or one text through two models. Matching tokens are aligned, and every value in one is compared with its counterpart in the other.",
+    says: "Run two texts through one model, or one text through two models. Matching tokens are aligned, and each value is compared with its counterpart.",
     text: "Other text",
     hint: "another text; leave empty to use the same one",
     model: "Model",
@@ -189,7 +189,7 @@ export const en = {
     word: (word: string) => `“${word}”`,
     rest: (n: number) => (n === 1 ? "1 other pair" : `${n} other pairs combined`),
     score: (score: string) =>
-      `The score q · k = ${score} is a sum over pairs: a contribution to the residual stream at the query's position, and one at the key's position.`,
+      `The score q · k = ${score} is a sum over pairs of contributions: one to the residual stream at the query's position, one to that at the key's.`,
   },
   words: {
     says: "A token has one static vector, whatever its context. From block to block it takes in more of its context: the same word gets a different vector in each sentence, and its senses separate.",
