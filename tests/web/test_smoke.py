@@ -5,7 +5,7 @@ import pytest
 from tests.web.visitor import percent, shows
 
 TEXT = "The duck was too tired"
-VIEWS = ("Step by step", "Why", "Compare", "Change", "Lens", "Words")
+VIEWS = ("Step by step", "Attribution", "Compare", "Edit", "Logit lens", "Word vectors")
 
 
 @pytest.mark.smoke
