@@ -48,7 +48,7 @@ def npm(tmp_path_factory, monkeypatch):
 
 
 def build(tree, newer=10):
-    page = tree / "src" / "clearhead" / "views" / "page" / "index.html"
+    page = tree / "src" / "clearhead" / "page" / "site" / "index.html"
     page.parent.mkdir(parents=True)
     page.write_text("<html>")
     newest = max(path.stat().st_mtime for path in (tree / "web").rglob("*"))

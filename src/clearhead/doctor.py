@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import os
 import platform
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from clearhead import files
+from clearhead.extras import EXTRAS, is_installed
 from clearhead.formats.places import RUNS, name_models
 from clearhead.page.assets import has_bundles, has_site
 
@@ -34,13 +34,6 @@ FEATURES = {
     "avx512_bf16": "AVX-512 bfloat16",
     "amx_tile": "AMX",
 }
-# The package, the extra that brings it, and what it is for.
-EXTRAS = (
-    ("anywidget", "notebook", "ch.show(…) in notebooks"),
-    ("numba", "numba", "clearhead words, the lab neighbours, and --quantize int8"),
-    ("tensorboard", "tensorboard", "clearhead train --tensorboard"),
-    ("wandb", "wandb", "clearhead train --wandb PROJECT"),
-)
 
 
 @dataclass(frozen=True)
@@ -58,8 +51,8 @@ def look() -> Iterator[Finding]:
     """At everything, in a second or two: torch is imported, no model is opened, nothing is written."""
     yield from _look_at_machine()
     yield from _look_at_software()
-    for package, extra, purpose in EXTRAS:
-        yield _look_for(package, extra, purpose)
+    for name in EXTRAS:
+        yield _look_for(name)
     yield from _look_at_places()
 
 
@@ -168,13 +161,13 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _look_for(package: str, extra: str, purpose: str) -> Finding:
-    version = _version(package) if importlib.util.find_spec(package) is not None else None
+def _look_for(name: str) -> Finding:
+    extra = EXTRAS[name]
+    version = _version(extra.package) if is_installed(name) else None
     if version is not None:
-        return Finding("extras", package, f"{version}, for {purpose}")
-    return Finding(
-        "extras", package, f"not there; for {purpose}", "missing", f"pip install 'clearhead[{extra}]'"
-    )
+        return Finding("extras", name, f"{extra.package} {version}, for {extra.purpose}")
+    says = f"{extra.package} is not installed; for {extra.purpose}"
+    return Finding("extras", name, says, "missing", f"pip install 'clearhead[{name}]'")
 
 
 def _look_at_places() -> Iterator[Finding]:

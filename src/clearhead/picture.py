@@ -7,15 +7,15 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure as Canvas
+from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import UserError
+from clearhead.extras import require
 from clearhead.files import disk_errors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 FORMATS = ("svg", "png", "pdf")
 MOST_LABELS = 48  # along one side; of a longer text every second, third, … token is named
@@ -41,6 +41,8 @@ class Figure:
         return self._draw("svg").decode()
 
     def _draw(self, kind: str) -> bytes:
+        from matplotlib import rc_context
+
         out = io.BytesIO()
         dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
         with rc_context(STABLE), warnings.catch_warnings():
@@ -65,11 +67,16 @@ def check_place(path: str | os.PathLike[str]) -> tuple[str, Path]:
             f"the folder {folder} does not exist: the figure was not saved; make the folder first, "
             "or choose another"
         )
+    require("figures", "a figure")
     return kind, folder
 
 
 def make_canvas(width: float, height: float) -> Canvas:
     """So many inches."""
+    require("figures", "a figure")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
     canvas = Canvas(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(canvas)
     return canvas

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from clearhead import doctor
+from clearhead.extras import EXTRAS
 
 
 @pytest.fixture
@@ -48,20 +50,15 @@ def test_models_and_runs_are_counted(findings, copied_model, home):
 
 
 def test_what_few_need_may_be_missing(findings, monkeypatch, clearhead):
-    monkeypatch.setattr(doctor, "EXTRAS", (("no_such_package", "numba", "something"),))
-    found = findings()["no_such_package"]
-    assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[numba]'")
-    assert "Missing, but not needed: no_such_package." in clearhead("doctor").out
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    found = findings()["probes"]
+    assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[probes]'")
+    assert found["says"] == "scikit-learn is not installed; for ch.probe and the lab pronoun"
+    assert re.search(r"Missing, but not needed: .*probes", clearhead("doctor").out)
 
 
-def test_extras_are_those_of_the_package():
-    import tomllib
-
-    project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text(encoding="utf-8"))
-    offered = project["project"]["optional-dependencies"]
-    for package, extra, _ in doctor.EXTRAS:
-        assert any(each.startswith(package) for each in offered[extra])
-    assert {extra for _, extra, _ in doctor.EXTRAS} == offered.keys() - {"dev"}
+def test_every_extra_is_listed(findings):
+    assert {name for name, found in findings().items() if found["group"] == "extras"} == EXTRAS.keys()
 
 
 def test_a_page_that_was_not_built(findings, monkeypatch):

@@ -1,6 +1,7 @@
 """Published folders: served by a plain host below another path, with no other host in reach."""
 
 import json
+import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -241,7 +242,7 @@ def test_published_anew_what_is_not_ours_stays(model, tmp_path):
 
 def test_a_lab_that_cannot_be_run_is_left_out(model, tmp_path, monkeypatch):
     monkeypatch.setattr(publication, "LABS_RUN", ("attention", "neighbours"))
-    monkeypatch.setattr(publication.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "numba", None)
     told = []
     publish(model, tmp_path / "x", TEXTS[:1], heads=[(0, 0)], tell=told.append)
     assert any("without the lab neighbours, which needs numba" in each for each in told)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearhead.errors import UserError
+from clearhead.extras import require
 from clearhead.text.word_corpus import WordCorpus
 
 Word = TypeVar("Word")
@@ -178,8 +179,7 @@ def _cores() -> int:
 
 def compiled() -> Any:
     """The inner loops, compiled as they are first run; only who trains words needs the compiler."""
-    try:
-        from clearhead.classics import skip_gram_kernel
-    except ImportError:
-        raise UserError("training word vectors needs numba: pip install 'clearhead[numba]'") from None
+    require("numba", "training word vectors")
+    from clearhead.classics import skip_gram_kernel
+
     return skip_gram_kernel

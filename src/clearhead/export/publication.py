@@ -6,7 +6,6 @@ the text is chosen. `publication.json` is written last, and tells a folder of ou
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -21,6 +20,7 @@ from clearhead.export.precompute import Exchange, ResponseRecorder
 from clearhead.export.recording import Array, as_array, kept_weights, record
 from clearhead.export.saved_page import pack
 from clearhead.export.saved_views import ASKED, SavedViews
+from clearhead.extras import is_installed
 from clearhead.files import disk_errors, write_text, write_whole
 from clearhead.inspect.choice import check_index
 from clearhead.inspect.state_trace import need_heads
@@ -178,7 +178,7 @@ def _ask(routes: InProcessClient, path: str, model: str) -> Any:
 
 def _run_labs(tell: Callable[[str], object]) -> bytes:
     names = list(LABS_RUN)
-    if importlib.util.find_spec("numba") is None and (left := [name for name in names if name in COMPILED]):
+    if not is_installed("numba") and (left := [name for name in names if name in COMPILED]):
         tell(f"without the lab {', '.join(left)}, which needs numba: pip install 'clearhead[numba]'")
         names = [name for name in names if name not in left]
     tell(f"labs run: {', '.join(names)} …")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from clearhead.errors import UserError
 from clearhead.inspect.attribution import Attribution, Why
 from clearhead.inspect.comparison import Comparison
 from clearhead.labs.heads import HeadScores
 from clearhead.picture import MOST_LABELS, Figure, label, literal, make_canvas, name, name_all
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_BARS = 24
 MOST_SEPARATE = 256  # bars with gaps between them; more are drawn as one outline

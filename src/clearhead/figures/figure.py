@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.extras import require
 from clearhead.figures.bars import difference_bars, head_bars, part_bars
 from clearhead.figures.heat_maps import heat_map, thumbnails
 from clearhead.figures.lab_results import draw_result
@@ -41,6 +42,7 @@ def figure(
     bars. Of what a lab gives: a panel for each of its parts. `title` is put in the place of ours; `rows` are
     the positions of a trace or lens to be drawn.
     """
+    require("figures", "a figure")
     if rows is not None and (not isinstance(of, Trace | StateTrace | Lens) or _is_table(what)):
         raise UserError("rows goes with a trace, its sites and its lens: leave it out here")
     if around is not None and not _is_table(what):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.colors import Normalize, PowerNorm
 
 from clearhead.figures.bars import position_bars
 from clearhead.figures.pooling import is_matrix, read_pooled
@@ -22,6 +21,9 @@ from clearhead.picture import (
     name_all,
     part_of,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Normalize
 
 MOST_CELLS = 256  # a side; of a longer text several tokens share a cell
 MOST_FEATURES = 1024
@@ -110,6 +112,8 @@ def _colours(site: str, value: Any) -> tuple[Normalize, str, str]:
     """How numbers become colours, and that in words where it is not plain from the colour bar."""
     if site.endswith(".weights"):
         return _weights_norm(value), ATTENTION, SCALE
+    from matplotlib.colors import Normalize
+
     finite = value[np.isfinite(value)]
     largest = float(np.abs(finite).max()) if finite.size else 1.0
     return Normalize(-largest, largest), SIGNED, ""
@@ -117,5 +121,7 @@ def _colours(site: str, value: Any) -> tuple[Normalize, str, str]:
 
 def _weights_norm(weights: Any) -> Normalize:
     """From nothing to what all but the largest of a head's weights reach, small ones told apart."""
+    from matplotlib.colors import PowerNorm
+
     above = weights[weights > 0]
     return PowerNorm(0.5, 0, float(np.quantile(above, READABLE)) if above.size else 1.0, clip=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from clearhead.labs.catalog import LABS
 from clearhead.labs.lab import Lines, Points, Result, Table, Value
 from clearhead.picture import ATTENTION, SIGNED, Figure, literal, make_canvas, name, name_all
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLOURS = ("#6a51a3", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f")
 WIDE = 6.4  # inches

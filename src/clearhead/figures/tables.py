@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.colors import Normalize
 from torch import Tensor
 
 from clearhead.errors import UserError
@@ -93,6 +92,8 @@ def likeliest(values: Tensor) -> list[int]:
 
 def sweep_table(trace: Trace, table: Any, around: float | None, title: str | None) -> Figure:
     """A sweep's blocks × heads or blocks × positions, in colours that say above and below."""
+    from matplotlib.colors import Normalize
+
     value = _numbers(table)
     n_block, n_head, T = trace.config.n_block, trace.config.n_head, trace.ids.shape[1]
     if value.shape not in ((n_block, n_head), (n_block, T)):

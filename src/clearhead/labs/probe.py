@@ -10,14 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.extras import require
 from clearhead.inspect.read_text import ReadText
 from clearhead.inspect.sites import MATRICES, parse_site
 from clearhead.language_model import LanguageModel
@@ -77,6 +73,9 @@ def probe(
     text), or is a list with a label for each token; None is no label. A text is never on both sides of a
     fold.
     """
+    require("probes", "a probe")
+    from threadpoolctl import threadpool_limits
+
     _check_settings(model, site, folds, seed)
     texts, labels = _checked(texts, labels)
     found = list(_vectors(model, texts, labels, site, at))
@@ -215,10 +214,16 @@ def _check_folds(kinds: list[Any], numbers: Any, groups: Any, folds: int) -> Non
 
 
 def _classifier() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=MOST_ITERATIONS))
 
 
 def _cross_validate(vectors: Any, numbers: Any, groups: Any, folds: int, seed: int) -> list[float]:
+    from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
+
     splits = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
     return cross_val_score(_classifier(), vectors, numbers, groups=groups, cv=splits).tolist()
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.extras import require
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.labs.antecedents import SentenceBatch, lecture
@@ -59,6 +60,7 @@ def run(
     elif not seeds:
         raise UserError("seeds = 0, and no model: expected one of them at least")
     if seeds:
+        require("probes", "the lab pronoun with seeds")
         with one_thread():
             learned, drawn = _learn(seeds, steps, asked, watch)
         found, parts = found | learned, parts + drawn

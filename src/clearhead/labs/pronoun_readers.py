@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from clearhead.inspect.trace import Trace
@@ -128,6 +126,9 @@ def _vectors(network: Transformer, batch: SentenceBatch) -> Tensor:
 
 def _probe(network: Transformer, first: Tensor, second: Tensor) -> float:
     """Whether the first noun is meant or the second, by logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
     learned = SentenceBatch.of(sentences()[0])
     with threadpool_limits(1):
         classifier = LogisticRegression(max_iter=MOST_ITERATIONS)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from clearhead.errors import UserError, guess
+from clearhead.extras import require
 from clearhead.inspect.choice import check_index
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
@@ -38,12 +39,9 @@ def show(
     `text`, or an example. All can be typed over. `block`, `head` and `step` (its number, or its name, such as
     "softmax") say what is open; with a `height` in pixels, the rest of it is scrolled to.
     """
-    try:
-        from clearhead.notebook.widget import Explorer, Opening
-    except ModuleNotFoundError as error:
-        if error.name not in ("anywidget", "traitlets"):
-            raise
-        raise UserError("a widget needs anywidget: pip install 'clearhead[notebook]'") from None
+    require("notebook", "a widget")
+    from clearhead.notebook.widget import Explorer, Opening
+
     if text is not None and not isinstance(what, LanguageModel):
         raise UserError("text goes with a model: a trace has its own")
     if height is not None and (not isinstance(height, int) or height < LOWEST):

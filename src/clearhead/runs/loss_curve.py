@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.extras import is_installed
 from clearhead.files import write_text
 from clearhead.picture import Figure, make_canvas, name
 from clearhead.runs.run import ExponentialAverage
@@ -54,7 +55,9 @@ def loss_curve(metrics: Sequence[dict[str, Any]], title: str = "loss") -> Figure
 
 
 def draw_losses(folder: Path) -> list[str]:
-    """The curve as a file beside the model. Whatever goes wrong, the run is none the worse; it is told."""
+    """Save the curve beside the model if matplotlib is installed. A failure is a note, not an error."""
+    if not is_installed("figures"):
+        return []
     try:
         write_text(folder / CURVE, loss_curve(read_metrics(folder))._repr_svg_())
     except Exception as error:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from clearhead.errors import UserError
+from clearhead.extras import require
 from clearhead.files import read_json, read_text, write_text
 from clearhead.runs.run import Progress
 
@@ -77,7 +77,7 @@ class TensorBoard:
     name = "TensorBoard"
 
     def __init__(self) -> None:
-        _require(TENSORBOARD)
+        require(TENSORBOARD, "--tensorboard")
         self.path: Path | None = None
         self.step = 0
 
@@ -127,7 +127,7 @@ class WeightsAndBiases:
     def __init__(self, project: str) -> None:
         if not project.strip():
             raise UserError("the W&B project has no name; give one, such as --wandb stories")
-        _require(WANDB)
+        require(WANDB, "--wandb")
         self.project = project
 
     def begin(self, folder: Path) -> None:
@@ -172,11 +172,6 @@ def _numbers(progress: Progress) -> dict[str, float]:
     metrics = {name: number for name, number in progress.metrics().items() if number is not None}
     del metrics["step"]
     return {**metrics, "tokens_a_second": progress.tokens_a_second}
-
-
-def _require(package: str) -> None:
-    if find_spec(package) is None:
-        raise UserError(f"--{package} needs the package {package}: pip install {package}")
 
 
 def _words(error: Exception) -> str:

@@ -9,13 +9,12 @@ Shapes: B vectors, K input features, N output features, G groups per row.
 
 from __future__ import annotations
 
-import importlib.util
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
+from clearhead.extras import require
 from clearhead.model.transformer import Transformer
 
 GROUP = 64
@@ -64,8 +63,7 @@ def quantize(network: Transformer) -> Transformer:
         raise UserError("quantize works on the CPU only, where decoding is bound by memory: add device cpu")
     if network.embedding.weight.dtype != torch.float32:
         raise UserError("quantize requires dtype float32, which everything but the matrices keeps")
-    if importlib.util.find_spec("numba") is None:
-        raise UserError("quantize needs numba, which is not installed: pip install 'clearhead[numba]'")
+    require("numba", "quantize")
     assert not is_quantized(network), "the network is already quantized"
     for module in list(network.modules()):
         for name, part in list(module.named_children()):
