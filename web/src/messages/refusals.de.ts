@@ -20,6 +20,7 @@ export const REFUSALS: Messages["refusals"] = {
   internal_error: () => "Das war ein Fehler von uns, nicht von dir; die Ausgabe des Servers sagt mehr.",
   too_large: () => "Das ist mehr, als der Server auf einmal nimmt.",
   too_slow: () => "Es kam nicht rechtzeitig beim Server an.",
+  missing_package: ({ package: name, install }) => `Dafür muss ${name} installiert sein: ${install}`,
 
   model_not_found: ({ name }) => `Ein Modell „${name}“ gibt es hier nicht.`,
   model_not_open: () => "Das Modell ist nicht geladen.",
