@@ -1,46 +1,46 @@
-/** Where no model is: a saved file, which holds one text, or a published folder, which holds several. */
+/** Entry point without a server: a saved file, which holds one text, or a published folder, which holds several. */
 
 import { mount } from "svelte";
 import type { Theme } from "./drawing/colors";
+import { ApiClient } from "./engine/client";
+import { PublishedFolder } from "./engine/publishedFolder";
+import { SavedFile } from "./engine/savedFile";
 import { loadFonts } from "./fonts";
-import { press } from "./state/shortcuts";
 import { Page } from "./state/page.svelte";
-import { Publication } from "./engine/publishedFolder";
-import { Recording } from "./engine/savedFile";
-import { Server } from "./engine/client";
-import "./style.css";
+import { handleShortcut } from "./state/shortcuts";
 import { systemTheme } from "./state/theme";
-import Inset from "./views/EmbeddedExplorer.svelte";
-import Published from "./views/PublishedPage.svelte";
+import "./style.css";
+import EmbeddedExplorer from "./views/EmbeddedExplorer.svelte";
+import PublishedPage from "./views/PublishedPage.svelte";
 
 const target = document.getElementById("page")!;
-const recorded = document.getElementById("recording")?.textContent.trim();
+const recording = document.getElementById("recording")?.textContent.trim();
 
 await loadFonts();
-if (recorded === undefined) await showFolder();
-else await showFile(recorded);
+if (recording === undefined) await showFolder();
+else await showFile(recording);
 
-async function showFile(recorded: string): Promise<void> {
-  const recording = await Recording.open(recorded);
-  const page = new Page(new Server(recording.ask), recording.contents.query, recording);
-  const paint = (theme: Theme) => {
+async function showFile(recording: string): Promise<void> {
+  const file = await SavedFile.open(recording);
+  const page = new Page(new ApiClient(file.fetch), file.contents.query, file);
+  const setTheme = (theme: Theme) => {
     document.documentElement.dataset.theme = page.theme = theme;
   };
-  paint(systemTheme());
-  window.addEventListener("keydown", (event) => void press(page, event));
-  const props = { page, ids: recording.ids, edits: recording.contents.edits, ontheme: paint };
-  mount(Inset, { target, props });
+  setTheme(systemTheme());
+  window.addEventListener("keydown", (event) => void handleShortcut(page, event));
+  const props = { page, ids: file.ids, edits: file.contents.edits, ontheme: setTheme };
+  mount(EmbeddedExplorer, { target, props });
 }
 
-/** Wherever it is served, also below other pages: its files are beside this one. */
+/** Reads the folder's files relative to this document, so that it can be served from any path. */
 async function showFolder(): Promise<void> {
-  const publication = await Publication.open(async (name) => {
-    const answer = await fetch(new URL(name, document.baseURI));
-    if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
-    return new Uint8Array(await answer.arrayBuffer());
+  const folder = await PublishedFolder.open(async (name) => {
+    const response = await fetch(new URL(name, document.baseURI));
+    if (!response.ok) throw new Error(`${name}: ${response.status}`);
+    return new Uint8Array(await response.arrayBuffer());
   });
-  const page = new Page(new Server(publication.ask), location.search, publication);
-  if (!publication.texts.includes(page.place.text)) page.place.text = "";
+  const page = new Page(new ApiClient(folder.fetch), location.search, folder);
+  if (!folder.texts.includes(page.location.text)) page.location.text = "";
   target.replaceChildren();
-  mount(Published, { target, props: { page } });
+  mount(PublishedPage, { target, props: { page } });
 }

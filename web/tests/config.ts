@@ -1,5 +1,5 @@
 /** Of a small model, for tests. */
-import type { Config } from "../src/engine/client";
+import type { Config } from "../src/engine/types";
 
 export const CONFIG = {
   n_block: 3,

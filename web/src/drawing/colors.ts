@@ -1,8 +1,8 @@
-/** Colour means role; its strength is the size of a number, its hue the sign. */
+/** Color means role; its strength is the size of a number, its hue the sign. */
 
 import { interpolateRgb } from "d3-interpolate";
+import type { Role } from "../model/sites";
 
-export type Role = "query" | "key" | "value" | "attention" | "residual" | "feedforward";
 export type Theme = "light" | "dark";
 
 interface Palette {
@@ -42,21 +42,21 @@ export const PALETTES: Record<Theme, Palette> = {
   },
 };
 
-/** Lines that are told apart by their colour alone: those of runs, one after the other. */
-export const LINES: Record<Theme, string[]> = {
+/** Lines that are told apart by their color alone: those of runs, one after the other. */
+export const LINE_COLORS: Record<Theme, string[]> = {
   light: ["#7a49d0", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f"],
   dark: ["#b797ff", "#4fc3d4", "#e5ae5c", "#ff86bf", "#7dabff", "#a3d65c"],
 };
 
-/** A number's colour, where `peak` has the strongest. */
+/** A number's color, where `peak` has the strongest. */
 export type Scale = (value: number, peak: number) => string;
 
-const STRENGTHS = 64; // as many as an eye can tell, so that colours are made once
+const STRENGTHS = 64; // as many as an eye can tell, so that colors are made once
 
 const scales = new Map<string, Scale>();
 
-/** Made once: its colours are a hundred mixtures. */
-export function makeScale(role: Role, theme: Theme): Scale {
+/** Made once: its colors are a hundred mixtures. */
+export function colorScale(role: Role, theme: Theme): Scale {
   const key = `${role} ${theme}`;
   const scale = scales.get(key) ?? mixScale(role, theme);
   scales.set(key, scale);
@@ -65,8 +65,8 @@ export function makeScale(role: Role, theme: Theme): Scale {
 
 function mixScale(role: Role, theme: Theme): Scale {
   const { empty, masked, roles } = PALETTES[theme];
-  const steps = (colour: string) => {
-    const between = interpolateRgb(empty, colour);
+  const steps = (color: string) => {
+    const between = interpolateRgb(empty, color);
     return Array.from({ length: STRENGTHS + 1 }, (_, i) => between(i / STRENGTHS));
   };
   const positive = steps(roles[role].positive);
@@ -78,76 +78,65 @@ function mixScale(role: Role, theme: Theme): Scale {
   };
 }
 
-const pixels = new Map<string, { colours: Uint32Array; unseen: number }>();
+const pixels = new Map<string, { colors: Uint32Array; unseen: number }>();
 
-/** A scale's colours as pixels, from the lowest to the highest, and that of what is masked. Made once. */
-function makePixels(role: Role, theme: Theme): { colours: Uint32Array; unseen: number } {
+/** A scale's colors as pixels, from the lowest to the highest, and that of what is masked. Made once. */
+function makePixels(role: Role, theme: Theme): { colors: Uint32Array; unseen: number } {
   const key = `${role} ${theme}`;
   const known = pixels.get(key);
   if (known) return known;
-  const scale = makeScale(role, theme);
+  const scale = colorScale(role, theme);
   const pixel = (value: number) => {
     const [r, g, b] = channels(scale(value, STRENGTHS));
     return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // little-endian, as every browser's machine is
   };
-  const colours = Uint32Array.from({ length: 2 * STRENGTHS + 1 }, (_, i) => pixel(i - STRENGTHS));
-  const made = { colours, unseen: pixel(-Infinity) };
+  const colors = Uint32Array.from({ length: 2 * STRENGTHS + 1 }, (_, i) => pixel(i - STRENGTHS));
+  const made = { colors, unseen: pixel(-Infinity) };
   pixels.set(key, made);
   return made;
 }
 
-/** Numbers into pixels, in the colours of a scale: for pictures of a million cells. */
-export function cellColours(
+/** Numbers into pixels, in the colors of a scale: for pictures of a million cells. */
+export function makePixelPainter(
   role: Role,
   theme: Theme,
   peak: number,
 ): (values: Float32Array, pixels: Uint32Array) => void {
-  const { colours, unseen } = makePixels(role, theme);
+  const { colors, unseen } = makePixels(role, theme);
   const factor = peak > 0 ? STRENGTHS / peak : 0;
   return (values, pixels) => {
     for (let i = 0; i < values.length; i++) {
       const value = values[i]!;
       const strength = Math.min(STRENGTHS, Math.round(Math.abs(value) * factor));
       pixels[i] = Number.isFinite(value)
-        ? colours[value < 0 ? STRENGTHS - strength : STRENGTHS + strength]!
+        ? colors[value < 0 ? STRENGTHS - strength : STRENGTHS + strength]!
         : unseen;
     }
   };
 }
 
 /** Red, green and blue, 0 to 255. */
-export function channels(colour: string): [number, number, number] {
-  const found = colour.startsWith("#")
-    ? [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16))
-    : colour.match(/\d+/g)!.slice(0, 3).map(Number);
+export function channels(color: string): [number, number, number] {
+  const found = color.startsWith("#")
+    ? [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16))
+    : color.match(/\d+/g)!.slice(0, 3).map(Number);
   return found as [number, number, number];
 }
 
-const inks = new Map<string, "light" | "dark">(); // there are as many as there are colours
+const inks = new Map<string, "light" | "dark">(); // there are as many as there are colors
 
-/** Whether white or black letters are read better on a colour; the better ones have a contrast of 4.5 at least. */
-export function inkOn(colour: string): "light" | "dark" {
-  const ink = inks.get(colour) ?? findInk(colour);
-  inks.set(colour, ink);
+/** Whether white or black letters are read better on a color; the better ones have a contrast of 4.5 at least. */
+export function textColorOn(color: string): "light" | "dark" {
+  const ink = inks.get(color) ?? findInk(color);
+  inks.set(color, ink);
   return ink;
 }
 
-function findInk(colour: string): "light" | "dark" {
-  const [r, g, b] = channels(colour).map((channel) => {
+function findInk(color: string): "light" | "dark" {
+  const [r, g, b] = channels(color).map((channel) => {
     const part = channel / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   });
   const luminance = 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
   return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 ? "light" : "dark";
-}
-
-/** The role of what stands at a site. */
-export function roleOf(part: string): Role {
-  if (part.startsWith("query") || part === "W_Q" || part === "b_Q") return "query";
-  if (part.startsWith("key") || part === "W_K" || part === "b_K") return "key";
-  if (/^(value|weighed|mixed|W_V|b_V)$/.test(part)) return "value";
-  if (/^(scores|scaled|masked|weights|attention|W_O|b_O|head output)/.test(part)) return "attention";
-  if (/^(hidden|feedforward|W_1|W_2|W_gate|b_)/.test(part)) return "feedforward";
-  if (/^(logits|probabilities)$/.test(part)) return "attention";
-  return "residual";
 }

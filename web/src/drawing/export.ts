@@ -17,7 +17,7 @@ export function toCsv(
   return joinLines([["", ...columns].map(quote), ...rows]);
 }
 
-/** Numbers with words between them, which no matrix holds. Its columns are named as on the wire. */
+/** Numbers with words between them, which no matrix contains. Its columns are named as on the wire. */
 export interface Table {
   columns: string[];
   rows: (string | number | null)[][]; // null is not known
@@ -56,20 +56,20 @@ export function toNpy(matrix: Matrix): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-export interface Picture {
+export interface Figure {
   width: number;
   height: number;
   paint: (pen: Pen) => void;
 }
 
-export function toSvg(picture: Picture): string {
+export function toSvg(picture: Figure): string {
   const pen = new SvgPen();
   picture.paint(pen);
   return pen.finish(picture.width, picture.height);
 }
 
 /** Twice as fine as on screen. */
-export async function toPng(picture: Picture): Promise<Blob> {
+export async function toPng(picture: Figure): Promise<Blob> {
   const canvas = document.createElement("canvas");
   const fine = Math.min(2, 16_000 / Math.max(picture.width, picture.height));
   canvas.width = Math.ceil(picture.width * fine);

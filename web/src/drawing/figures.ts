@@ -1,34 +1,35 @@
-/** The page's views as pictures that stand alone: with a title, names, and what the colours say. */
+/** The page's views as pictures that stand alone: with a title, names, and what the colors say. */
 
-import { inkOn, makeScale, PALETTES, type Role, type Theme } from "./colors";
-import { attentionEnds, type FlowData, paintFlow } from "./flow";
+import type { Role } from "../model/sites";
+import { textColorOn, colorScale, PALETTES, type Theme } from "./colors";
+import { attentionColorRange, type FlowData, paintFlow } from "./flow";
 import { type Heading, INNER, OUTER } from "../layout/headings";
-import { imageOf } from "./matrixImage";
+import { matrixImage } from "./matrixImage";
 import type { Layout } from "../layout/columns";
-import { endsOf, paintLegend, SHARES } from "./legend";
-import { ALL_SEEN, hide, type Matrix, type Seen, shrink } from "../model/matrix";
-import { short } from "../messages/format";
-import type { Picture } from "./export";
+import { colorRangeOf, paintLegend, UNIT_RANGE } from "./legend";
+import { ALL_VISIBLE, applyMask, type Matrix, type VisibleColumns, downsample } from "../model/matrix";
+import { short } from "../messages/format.svelte";
+import type { Figure } from "./export";
 
 export const INK = { light: "#1d2026", dark: "#eceae4" };
 export const QUIET = { light: "#5f6570", dark: "#a4aab5" };
 
-interface Colouring {
-  peak?: number | undefined; // what the strongest colour stands for
-  seen?: Seen; // what the mask leaves
+interface Coloring {
+  peak?: number | undefined; // what the strongest color stands for
+  seen?: VisibleColumns; // what the mask leaves
   said?: (row: number, column: number) => string; // in each cell, instead of its number
 }
 
 /** A matrix with the names of its rows and columns, and its numbers where there is room. */
-export function matrixPicture(
+export function matrixFigure(
   given: Matrix,
   names: { row: (row: number) => string; column: (column: number) => string; title: string },
   role: Role,
   theme: Theme,
-  { peak, seen = ALL_SEEN, said }: Colouring = {},
-): Picture {
-  const matrix = hide(given, seen);
-  const ends = endsOf(matrix.values, peak ?? matrix.strength);
+  { peak, seen = ALL_VISIBLE, said }: Coloring = {},
+): Figure {
+  const matrix = applyMask(given, seen);
+  const ends = colorRangeOf(matrix.values, peak ?? matrix.robustPeak);
   const large = said !== undefined || (matrix.rows <= 64 && matrix.columns <= 64);
   const cell = said === undefined ? 46 : 76;
   const [side, head, foot] = [110, 60, 34];
@@ -51,16 +52,16 @@ export function matrixPicture(
       }
       if (!large) {
         const together = Math.max(1, Math.floor(Math.max(matrix.rows, matrix.columns) / LARGEST));
-        pen.image(side, head, wide, tall, imageOf(shrink(matrix, together), role, theme, ends.peak));
+        pen.image(side, head, wide, tall, matrixImage(downsample(matrix, together), role, theme, ends.peak));
         return;
       }
-      const scale = makeScale(role, theme);
+      const scale = colorScale(role, theme);
       matrix.values.forEach((value, i) => {
         const [row, column] = [Math.floor(i / matrix.columns), i % matrix.columns];
         const [x, y] = [side + cell * column, head + 24 * row];
-        const colour = scale(value, ends.peak);
-        pen.rect(x, y, cell - 2, 22, colour, 3);
-        const letters = inkOn(colour) === "light" ? "#ffffff" : "#000000";
+        const color = scale(value, ends.peak);
+        pen.rect(x, y, cell - 2, 22, color, 3);
+        const letters = textColorOn(color) === "light" ? "#ffffff" : "#000000";
         const fill = Number.isFinite(value) ? letters : QUIET[theme];
         const text = cutOff(said?.(row, column) ?? short(given.values[i]!), 12);
         pen.text(x + cell / 2 - 1, y + 11, text, { size: 11, fill, anchor: "middle" });
@@ -88,17 +89,17 @@ function thin(first: number, count: number, pixels: number, apart: number): numb
 }
 
 /** The flow with the names of its columns. */
-export function flowPicture(
+export function flowFigure(
   layout: Layout,
   data: FlowData,
   headings: Heading[],
   { title, block }: { title: string; block: string },
   theme: Theme,
-): Picture {
+): Figure {
   const [head, foot] = [40, 30];
   const top = layout.top + head;
   const moved = { ...layout, top, height: layout.height + head + foot };
-  const ends = attentionEnds(layout, data);
+  const ends = attentionColorRange(layout, data);
   return {
     width: moved.width,
     height: moved.height,
@@ -126,12 +127,12 @@ export function flowPicture(
 }
 
 /** The small pictures of all heads: a tile each, where it stands on the page. */
-export function headsPicture(
+export function headsFigure(
   tiles: { x: number; y: number; name: string; matrix: Matrix }[],
   side: number,
   title: string,
   theme: Theme,
-): Picture {
+): Figure {
   const [head, under] = [34, 12];
   const scale = 1 + under / side; // room for a name under each
   const place = ({ x, y }: { x: number; y: number }) => [12 + x, head + y * scale] as const;
@@ -143,11 +144,11 @@ export function headsPicture(
       pen.text(12, 16, title, { size: 14, fill: INK[theme], weight: 650 });
       for (const tile of tiles) {
         const [x, y] = place(tile);
-        pen.image(x, y, side, side, imageOf(tile.matrix, "attention", theme, 1));
+        pen.image(x, y, side, side, matrixImage(tile.matrix, "attention", theme, 1));
         const size = Math.min(9, side / 2.4);
         pen.text(x + side / 2, y + side + 6, tile.name, { size, fill: QUIET[theme], anchor: "middle" });
       }
-      paintLegend(pen, 12, this.height - 14, SHARES, "attention", theme, INK[theme]);
+      paintLegend(pen, 12, this.height - 14, UNIT_RANGE, "attention", theme, INK[theme]);
     },
   };
 }
@@ -158,8 +159,8 @@ export interface Bar {
   told: string[]; // the numbers at its end
 }
 
-/** A bar for each, in the colour of its sign. */
-export function barsPicture(bars: Bar[], title: string, theme: Theme): Picture {
+/** A bar for each, in the color of its sign. */
+export function barsFigure(bars: Bar[], title: string, theme: Theme): Figure {
   const [head, tall, wide, column] = [40, 24, 240, 58];
   const side = Math.max(130, ...bars.map(({ name }) => 7 * name.length + 24));
   const most = Math.max(1e-9, ...bars.map(({ size }) => Math.abs(size)));

@@ -1,33 +1,15 @@
 /** The flow as a picture: what each column shows, and how it is painted. */
 
-import type { Area } from "../model/sites";
-import { type Role, makeScale, PALETTES, type Theme } from "./colors";
-import { type Ends, endsOf } from "./legend";
+import type { Area, Role } from "../model/sites";
+import { colorScale, PALETTES, type Theme } from "./colors";
+import { type ColorRange, colorRangeOf } from "./legend";
 import { attentionCell, type Column, type ColumnName, type Layout, rowY } from "../layout/columns";
-import { findStrength, type Matrix, pool, type Seen } from "../model/matrix";
-import { visible } from "../messages/format";
+import { findRobustPeak, type Matrix, poolLargest, type VisibleColumns } from "../model/matrix";
+import { tokenLabel } from "../messages/format.svelte";
 import type { Pen } from "./pen";
 import type { PartName } from "../model/steps";
 
-export const FEW = 32; // tokens: of a longer text no weight is near 1
-export const WHOLE = 64; // tokens: of a longer text only the rows around those on screen are asked for
-
-/** What each column shows. */
-export function sitesOf(block: number, head: number) {
-  const of = (name: string) => `block.${block}.${name}`;
-  const ofHead = (name: string) => of(`head.${head}.${name}`);
-  return {
-    embedding: "embedding",
-    norm: of("normed"),
-    query: ofHead("query"),
-    key: ofHead("key"),
-    value: ofHead("value"),
-    attention: ofHead("weights"),
-    norm2: of("normed2"),
-    feedforward: of("hidden"),
-    final: "final",
-  };
-}
+export const SHORT_TEXT = 32; // tokens: in longer texts no attention weight is near 1
 
 export interface FlowData {
   tokens: string[];
@@ -47,7 +29,7 @@ export interface FlowData {
   streams: Matrix[];
   sites: Partial<Record<ColumnName, string>>; // what each column shows
   lit: Area[]; // what the number pointed at was computed from
-  seen: Seen;
+  seen: VisibleColumns;
 }
 
 export const STRIPES: [ColumnName, Role, number, keyof FlowData][] = [
@@ -115,7 +97,7 @@ function paintTokens(
     pen.text(2, rowY(layout, row), String(row), { size: Math.min(11, size), fill: quiet });
   const most = Math.floor((tokens.width - 30) / (size * 0.56));
   for (const row of rows) {
-    const word = visible(data.tokens[row] ?? "");
+    const word = tokenLabel(data.tokens[row] ?? "");
     const text = word.length > most ? `${word.slice(0, most - 1)}…` : word;
     const weight = row === data.row ? 700 : 420;
     pen.text(tokens.x + tokens.width, rowY(layout, row), text, { size, fill: ink, anchor: "end", weight });
@@ -132,10 +114,10 @@ function paintStripes(
   role: Role,
   theme: Theme,
 ): void {
-  const scale = makeScale(role, theme);
+  const scale = colorScale(role, theme);
   const height = Math.min(layout.rowHeight - 2, 16);
-  const pooled = rows.map((row) => pool(matrix.row(row), cells));
-  const peak = findStrength(pooled.flatMap((values) => [...values]));
+  const pooled = rows.map((row) => poolLargest(matrix.row(row), cells));
+  const peak = findRobustPeak(pooled.flatMap((values) => [...values]));
   for (const row of rows)
     pen.rect(column.x - 1, rowY(layout, row) - height / 2, column.width + 2, height, PALETTES[theme].paper);
   rows.forEach((row, i) => {
@@ -151,21 +133,21 @@ function paintStripes(
 /** What the followed token takes from the others: values on their way, as thick as their weights. */
 function paintLane(pen: Pen, layout: Layout, data: FlowData, theme: Theme): void {
   const { lane } = layout.columns;
-  const colour = PALETTES[theme].roles.value.positive;
+  const color = PALETTES[theme].roles.value.positive;
   const weights = data.weights!.row(data.row);
   if (data.row < layout.first || data.row >= layout.first + layout.count) return;
   weights.forEach((weight, looked) => {
     if (weight < 0.01 || looked < layout.first || looked >= layout.first + layout.count) return;
     const thick = Math.max(0.75, weight * Math.min(14, layout.rowHeight));
     const [from, to] = [rowY(layout, looked), rowY(layout, data.row)];
-    pen.curve(lane.x, from, lane.x + lane.width, to, colour, thick, 0.25 + 0.65 * weight);
+    pen.curve(lane.x, from, lane.x + lane.width, to, color, thick, 0.25 + 0.65 * weight);
   });
 }
 
 function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[], theme: Theme): void {
   const { attention } = layout.columns;
   const { width, height } = attentionCell(layout);
-  const scale = makeScale("attention", theme);
+  const scale = colorScale("attention", theme);
   const drawn = drawnWeights(layout, data, rows);
   const { peak } = endsOfDrawn(drawn, layout.length);
   const gap = width > 8 ? 1.5 : width > 4 ? 0.75 : 0;
@@ -207,13 +189,13 @@ function drawnWeights(layout: Layout, data: FlowData, rows: number[]): number[][
   });
 }
 
-function endsOfDrawn(drawn: number[][], length: number): Ends {
+function endsOfDrawn(drawn: number[][], length: number): ColorRange {
   const all = drawn.flat();
-  return endsOf(all, length <= FEW ? 1 : findStrength(all));
+  return colorRangeOf(all, length <= SHORT_TEXT ? 1 : findRobustPeak(all));
 }
 
-/** What the colours of attention stand for. */
-export function attentionEnds(layout: Layout, data: FlowData): Ends | undefined {
+/** What the colors of attention stand for. */
+export function attentionColorRange(layout: Layout, data: FlowData): ColorRange | undefined {
   if (!data.weights || layout.columns.attention.width === 0) return undefined;
   const rows = Array.from({ length: layout.count }, (_, i) => layout.first + i);
   return endsOfDrawn(drawnWeights(layout, data, rows), layout.length);
@@ -245,7 +227,7 @@ function paintBlocks(pen: Pen, layout: Layout, data: FlowData, rows: number[], t
   const count = data.streams.length;
   if (count === 0 || blocks.width === 0) return;
   const width = blocks.width / count;
-  const scale = makeScale("residual", theme);
+  const scale = colorScale("residual", theme);
   const height = Math.min(layout.rowHeight - 3, 12, Math.max(5, 1.6 * width));
   for (const row of rows)
     pen.rect(blocks.x - 0.5, rowY(layout, row) - height / 2, blocks.width, height, PALETTES[theme].paper);

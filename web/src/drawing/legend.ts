@@ -1,18 +1,19 @@
-/** What colours say in numbers: what the strongest stands for, on either side. */
+/** What colors say in numbers: what the strongest stands for, on either side. */
 
-import { makeScale, type Role, type Theme } from "./colors";
-import { pointed, short } from "../messages/format";
+import type { Role } from "../model/sites";
+import { colorScale, type Theme } from "./colors";
+import { localizeDecimal, short } from "../messages/format.svelte";
 import type { Pen } from "./pen";
 
-export interface Ends {
-  peak: number; // what the strongest colour stands for
+export interface ColorRange {
+  peak: number; // what the strongest color stands for
   over: boolean; // some numbers are larger still
   under: boolean; // some are further below zero
   negative: boolean; // some are below zero
 }
 
-/** Of some numbers, where this one has the strongest colour. */
-export function endsOf(values: ArrayLike<number>, peak: number): Ends {
+/** Of some numbers, where this one has the strongest color. */
+export function colorRangeOf(values: ArrayLike<number>, peak: number): ColorRange {
   let [over, under, negative] = [false, false, false];
   const limit = peak * 1.0001; // rounding is none
   for (let i = 0; i < values.length; i++) {
@@ -26,7 +27,7 @@ export function endsOf(values: ArrayLike<number>, peak: number): Ends {
 }
 
 /** Of several together. */
-export function joinEnds(peak: number, all: Ends[]): Ends {
+export function mergeColorRanges(peak: number, all: ColorRange[]): ColorRange {
   return {
     peak,
     over: all.some(({ over }) => over),
@@ -36,11 +37,11 @@ export function joinEnds(peak: number, all: Ends[]): Ends {
 }
 
 /** From 0 to 1, as shares go. */
-export const SHARES: Ends = { peak: 1, over: false, under: false, negative: false };
+export const UNIT_RANGE: ColorRange = { peak: 1, over: false, under: false, negative: false };
 
 /** The numbers at both ends. */
-export function tellEnds({ peak, over, under, negative }: Ends): [string, string] {
-  const size = peak > 0 && peak < 0.095 ? pointed(peak.toPrecision(1)) : short(peak);
+export function rangeLabels({ peak, over, under, negative }: ColorRange): [string, string] {
+  const size = peak > 0 && peak < 0.095 ? localizeDecimal(peak.toPrecision(1)) : short(peak);
   const least = under ? `≤ −${size}` : `−${size}`;
   return [negative ? least : "0", over ? `≥ ${size}` : size];
 }
@@ -48,25 +49,25 @@ export function tellEnds({ peak, over, under, negative }: Ends): [string, string
 const HALF = [0.25, 0.5, 0.75, 1];
 
 /** From the lower end to the upper one. */
-export function stepsBetween({ negative }: Ends): number[] {
+export function legendSteps({ negative }: ColorRange): number[] {
   return [...(negative ? HALF.toReversed().map((step) => -step) : []), 0, ...HALF];
 }
 
 const STEP = 14; // pixels
 
-/** The same in a picture. */
+/** The isSameCell in a picture. */
 export function paintLegend(
   pen: Pen,
   x: number,
   y: number,
-  ends: Ends,
+  ends: ColorRange,
   role: Role,
   theme: Theme,
   ink: string,
 ): void {
-  const scale = makeScale(role, theme);
-  const [least, most] = tellEnds(ends);
-  const steps = stepsBetween(ends);
+  const scale = colorScale(role, theme);
+  const [least, most] = rangeLabels(ends);
+  const steps = legendSteps(ends);
   const start = x + 7 * least.length + 6;
   const style = { size: 11, fill: ink };
   pen.text(start - 6, y, least, { ...style, anchor: "end" });

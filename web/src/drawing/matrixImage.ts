@@ -1,20 +1,21 @@
 /** A matrix as an image, a pixel a cell: for pictures of a million cells. */
 
-import { cellColours, type Role, type Theme } from "./colors";
+import type { Role } from "../model/sites";
+import { makePixelPainter, type Theme } from "./colors";
 import type { Matrix } from "../model/matrix";
 
-export function imageOf(matrix: Matrix, role: Role, theme: Theme, peak: number): HTMLCanvasElement {
+export function matrixImage(matrix: Matrix, role: Role, theme: Theme, peak: number): HTMLCanvasElement {
   const image = document.createElement("canvas");
   [image.width, image.height] = [matrix.columns, matrix.rows];
   const on = image.getContext("2d")!;
   const pixels = on.createImageData(matrix.columns, matrix.rows);
-  cellColours(role, theme, peak)(matrix.values, new Uint32Array(pixels.data.buffer));
+  makePixelPainter(role, theme, peak)(matrix.values, new Uint32Array(pixels.data.buffer));
   on.putImageData(pixels, 0, 0);
   return image;
 }
 
 /** Many of one size on one sheet, and where each of them is: one image is made far sooner than hundreds. */
-export function sheetOf(
+export function spriteSheet(
   matrices: Matrix[],
   role: Role,
   theme: Theme,
@@ -28,7 +29,7 @@ export function sheetOf(
   const on = image.getContext("2d")!;
   const data = on.createImageData(image.width, image.height);
   const pixels = new Uint32Array(data.data.buffer);
-  const colour = cellColours(role, theme, peak);
+  const color = makePixelPainter(role, theme, peak);
   const corner = (number: number): [number, number] => [
     (number % across) * columns,
     Math.floor(number / across) * rows,
@@ -37,7 +38,7 @@ export function sheetOf(
     const [x, y] = corner(number);
     for (let i = 0; i < rows; i++) {
       const start = (y + i) * width + x;
-      colour(matrix.values.subarray(i * columns, (i + 1) * columns), pixels.subarray(start, start + columns));
+      color(matrix.values.subarray(i * columns, (i + 1) * columns), pixels.subarray(start, start + columns));
     }
   });
   on.putImageData(data, 0, 0);

@@ -1,4 +1,4 @@
-/** Drawing on a canvas or into an SVG file, by the same functions. */
+/** Drawing on a canvas or into an SVG file, by the isSameCell functions. */
 
 export interface TextStyle {
   size?: number;
@@ -8,7 +8,7 @@ export interface TextStyle {
 }
 
 export interface Stroke {
-  colour: string;
+  color: string;
   thick: number;
   opacity: number;
   dash: number[]; // none where it is whole
@@ -109,11 +109,11 @@ export class CanvasPen implements Pen {
     this.on.globalAlpha = 1;
   }
 
-  path(x: number, y: number, d: string, { colour, thick, opacity, dash }: Stroke): void {
+  path(x: number, y: number, d: string, { color, thick, opacity, dash }: Stroke): void {
     this.on.save();
     this.on.translate(x, y);
     this.on.globalAlpha = opacity;
-    this.on.strokeStyle = colour;
+    this.on.strokeStyle = color;
     this.on.lineWidth = thick;
     this.on.setLineDash(dash);
     this.on.stroke(new Path2D(d));
@@ -173,8 +173,8 @@ export class SvgPen implements Pen {
     this.#put("circle", { cx: x, cy: y, r: radius, stroke, fill, ...(opacity < 1 && { opacity }) });
   }
 
-  path(x: number, y: number, d: string, { colour, thick, opacity, dash }: Stroke): void {
-    const style = { fill: "none", stroke: colour, "stroke-width": thick, opacity };
+  path(x: number, y: number, d: string, { color, thick, opacity, dash }: Stroke): void {
+    const style = { fill: "none", stroke: color, "stroke-width": thick, opacity };
     const broken = dash.length > 0 && { "stroke-dasharray": dash.join(" ") };
     this.#put("path", { d, transform: `translate(${r(x)} ${r(y)})`, ...style, ...broken });
   }

@@ -3,22 +3,22 @@
 import { PALETTES, type Theme } from "./colors";
 import type { Pen } from "./pen";
 import { INK, QUIET } from "./figures";
-import type { Picture } from "./export";
+import type { Figure } from "./export";
 
 export interface Note {
   text: string;
-  colour?: string; // of what it names
+  color?: string; // of what it names
 }
 
 const [EDGE, HEAD, LINE] = [12, 36, 17];
 const LETTER = 6.4; // pixels of one of 12, about
 
 /** Drawings under each other, each with the caption of its figure, and what is to be said of all of them. */
-export function drawnPicture(
+export function svgFigure(
   drawings: SVGSVGElement[],
   { title, notes = [] }: { title: string; notes?: Note[] },
   theme: Theme,
-): Picture {
+): Figure {
   const wide = Math.max(360, LETTER * title.length, ...drawings.map((svg) => svg.clientWidth));
   const fit = (text: string) => wrap(text, Math.floor(wide / LETTER) - 3);
   let height = HEAD;
@@ -28,8 +28,8 @@ export function drawnPicture(
     height += LINE * caption.length + svg.clientHeight + EDGE;
     return { svg, caption, top };
   });
-  const lines = notes.flatMap(({ text, colour }) =>
-    fit(text).map((line, i) => ({ line, colour: i === 0 ? colour : undefined })),
+  const lines = notes.flatMap(({ text, color }) =>
+    fit(text).map((line, i) => ({ line, color: i === 0 ? color : undefined })),
   );
   const end = height;
   const quiet = { size: 12, fill: QUIET[theme] };
@@ -43,10 +43,10 @@ export function drawnPicture(
         caption.forEach((line, i) => pen.text(EDGE, top + LINE * (i + 0.5), line, quiet));
         retrace(pen, svg, EDGE, top + LINE * caption.length);
       }
-      lines.forEach(({ line, colour }, i) => {
+      lines.forEach(({ line, color }, i) => {
         const y = end + LINE * (i + 0.5);
-        if (colour !== undefined) pen.rect(EDGE, y - 5, 10, 10, colour, 3);
-        pen.text(EDGE + (colour === undefined ? 0 : 16), y, line, quiet);
+        if (color !== undefined) pen.rect(EDGE, y - 5, 10, 10, color, 3);
+        pen.text(EDGE + (color === undefined ? 0 : 16), y, line, quiet);
       });
     },
   };
@@ -71,7 +71,7 @@ function retrace(pen: Pen, svg: SVGSVGElement, left: number, top: number): void 
     const [x, y] = [left + (moved?.e ?? 0), top + (moved?.f ?? 0)];
     const box = each.getBBox();
     const stroke = {
-      colour: style.stroke,
+      color: style.stroke,
       thick: parseFloat(style.strokeWidth),
       opacity: Number(style.opacity) * Number(style.strokeOpacity),
       dash: style.strokeDasharray === "none" ? [] : style.strokeDasharray.split(/[ ,]+/).map(parseFloat),

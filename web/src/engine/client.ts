@@ -1,136 +1,120 @@
-/** The server's routes, as the page asks them. Its types are made from the server's own description. */
+/** The API client. Every request of the page goes through it. */
 
+import { Matrix, decodeMatrices } from "../model/matrix";
 import { type Area, isVector, isWeight } from "../model/sites";
-import { Matrix, readMatrices } from "../model/matrix";
-import type { components } from "../generated/api";
+import type {
+  Attribution,
+  HeadScores,
+  Lab,
+  LabAnswer,
+  Model,
+  ModelInput,
+  PullState,
+  RunRequest,
+  Schemas,
+  TraceAnswer,
+} from "./types";
 
-type Schemas = components["schemas"];
-export type Config = Omit<Required<Schemas["Config"]>, "rope_scaling"> & {
-  rope_scaling: Required<Schemas["RopeScaling"]> | null;
-};
-export type Model = Schemas["ModelDetails"];
-export type Pullable = Schemas["PullableModel"];
-export type PullState = Schemas["PullState"];
-export type HeadScores = Schemas["HeadsAnswer"];
-export type TraceAnswer = Schemas["TraceAnswer"];
-export type Run = Schemas["RunDetails"];
-export type RunStep = Schemas["RunStep"];
-export type RunRequest = Schemas["RunRequest"];
-export type NextWord = Schemas["NextWord"];
-export type LensWord = Schemas["LensWord"];
-export type Attribution = Schemas["AttributeAnswer"];
-export type Hop = Schemas["Hop"];
-export type WhyAnswer = Schemas["WhyAnswer"];
-export type SensesAnswer = Schemas["SensesAnswer"];
-export type Edit = Schemas["EditRequest"];
-export type Lab = Schemas["LabDetails"];
-export type LabAnswer = Schemas["LabAnswer"];
-export type LabLines = Schemas["LabLines"];
-export type LabPoints = Schemas["LabPoints"];
-
-/** What goes through the model: every number on the page answers one of these. */
-export interface Question {
-  model: string;
-  text: string | number[]; // ids where the text is longer than the model can see
-  edits: Edit[];
-}
-
-/** What the server said no to, in its own words; status 0 where it could not be reached. */
-export class ServerError extends Error {
+/** A response with an error status, or status 0 if the server could not be reached. */
+export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
     readonly code = "",
     readonly values: Record<string, string | number> = {},
-    readonly retryAfter: number | null = null,
+    readonly retryAfter: number | null = null, // seconds
   ) {
     super(message);
   }
 }
 
-/** How a question travels: over the network unless something stands in between, as in a notebook. */
-export type Ask = (path: string, init: RequestInit) => Promise<Response>;
+/** Sends a request. Notebooks, saved files and published folders replace the browser's own `fetch`. */
+export type Fetch = (path: string, init: RequestInit) => Promise<Response>;
 
-export class Server {
-  constructor(readonly ask: Ask = (path, init) => fetch(path, init)) {}
+export class ApiClient {
+  constructor(readonly fetch: Fetch = (path, init) => globalThis.fetch(path, init)) {}
 
   async models(): Promise<Schemas["ModelDetailsList"]> {
-    return (await this.#ask("GET", "/api/models")).json();
+    return (await this.#request("GET", "/api/models")).json();
   }
 
-  /** Answers when the model is loaded. */
+  /** Resolves when the model is loaded. */
   async open(model: string): Promise<Model> {
-    return (await this.#ask("POST", "/api/open", { model })).json();
+    return (await this.#request("POST", "/api/open", { model })).json();
   }
 
   async pull(name: string): Promise<PullState> {
-    return (await this.#ask("POST", "/api/pull", { name })).json();
+    return (await this.#request("POST", "/api/pull", { name })).json();
   }
 
-  async pulling(): Promise<PullState> {
-    return (await this.#ask("GET", "/api/pulling")).json();
+  async pullState(): Promise<PullState> {
+    return (await this.#request("GET", "/api/pulling")).json();
   }
 
   async cancelPull(): Promise<PullState> {
-    return (await this.#ask("POST", "/api/pull/cancel")).json();
+    return (await this.#request("POST", "/api/pull/cancel")).json();
   }
 
   async runs(): Promise<Schemas["RunList"]> {
-    return (await this.#ask("GET", "/api/runs")).json();
+    return (await this.#request("GET", "/api/runs")).json();
   }
 
-  /** What a run tells of its steps after one. */
+  /** The metrics of a run, from the step after `after` on. */
   async runMetrics(name: string, after: number): Promise<Schemas["RunMetrics"]> {
-    return (await this.#ask("GET", `/api/runs/${encodeURIComponent(name)}/metrics?after=${after}`)).json();
+    const path = `/api/runs/${encodeURIComponent(name)}/metrics?after=${after}`;
+    return (await this.#request("GET", path)).json();
   }
 
-  async train(asked: RunRequest): Promise<Schemas["RunList"]> {
-    return (await this.#ask("POST", "/api/train", asked)).json();
+  async train(request: RunRequest): Promise<Schemas["RunList"]> {
+    return (await this.#request("POST", "/api/train", request)).json();
   }
 
   async stopRun(name: string): Promise<Schemas["RunList"]> {
-    return (await this.#ask("POST", `/api/runs/${encodeURIComponent(name)}/stop`)).json();
+    return (await this.#request("POST", `/api/runs/${encodeURIComponent(name)}/stop`)).json();
   }
 
   async resumeRun(name: string): Promise<Schemas["RunList"]> {
-    return (await this.#ask("POST", `/api/runs/${encodeURIComponent(name)}/resume`)).json();
+    return (await this.#request("POST", `/api/runs/${encodeURIComponent(name)}/resume`)).json();
   }
 
-  /** What each head does: takes a while the first time. */
+  /** Scores every head. Slow on the first call for a model. */
   async heads(model: string, signal?: AbortSignal): Promise<HeadScores> {
-    return (await this.#ask("POST", "/api/heads", { model }, signal)).json();
+    return (await this.#request("POST", "/api/heads", { model }, signal)).json();
   }
 
   async tokens(model: string, text: string, signal?: AbortSignal): Promise<Schemas["TokensAnswer"]> {
-    return (await this.#ask("POST", "/api/tokens", { model, text }, signal)).json();
+    return (await this.#request("POST", "/api/tokens", { model, text }, signal)).json();
   }
 
+  /** The texts of token ids. */
   async words(model: string, ids: number[]): Promise<string[]> {
-    const answer = await this.#ask("POST", "/api/words", { model, ids } satisfies Schemas["WordsRequest"]);
-    return ((await answer.json()) as Schemas["WordsAnswer"]).words;
+    const body = { model, ids } satisfies Schemas["WordsRequest"];
+    const response = await this.#request("POST", "/api/words", body);
+    return ((await response.json()) as Schemas["WordsAnswer"]).words;
   }
 
-  /** The text as the model reads it, and the likeliest next words. */
-  async trace(question: Question, count: number, signal?: AbortSignal): Promise<TraceAnswer> {
-    return (await this.#ask("POST", "/api/trace", { ...question, count, sites: false }, signal)).json();
+  /** Tokenizes the input and returns the `count` most likely next tokens. */
+  async trace(input: ModelInput, count: number, signal?: AbortSignal): Promise<TraceAnswer> {
+    return (await this.#request("POST", "/api/trace", { ...input, count, sites: false }, signal)).json();
   }
 
-  async read(question: Question, areas: Area[], signal?: AbortSignal): Promise<Matrix[]> {
+  /** Reads areas of sites and weights. */
+  async read(input: ModelInput, areas: Area[], signal?: AbortSignal): Promise<Matrix[]> {
     const reads: Schemas["Read"][] = areas.map(({ name, rows, columns }) => ({
       ...(isWeight(name) ? { weight: name } : { site: name }),
       ...(rows && { rows }),
       ...(columns && !isVector(name) && { columns }),
     }));
-    const parts = await this.#matrices("/api/sites", { ...question, reads }, signal);
+    const parts = await this.#matrices("/api/sites", { ...input, reads }, signal);
     return parts.map(({ values, shape: [rows, columns = 1] }, i) => {
       const { rows: [top] = [0], columns: [left] = [0] } = areas[i]!;
       return new Matrix(values, rows!, columns, top, left);
     });
   }
 
-  /** Attention weights of all heads of some blocks, made small: blocks × heads matrices. */
-  async patterns(question: Question, blocks: [number, number], cells: number, signal?: AbortSignal) {
-    const body = { ...question, blocks, cells } satisfies Schemas["PatternsRequest"];
+  /** Downsampled attention weights of every head in a range of blocks, by block and head. */
+  async patterns(input: ModelInput, blocks: [number, number], cells: number, signal?: AbortSignal) {
+    const body = { ...input, blocks, cells } satisfies Schemas["PatternsRequest"];
     const [{ values, shape }] = (await this.#matrices("/api/patterns", body, signal)) as [
       { values: Float32Array; shape: [number, number, number, number] },
     ];
@@ -144,9 +128,9 @@ export class Server {
     );
   }
 
-  /** For each block the lengths, token by token, of the stream entering and of what its two halves add. */
-  async streams(question: Question, signal?: AbortSignal): Promise<Matrix[]> {
-    const [{ values, shape }] = (await this.#matrices("/api/streams", question, signal)) as [
+  /** For each block a 3×T matrix of norms: the residual stream's input, the attention's and the feed-forward's update. */
+  async streams(input: ModelInput, signal?: AbortSignal): Promise<Matrix[]> {
+    const [{ values, shape }] = (await this.#matrices("/api/streams", input, signal)) as [
       { values: Float32Array; shape: [number, number, number] },
     ];
     const [blocks, , T] = shape;
@@ -156,58 +140,58 @@ export class Server {
     );
   }
 
-  async compare(question: Question, other: Question, blocks: [number, number], signal?: AbortSignal) {
-    const body = { ...question, other, blocks } satisfies Schemas["CompareRequest"];
-    return (await this.#ask("POST", "/api/compare", body, signal)).json() as Promise<
+  async compare(input: ModelInput, other: ModelInput, blocks: [number, number], signal?: AbortSignal) {
+    const body = { ...input, other, blocks } satisfies Schemas["CompareRequest"];
+    return (await this.#request("POST", "/api/compare", body, signal)).json() as Promise<
       Schemas["CompareAnswer"]
     >;
   }
 
-  async effects(asked: Schemas["EffectsRequest"], signal?: AbortSignal): Promise<Schemas["EffectsAnswer"]> {
-    return (await this.#ask("POST", "/api/effects", asked, signal)).json();
+  async effects(request: Schemas["EffectsRequest"], signal?: AbortSignal): Promise<Schemas["EffectsAnswer"]> {
+    return (await this.#request("POST", "/api/effects", request, signal)).json();
   }
 
-  async attribute(asked: Schemas["AttributeRequest"], signal?: AbortSignal): Promise<Attribution> {
-    return (await this.#ask("POST", "/api/attribute", asked, signal)).json();
+  async attribute(request: Schemas["AttributeRequest"], signal?: AbortSignal): Promise<Attribution> {
+    return (await this.#request("POST", "/api/attribute", request, signal)).json();
   }
 
-  async why(asked: Schemas["WhyRequest"], signal?: AbortSignal): Promise<Schemas["WhyAnswer"]> {
-    return (await this.#ask("POST", "/api/why", asked, signal)).json();
+  async why(request: Schemas["WhyRequest"], signal?: AbortSignal): Promise<Schemas["WhyAnswer"]> {
+    return (await this.#request("POST", "/api/why", request, signal)).json();
   }
 
-  async lens(asked: Schemas["LensRequest"], signal?: AbortSignal): Promise<Schemas["LensAnswer"]> {
-    return (await this.#ask("POST", "/api/lens", asked, signal)).json();
+  async lens(request: Schemas["LensRequest"], signal?: AbortSignal): Promise<Schemas["LensAnswer"]> {
+    return (await this.#request("POST", "/api/lens", request, signal)).json();
   }
 
-  async senses(asked: Schemas["SensesRequest"], signal?: AbortSignal): Promise<Schemas["SensesAnswer"]> {
-    return (await this.#ask("POST", "/api/senses", asked, signal)).json();
+  async senses(request: Schemas["SensesRequest"], signal?: AbortSignal): Promise<Schemas["SensesAnswer"]> {
+    return (await this.#request("POST", "/api/senses", request, signal)).json();
+  }
+
+  async neighbors(
+    request: Schemas["NeighboursRequest"],
+    signal?: AbortSignal,
+  ): Promise<Schemas["NeighboursAnswer"]> {
+    return (await this.#request("POST", "/api/neighbours", request, signal)).json();
   }
 
   async labs(signal?: AbortSignal): Promise<Lab[]> {
-    const answer = await this.#ask("GET", "/api/labs", undefined, signal);
-    return ((await answer.json()) as Schemas["LabList"]).labs;
+    const response = await this.#request("GET", "/api/labs", undefined, signal);
+    return ((await response.json()) as Schemas["LabList"]).labs;
   }
 
-  async lab(asked: Schemas["LabRequest"], signal?: AbortSignal): Promise<LabAnswer> {
-    return (await this.#ask("POST", "/api/lab", asked, signal)).json();
-  }
-
-  async neighbours(
-    asked: Schemas["NeighboursRequest"],
-    signal?: AbortSignal,
-  ): Promise<Schemas["NeighboursAnswer"]> {
-    return (await this.#ask("POST", "/api/neighbours", asked, signal)).json();
+  async lab(request: Schemas["LabRequest"], signal?: AbortSignal): Promise<LabAnswer> {
+    return (await this.#request("POST", "/api/lab", request, signal)).json();
   }
 
   async #matrices(path: string, body: unknown, signal?: AbortSignal) {
-    const answer = await this.#ask("POST", path, body, signal);
-    return readMatrices(await answer.arrayBuffer(), answer.headers.get("X-Shape") ?? "");
+    const response = await this.#request("POST", path, body, signal);
+    return decodeMatrices(await response.arrayBuffer(), response.headers.get("X-Shape") ?? "");
   }
 
-  async #ask(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
-    let answer: Response;
+  async #request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+    let response: Response;
     try {
-      answer = await this.ask(path, {
+      response = await this.fetch(path, {
         method,
         signal: signal ?? null,
         ...(body !== undefined && {
@@ -217,17 +201,17 @@ export class Server {
       });
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new ServerError(0, "the server cannot be reached", "unreachable");
+      throw new ApiError(0, "the server cannot be reached", "unreachable");
     }
-    if (answer.ok) return answer;
-    const said = (await answer.json().catch(() => null)) as Schemas["Refusal"] | null;
-    const again = Number(answer.headers.get("Retry-After"));
-    throw new ServerError(
-      answer.status,
-      said?.error.message ?? answer.statusText,
-      said?.error.code ?? "",
-      said?.error.values,
-      again || null,
+    if (response.ok) return response;
+    const refusal = (await response.json().catch(() => null)) as Schemas["Refusal"] | null;
+    const retryAfter = Number(response.headers.get("Retry-After"));
+    throw new ApiError(
+      response.status,
+      refusal?.error.message ?? response.statusText,
+      refusal?.error.code ?? "",
+      refusal?.error.values,
+      retryAfter || null,
     );
   }
 }

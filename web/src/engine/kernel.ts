@@ -1,69 +1,69 @@
-/** Questions to a notebook's kernel: they travel as messages of a widget, and so do the answers. */
+/** A connection to a notebook's kernel: requests and responses travel as the widget's custom messages. */
 
-import type { Ask } from "./client";
+import type { Fetch } from "./client";
 
-/** What anywidget gives a widget to speak with Python. */
-export interface Channel {
+/** The part of anywidget's model that the page uses. */
+export interface WidgetModel {
   get: (name: string) => unknown;
   send: (content: unknown) => void;
-  on: (event: "msg:custom", hear: Hear) => void;
-  off: (event: "msg:custom", hear: Hear) => void;
+  on: (event: "msg:custom", handler: MessageHandler) => void;
+  off: (event: "msg:custom", handler: MessageHandler) => void;
 }
-type Hear = (content: Answer, buffers: DataView[]) => void;
+type MessageHandler = (content: ResponseHead, buffers: DataView[]) => void;
 
-interface Answer {
+interface ResponseHead {
   id: string;
   status: number;
   headers: Record<string, string>;
 }
 
-const PATIENCE = 3000; // milliseconds of silence until one is told
+const WAITING_DELAY = 3000; // milliseconds without a response until the page says that it waits
 
-export class Kernel {
-  // Another view of the same widget hears the same answers.
-  readonly #name = Math.random().toString(36).slice(2);
+export class KernelConnection {
+  // Several views of one widget receive the same messages: the prefix tells their requests apart.
+  readonly #prefix = Math.random().toString(36).slice(2);
   #count = 0;
-  #open = new Map<string, (answer: Response) => void>();
+  #pending = new Map<string, (response: Response) => void>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    readonly channel: Channel,
-    readonly waits: (waiting: boolean) => void,
+    readonly model: WidgetModel,
+    readonly onwaiting: (waiting: boolean) => void,
   ) {
-    channel.on("msg:custom", this.#hear);
+    model.on("msg:custom", this.#receive);
   }
 
-  readonly ask: Ask = (path, { method = "GET", body = null, signal }) => {
-    const id = `${this.#name} ${this.#count++}`;
+  readonly fetch: Fetch = (path, { method = "GET", body = null, signal }) => {
+    const id = `${this.#prefix} ${this.#count++}`;
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       signal?.addEventListener("abort", () => {
-        if (!this.#open.delete(id)) return;
-        this.channel.send({ id, leave: true });
+        if (!this.#pending.delete(id)) return;
+        this.model.send({ id, leave: true });
         reject(signal.reason as Error);
       });
-      this.#open.set(id, resolve);
-      this.channel.send({ id, method, path, body });
-      this.#watch();
+      this.#pending.set(id, resolve);
+      this.model.send({ id, method, path, body });
+      this.#restartTimer();
     });
   };
 
   close(): void {
     clearTimeout(this.#timer);
-    this.channel.off("msg:custom", this.#hear);
+    this.model.off("msg:custom", this.#receive);
   }
 
-  readonly #hear: Hear = ({ id, status, headers }, [body]) => {
-    const answer = this.#open.get(id);
-    if (!answer) return;
-    this.#open.delete(id);
-    this.#watch();
-    answer(new Response((body ?? null) as DataView<ArrayBuffer> | null, { status, headers }));
+  readonly #receive: MessageHandler = ({ id, status, headers }, [body]) => {
+    const resolve = this.#pending.get(id);
+    if (!resolve) return;
+    this.#pending.delete(id);
+    this.#restartTimer();
+    resolve(new Response((body ?? null) as DataView<ArrayBuffer> | null, { status, headers }));
   };
 
-  #watch(): void {
+  #restartTimer(): void {
     clearTimeout(this.#timer);
-    this.waits(false);
-    if (this.#open.size > 0) this.#timer = setTimeout(() => this.waits(true), PATIENCE);
+    this.onwaiting(false);
+    if (this.#pending.size > 0) this.#timer = setTimeout(() => this.onwaiting(true), WAITING_DELAY);
   }
 }

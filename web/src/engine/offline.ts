@@ -1,15 +1,16 @@
-/** What there is where no model is: in a saved file, or in a published folder. */
+/** What replaces a model where there is no server: a saved file or a published folder. */
 
-import type { Place, ViewName } from "../state/location";
-import type { Question } from "./client";
+import type { PartName } from "../model/steps";
+import type { ViewName } from "../state/location";
+import type { ModelInput } from "./types";
 
-/** What a saved file or a published folder holds of a model: nothing else can be gone to, nothing new goes through. */
-export interface Kept {
-  flow: boolean;
+/** Answers recorded beforehand. Nothing else can be shown, and no new text can be run. */
+export interface OfflineSource {
+  hasFlow: boolean;
   views: readonly ViewName[];
-  texts: readonly string[]; // to choose among
-  words: (question: Question) => readonly number[]; // next words that can be asked about
-  holds: (place: Pick<Place, "block" | "head" | "part">) => boolean;
-  knows: (path: string, asked: Question) => boolean; // whether a question has an answer
-  compares: (site: string) => boolean; // whether the site of both texts is there
+  texts: readonly string[]; // that the reader can choose between
+  nextWords: (input: ModelInput) => readonly number[]; // token ids that can be asked about
+  canShow: (place: { block: number; head: number; part: PartName }) => boolean;
+  canAnswer: (path: string, request: ModelInput) => boolean;
+  canCompare: (site: string) => boolean; // whether the site was saved for both texts
 }

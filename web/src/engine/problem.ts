@@ -1,25 +1,25 @@
-/** What went wrong, and how it is said. */
+/** Errors as the page reports them. */
 
 import type { Messages } from "../messages/en";
-import { ServerError } from "./client";
+import { ApiError } from "./client";
 
 export type Values = Record<string, string | number>;
 
 export interface Problem {
-  message: string; // in the server's own words
-  status: number; // 0 where the server could not be reached, -1 where it was not the server
+  message: string; // in English, as the server sends it
+  status: number; // 0 if the server could not be reached, -1 if the error is not the server's
   code: string;
-  values: Values; // what the message is made of
+  values: Values; // that the message was formatted with
 }
 
-export function problemOf(reason: unknown): Problem {
-  if (reason instanceof ServerError) return reason;
+export function toProblem(reason: unknown): Problem {
+  if (reason instanceof ApiError) return reason;
   const message = reason instanceof Error ? reason.message : String(reason);
   return { message, status: -1, code: "", values: {} };
 }
 
-/** In the reader's language; where the page has no words for it, in the server's. */
-export function tell(
+/** The problem in the reader's language, or the server's message if there is no translation. */
+export function describeProblem(
   words: Messages,
   { code, values, message }: { code?: string | null; values?: Values; message: string },
 ): string {

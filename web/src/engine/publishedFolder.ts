@@ -1,82 +1,84 @@
-/** A published folder in a model's place: texts that went through it beforehand, each fetched when it is chosen. */
+/** A published folder: several texts recorded beforehand, each fetched when it is chosen. */
 
-import type { Place, ViewName } from "../state/location";
-import type { Kept } from "./offline";
-import { type Contents, questionKey, Recording, unpack } from "./savedFile";
-import type { Ask, HeadScores, Lab, LabAnswer, Model, Question } from "./client";
-import { exchange, type Listed, type Numbers, takeNumbers } from "./savedText";
+import type { PartName } from "../model/steps";
+import type { Fetch } from "./client";
+import type { ViewName } from "../state/location";
+import type { OfflineSource } from "./offline";
+import { requestKey, type SavedContents, SavedFile, unpack } from "./savedFile";
+import { type MatrixHeader, splitTensors, type Tensor, transpose } from "./savedText";
+import type { HeadScores, Lab, LabAnswer, Model, ModelInput } from "./types";
 
-/** What the folder says of itself. */
-export interface Listing {
+/** The contents of `publication.json`. */
+export interface FolderIndex {
   details: Model;
   views: ViewName[];
   texts: { text: string; ids: number[]; file: string }[];
-  heads: HeadScores; // what each head does
+  heads: HeadScores;
   labs: boolean;
 }
 
-/** What is kept of one text: also how far it is from each of the others. */
-type TextContents = Contents & { beside: Contents["exchanges"][] };
+/** A text's file. `beside` holds the answers that compare it with each of the other texts. */
+type TextContents = SavedContents & { beside: SavedContents["exchanges"][] };
 
 interface Labs {
   labs: Lab[];
   answers: LabAnswer[];
 }
 
-/** Gives a file of the folder. */
-export type Fetch = (name: string) => Promise<Uint8Array<ArrayBuffer>>;
+/** Reads a file of the folder. */
+export type ReadFile = (name: string) => Promise<Uint8Array<ArrayBuffer>>;
 
-export class Publication implements Kept {
-  readonly flow = true;
+export class PublishedFolder implements OfflineSource {
+  readonly hasFlow = true;
   readonly views: readonly ViewName[];
   readonly texts: readonly string[];
-  #fetched = new Map<number, Promise<Recording>>();
-  #recordings = new Map<number, Recording>(); // those that have come
+  #pending = new Map<number, Promise<SavedFile>>(); // by the text's number, also when loaded
+  #loaded = new Map<number, SavedFile>();
   #labs: Promise<Labs> | null = null;
 
   private constructor(
-    readonly listing: Listing,
-    readonly weights: ReadonlyMap<string, Numbers>, // common to all texts
-    readonly fetch: Fetch,
+    readonly index: FolderIndex,
+    readonly weights: ReadonlyMap<string, Tensor>, // shared by all texts
+    readonly readFile: ReadFile,
   ) {
-    this.views = listing.views;
-    this.texts = listing.texts.map(({ text }) => text);
+    this.views = index.views;
+    this.texts = index.texts.map(({ text }) => text);
   }
 
-  static async open(fetch: Fetch): Promise<Publication> {
-    const [listing, model] = await Promise.all([
-      readJson<Listing>(fetch, "publication.json"),
-      fetch("model.bin").then((bytes) => unpack<{ matrices: Listed[] }>(bytes)),
+  static async open(readFile: ReadFile): Promise<PublishedFolder> {
+    const [index, model] = await Promise.all([
+      readJson<FolderIndex>(readFile, "publication.json"),
+      readFile("model.bin").then((bytes) => unpack<{ matrices: MatrixHeader[] }>(bytes)),
     ]);
-    const weights = takeNumbers(model.contents.matrices, model.numbers);
+    const weights = splitTensors(model.contents.matrices, model.numbers);
     const embedding = weights.get("embedding.W");
-    if (embedding && !weights.has("unembedding.W")) weights.set("unembedding.W", exchange(embedding)); // tied
-    return new Publication(listing, weights, fetch);
+    if (embedding && !weights.has("unembedding.W")) weights.set("unembedding.W", transpose(embedding)); // tied
+    return new PublishedFolder(index, weights, readFile);
   }
 
-  words(question: Question): readonly number[] {
-    return this.#known(question)?.words() ?? [];
+  nextWords(input: ModelInput): readonly number[] {
+    return this.#loadedText(input)?.nextWords() ?? [];
   }
 
-  /** What is kept of one text is kept of all. */
-  holds(place: Pick<Place, "block" | "head" | "part">): boolean {
-    return this.#any?.holds(place) ?? true;
+  /** The same parts are saved of every text. */
+  canShow(place: { block: number; head: number; part: PartName }): boolean {
+    return this.#anyText?.canShow(place) ?? true;
   }
 
-  knows(path: string, asked: Question): boolean {
-    return this.#known(asked)?.knows(path, asked) ?? false;
+  canAnswer(path: string, request: ModelInput): boolean {
+    return this.#loadedText(request)?.canAnswer(path, request) ?? false;
   }
 
-  compares(site: string): boolean {
-    return this.#any?.has(site) ?? false;
+  canCompare(site: string): boolean {
+    return this.#anyText?.has(site) ?? false;
   }
 
-  readonly ask: Ask = async (path, { body }) => {
-    const asked = (typeof body === "string" ? JSON.parse(body) : {}) as Partial<Question> & {
-      other?: Question;
+  readonly fetch: Fetch = async (path, { body }) => {
+    const request = (typeof body === "string" ? JSON.parse(body) : {}) as Partial<ModelInput> & {
+      other?: ModelInput;
       name?: string;
     };
-    const { details, heads } = this.listing;
+    const { details, heads } = this.index;
     switch (path) {
       case "/api/models":
         return Response.json({ models: [details], can_be_pulled: [] });
@@ -85,66 +87,65 @@ export class Publication implements Kept {
       case "/api/heads":
         return Response.json(heads);
       case "/api/labs":
-        return Response.json({ labs: this.listing.labs ? (await this.#readLabs()).labs : [] });
+        return Response.json({ labs: this.index.labs ? (await this.#readLabs()).labs : [] });
       case "/api/lab":
-        return found((await this.#readLabs()).answers.find(({ lab }) => lab === asked.name));
+        return toResponse((await this.#readLabs()).answers.find(({ lab }) => lab === request.name));
     }
-    const number = this.#find(asked);
-    if (number < 0) return found(undefined);
-    if (path === "/api/tokens") return Response.json({ ids: this.listing.texts[number]!.ids });
-    const recording = await this.#read(number);
-    if (asked.other === undefined) return recording.ask(path, { body: body ?? null });
-    const beside = (recording.contents as TextContents).beside[this.#find(asked.other)];
-    const key = questionKey(path, asked);
-    return found(beside?.find((each) => questionKey(each.path, each.asked) === key)?.answer);
+    const number = this.#find(request);
+    if (number < 0) return toResponse(undefined);
+    if (path === "/api/tokens") return Response.json({ ids: this.index.texts[number]!.ids });
+    const file = await this.#load(number);
+    if (request.other === undefined) return file.fetch(path, { body: body ?? null });
+    const comparison = (file.contents as TextContents).beside[this.#find(request.other)];
+    const key = requestKey(path, request);
+    return toResponse(comparison?.find((each) => requestKey(each.path, each.asked) === key)?.answer);
   };
 
-  get #any(): Recording | undefined {
-    return [...this.#recordings.values()][0];
+  get #anyText(): SavedFile | undefined {
+    return [...this.#loaded.values()][0];
   }
 
-  #known(asked: Partial<Question>): Recording | undefined {
-    return this.#recordings.get(this.#find(asked));
+  #loadedText(input: Partial<ModelInput>): SavedFile | undefined {
+    return this.#loaded.get(this.#find(input));
   }
 
-  /** Which of the texts is asked about; -1 where none is. */
-  #find({ text }: Partial<Question>): number {
+  /** The number of the text that an input names, or -1. */
+  #find({ text }: Partial<ModelInput>): number {
     if (text === undefined) return -1;
     if (typeof text === "string") return this.texts.indexOf(text);
     const ids = text.join();
-    return this.listing.texts.findIndex((each) => each.ids.join() === ids);
+    return this.index.texts.findIndex((each) => each.ids.join() === ids);
   }
 
-  /** A text that could not be fetched is fetched again when it is asked for again. */
-  #read(number: number): Promise<Recording> {
-    let recording = this.#fetched.get(number);
-    if (recording === undefined) {
-      recording = this.#fetch(number);
-      recording.catch(() => this.#fetched.delete(number));
-      this.#fetched.set(number, recording);
+  /** Loads a text once; one that failed to load is fetched again on the next request. */
+  #load(number: number): Promise<SavedFile> {
+    let file = this.#pending.get(number);
+    if (file === undefined) {
+      file = this.#readText(number);
+      file.catch(() => this.#pending.delete(number));
+      this.#pending.set(number, file);
     }
-    return recording;
+    return file;
   }
 
-  async #fetch(number: number): Promise<Recording> {
-    const packed = await this.fetch(this.listing.texts[number]!.file);
+  async #readText(number: number): Promise<SavedFile> {
+    const packed = await this.readFile(this.index.texts[number]!.file);
     const { contents, numbers } = await unpack<TextContents>(packed);
-    const recording = new Recording(contents, numbers, this.weights);
-    this.#recordings.set(number, recording);
-    return recording;
+    const file = new SavedFile(contents, numbers, this.weights);
+    this.#loaded.set(number, file);
+    return file;
   }
 
   #readLabs(): Promise<Labs> {
-    return (this.#labs ??= readJson<Labs>(this.fetch, "labs.json"));
+    return (this.#labs ??= readJson<Labs>(this.readFile, "labs.json"));
   }
 }
 
-async function readJson<Told>(fetch: Fetch, name: string): Promise<Told> {
-  return JSON.parse(new TextDecoder().decode(await fetch(name))) as Told;
+async function readJson<T>(readFile: ReadFile, name: string): Promise<T> {
+  return JSON.parse(new TextDecoder().decode(await readFile(name))) as T;
 }
 
-/** The answer, where there is one. */
-function found(answer: unknown): Response {
+function toResponse(answer: unknown): Response {
   if (answer !== undefined) return Response.json(answer);
   return Response.json({ error: { message: "this is not part of the published page" } }, { status: 404 });
 }

@@ -1,28 +1,30 @@
-/** What a saved file answers in a model's place: what was kept in it, and nothing else. */
+/** A saved file: answers the page's requests from what was recorded in it. */
 
-import type { Place, ViewName } from "../state/location";
+import type { PartName } from "../model/steps";
 import type { Span } from "../model/sites";
-import type { Kept } from "./offline";
-import type { Ask, LensWord } from "./client";
-import { type Numbers, Side, type Told } from "./savedText";
+import type { Fetch } from "./client";
+import type { ViewName } from "../state/location";
+import type { OfflineSource } from "./offline";
+import { SavedText, type SavedTextHeader, type Tensor } from "./savedText";
+import type { LensWord } from "./types";
 
-/** What stands before the numbers. */
-export interface Contents {
-  query: string; // where it opens
+/** The JSON at the beginning of a saved file. */
+export interface SavedContents {
+  query: string; // the location it opens at
   views: ViewName[];
   flow: boolean;
   heads: [number, number][];
   blocks: number[];
-  ends: boolean; // embedding and final norm
-  edits: number; // that were made in Python
-  words: number[]; // next words that can be asked about
-  lens: string[][]; // what each block would say
+  ends: boolean; // whether embedding and final norm are saved
+  edits: number; // how many edits were made in Python
+  words: number[]; // ids of the next tokens that can be asked about
+  lens: string[][]; // the logit lens' most likely token, by block and position
   exchanges: { path: string; asked: object; answer: unknown }[];
-  sides: [Told] | [Told, Told]; // the text; where two are compared, the other one too
+  sides: [SavedTextHeader] | [SavedTextHeader, SavedTextHeader]; // the second one is compared with the first
 }
 
-/** What the page asks: about which text, and the rest of the question. */
-interface Asked {
+/** The body of a request, as far as it selects what was saved. */
+interface RequestBody {
   model?: string;
   text?: string | number[];
   reads?: { site?: string; weight?: string; rows?: Span; columns?: Span }[];
@@ -30,113 +32,113 @@ interface Asked {
   word?: number;
 }
 
-export class Recording implements Kept {
-  readonly flow: boolean;
+export class SavedFile implements OfflineSource {
+  readonly hasFlow: boolean;
   readonly views: readonly ViewName[];
-  readonly texts: readonly string[] = []; // the one that is shown is all there is
+  readonly texts: readonly string[] = []; // there is no other text to choose
   readonly ids: number[];
-  readonly #sides: Side[] = [];
+  readonly #texts: SavedText[] = [];
   readonly #answers: Map<string, unknown>;
 
   constructor(
-    readonly contents: Contents,
+    readonly contents: SavedContents,
     numbers: Float32Array,
-    common: ReadonlyMap<string, Numbers> = new Map(),
+    shared: ReadonlyMap<string, Tensor> = new Map(),
   ) {
-    this.flow = contents.flow;
+    this.hasFlow = contents.flow;
     this.views = contents.views;
     this.ids = contents.sides[0].trace.ids;
     let start = 0;
-    for (const told of contents.sides) {
-      const side = new Side(told, numbers, start, common);
-      this.#sides.push(side);
-      start += side.count;
+    for (const header of contents.sides) {
+      const text = new SavedText(header, numbers, start, shared);
+      this.#texts.push(text);
+      start += text.count;
     }
     this.#answers = new Map(
-      contents.exchanges.map(({ path, asked, answer }) => [questionKey(path, asked), answer]),
+      contents.exchanges.map(({ path, asked, answer }) => [requestKey(path, asked), answer]),
     );
   }
 
-  /** What stands in a saved file, in base64. */
-  static async open(text: string): Promise<Recording> {
-    const letters = atob(text);
-    const packed = new Uint8Array(letters.length);
-    for (let i = 0; i < letters.length; i++) packed[i] = letters.charCodeAt(i);
-    const { contents, numbers } = await unpack<Contents>(packed);
-    return new Recording(contents, numbers);
+  /** Decodes the base64 text of a saved file. */
+  static async open(base64: string): Promise<SavedFile> {
+    const binary = atob(base64);
+    const packed = new Uint8Array(binary.length);
+    for (let i = 0; i < binary.length; i++) packed[i] = binary.charCodeAt(i);
+    const { contents, numbers } = await unpack<SavedContents>(packed);
+    return new SavedFile(contents, numbers);
   }
 
-  words(): readonly number[] {
+  nextWords(): readonly number[] {
     return this.contents.words;
   }
 
-  holds({ block, head, part }: Pick<Place, "block" | "head" | "part">): boolean {
+  canShow({ block, head, part }: { block: number; head: number; part: PartName }): boolean {
     const { heads, blocks, ends } = this.contents;
-    const known = heads.some(([i, j]) => i === block && j === head);
-    if (part === "embedding" || part === "final") return ends && known;
-    return known && (part === "head" || part === "norm" || blocks.includes(block));
+    const hasHead = heads.some(([i, j]) => i === block && j === head);
+    if (part === "embedding" || part === "final") return ends && hasHead;
+    return hasHead && (part === "head" || part === "norm" || blocks.includes(block));
   }
 
-  knows(path: string, asked: object): boolean {
-    return this.#answers.has(questionKey(path, asked));
+  canAnswer(path: string, request: object): boolean {
+    return this.#answers.has(requestKey(path, request));
   }
 
-  /** Whether all of a site is there, or can be made. */
+  /** Whether a whole site was saved or can be computed. */
   has(site: string): boolean {
-    return this.#sides[0]!.has(site);
+    return this.#texts[0]!.has(site);
   }
 
-  compares(site: string): boolean {
-    return this.#sides.length > 1 && this.#sides.every((side) => side.keeps(site));
+  canCompare(site: string): boolean {
+    return this.#texts.length > 1 && this.#texts.every((text) => text.isSaved(site));
   }
 
-  readonly ask: Ask = async (path, { body }) => {
-    const asked = (typeof body === "string" ? JSON.parse(body) : {}) as Asked;
-    const models = this.#sides.map(({ told }) => told.details);
-    const named = models.filter((each, i) => models.findIndex(({ name }) => name === each.name) === i);
-    const side = this.#about(asked);
-    const { n_block, n_head } = side.config;
+  readonly fetch: Fetch = async (path, { body }) => {
+    const request = (typeof body === "string" ? JSON.parse(body) : {}) as RequestBody;
+    const details = this.#texts.map(({ header }) => header.details);
+    const models = details.filter((model, i) => details.findIndex(({ name }) => name === model.name) === i);
+    const text = this.#textOf(request);
+    const { n_block, n_head } = text.config;
     switch (path) {
       case "/api/models":
-        return Response.json({ models: named, can_be_pulled: [] });
+        return Response.json({ models, can_be_pulled: [] });
       case "/api/open":
-        return Response.json(named.find(({ name }) => name === asked.model));
+        return Response.json(models.find(({ name }) => name === request.model));
       case "/api/trace":
-        return Response.json(side.told.trace);
+        return Response.json(text.header.trace);
       case "/api/lens":
-        return Response.json({ words: this.#lens(asked.word ?? -1) });
+        return Response.json({ words: this.#lens(request.word ?? -1) });
       case "/api/sites":
-        return send(
-          asked.reads!.map(({ site, weight, rows, columns }) =>
-            side.read({ name: site ?? weight!, ...(rows && { rows }), ...(columns && { columns }) }),
+        return matrixResponse(
+          request.reads!.map(({ site, weight, rows, columns }) =>
+            text.read({ name: site ?? weight!, ...(rows && { rows }), ...(columns && { columns }) }),
           ),
         );
       case "/api/patterns": {
-        const { values, shape } = side.get("patterns", [n_block, n_head, 1, 1]);
-        const [first, last] = asked.blocks ?? [0, n_block];
+        const { values, shape } = text.get("patterns", [n_block, n_head, 1, 1]);
+        const [first, last] = request.blocks ?? [0, n_block];
         const size = values.length / n_block;
-        const some = values.subarray(first * size, last * size);
-        return send([{ values: some, shape: [last - first, ...shape.slice(1)] }]);
+        const selected = values.subarray(first * size, last * size);
+        return matrixResponse([{ values: selected, shape: [last - first, ...shape.slice(1)] }]);
       }
       case "/api/streams":
-        return send([side.get("streams", [n_block, 3, side.ids.length])]);
+        return matrixResponse([text.get("streams", [n_block, 3, text.ids.length])]);
     }
-    const answer = this.#answers.get(questionKey(path, asked));
+    const answer = this.#answers.get(requestKey(path, request));
     if (answer !== undefined) return Response.json(answer);
     return Response.json({ error: { message: `${path} is not in this file` } }, { status: 404 });
   };
 
-  /** The page asks about the first text by its ids, about another by what it says. */
-  #about({ text }: Asked): Side {
-    return this.#sides.find(({ told }, i) => i > 0 && told.text === text) ?? this.#sides[0]!;
+  /** The page names the first text by its token ids and the other one by its text. */
+  #textOf({ text }: RequestBody): SavedText {
+    return this.#texts.find(({ header }, i) => i > 0 && header.text === text) ?? this.#texts[0]!;
   }
 
-  /** For each block and position the likeliest word, and how likely one is that is asked about. */
+  /** The logit lens: the most likely token at each block and position, and the probability of the chosen one. */
   #lens(word: number): LensWord[][] {
     const { lens, words } = this.contents;
-    const { values, shape } = this.#sides[0]!.get("lens", [0, 0, 0]);
-    const [, said, rows] = shape as [number, number, number];
-    const at = (block: number, which: number, row: number) => values[(block * said + which) * rows + row]!;
+    const { values, shape } = this.#texts[0]!.get("lens", [0, 0, 0]); // block × (likeliest, words…) × position
+    const [, kinds, rows] = shape as [number, number, number];
+    const at = (block: number, kind: number, row: number) => values[(block * kinds + kind) * rows + row]!;
     const chosen = words.indexOf(word);
     return lens.map((texts, block) =>
       texts.map((text, row) => ({
@@ -148,38 +150,39 @@ export class Recording implements Kept {
   }
 }
 
-/** What `zlib` made smaller: the length of the contents, the contents, and after them the first bytes of all numbers,
- * then all second bytes, and so on. */
-export async function unpack<Told>(
+/** Unpacks zlib-compressed data: the JSON's length as uint32, the JSON, and float32 numbers as four byte planes, which
+ * hold the first bytes of all numbers, then all second bytes, and so on. */
+export async function unpack<Contents>(
   packed: Uint8Array<ArrayBuffer>,
-): Promise<{ contents: Told; numbers: Float32Array }> {
+): Promise<{ contents: Contents; numbers: Float32Array }> {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   const length = new DataView(bytes.buffer).getUint32(0, true);
-  const contents = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Told;
+  const contents = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Contents;
   const planes = bytes.subarray(4 + length);
   const count = planes.length / 4;
-  const whole = new Uint8Array(planes.length);
-  for (let k = 0; k < 4; k++) for (let i = 0; i < count; i++) whole[4 * i + k] = planes[k * count + i]!;
-  return { contents, numbers: new Float32Array(whole.buffer) };
+  const interleaved = new Uint8Array(planes.length);
+  for (let k = 0; k < 4; k++) for (let i = 0; i < count; i++) interleaved[4 * i + k] = planes[k * count + i]!;
+  return { contents, numbers: new Float32Array(interleaved.buffer) };
 }
 
-/** What tells a question from others about the same texts. */
-export function questionKey(path: string, asked: object): string {
-  const about = ["model", "text", "edits", "other"];
-  return `${path} ${write(Object.fromEntries(Object.entries(asked).filter(([name]) => !about.includes(name))))}`;
+/** Identifies a request among those about the same input. */
+export function requestKey(path: string, request: object): string {
+  const inputFields = ["model", "text", "edits", "other"];
+  const fields = Object.entries(request).filter(([name]) => !inputFields.includes(name));
+  return `${path} ${stableStringify(Object.fromEntries(fields))}`;
 }
 
-/** As JSON, names in the order of the alphabet. */
-function write(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(write).join()}]`;
+/** Like JSON.stringify, but with sorted keys. */
+function stableStringify(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(stableStringify).join()}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
-  return `{${entries.map(([name, each]) => `${name}:${write(each)}`).join()}}`;
+  return `{${entries.map(([name, field]) => `${name}:${stableStringify(field)}`).join()}}`;
 }
 
-/** As the server sends matrices. */
-function send(parts: { values: Float32Array; shape: number[] }[]): Response {
+/** A response in the format that `decodeMatrices` reads. */
+function matrixResponse(parts: { values: Float32Array; shape: number[] }[]): Response {
   const shapes = parts.map(({ shape }) => shape.join(",")).join(";");
   return new Response(new Blob(parts.map(({ values }) => values as Float32Array<ArrayBuffer>)), {
     headers: { "X-Shape": shapes },

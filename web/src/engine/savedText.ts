@@ -1,178 +1,175 @@
-/** What a saved file holds of one text: numbers that were kept, and what the page's own formulas make of those. Where
- * there is neither, a number is NaN. */
+/** One text of a saved file: its saved matrices, and those that the page recomputes from them. A number that was neither
+ * saved nor can be recomputed is NaN. */
 
-import { type Area, isOfWords, isWeight, parse } from "../model/sites";
 import { derive } from "../model/derivation";
 import { evaluate } from "../model/evaluation";
 import { Matrix } from "../model/matrix";
-import type { Config, Model, TraceAnswer } from "./client";
-import { shapeOf } from "../model/shapes";
+import { type Area, isOverVocabulary, isWeight, parseSite, siteShape } from "../model/sites";
+import type { Config, Model, TraceAnswer } from "./types";
 
-/** What is said of it, and which numbers there are, in their order. */
-export interface Told {
+/** The part of a saved text that is JSON: its matrices are stored in this order after it. */
+export interface SavedTextHeader {
   text: string;
   details: Model;
   trace: TraceAnswer;
-  matrices: Listed[];
+  matrices: MatrixHeader[];
 }
 
-/** One of the matrices whose numbers stand one after the other. */
-export interface Listed {
+export interface MatrixHeader {
   name: string;
   shape: number[];
-  first: number; // from which row on
+  first: number; // the first row that was saved
 }
 
-export interface Numbers {
+export interface Tensor {
   values: Float32Array;
   shape: number[];
   first: number;
 }
 
-export class Side {
+export class SavedText {
   readonly config: Config;
   readonly ids: number[];
-  readonly count: number; // of its numbers
-  #kept: ReadonlyMap<string, Numbers>;
-  #made = new Map<string, Matrix | null>();
-  #makeable = new Map<string, boolean>();
-  #turned = new Map<string, Matrix>(); // with rows and columns exchanged
+  readonly count: number; // of all saved numbers
+  #saved: ReadonlyMap<string, Tensor>;
+  #matrices = new Map<string, Matrix | null>();
+  #computable = new Map<string, boolean>();
+  #transposed = new Map<string, Matrix>();
 
-  /** Its numbers are those from `start` on; those of the model itself may be common to several texts. */
+  /** Its numbers begin at `start`. `shared` holds the model's weights if several texts share them. */
   constructor(
-    readonly told: Told,
+    readonly header: SavedTextHeader,
     numbers: Float32Array,
     start: number,
-    common: ReadonlyMap<string, Numbers> = new Map(),
+    shared: ReadonlyMap<string, Tensor> = new Map(),
   ) {
-    this.config = told.details.config as Config;
-    this.ids = told.trace.ids;
-    this.#kept = new Map([...common, ...takeNumbers(told.matrices, numbers, start)]);
-    this.count = told.matrices.reduce((sum, { shape }) => sum + size(shape), 0);
+    this.config = header.details.config as Config;
+    this.ids = header.trace.ids;
+    this.#saved = new Map([...shared, ...splitTensors(header.matrices, numbers, start)]);
+    this.count = header.matrices.reduce((sum, { shape }) => sum + size(shape), 0);
   }
 
-  /** What was kept by that name; of this shape and without a number, where nothing was. */
-  get(name: string, shape: number[]): Numbers {
-    return this.#kept.get(name) ?? empty(shape);
+  /** The saved tensor of this name, or one of this shape filled with NaN. */
+  get(name: string, shape: number[]): Tensor {
+    return this.#saved.get(name) ?? filledWithNaN(shape);
   }
 
-  /** Whether all of it was kept. */
-  keeps(name: string): boolean {
-    return this.#kept.get(name)?.first === 0;
+  /** Whether all rows of a site were saved. */
+  isSaved(name: string): boolean {
+    return this.#saved.get(name)?.first === 0;
   }
 
-  /** Whether all of it was kept, or can be made. */
+  /** Whether all rows of a site were saved or can be computed. */
   has(name: string): boolean {
-    return this.#kept.has(name) ? this.keeps(name) : this.#canMake(name);
+    return this.#saved.has(name) ? this.isSaved(name) : this.#canCompute(name);
   }
 
-  /** A part of a site or a weight. */
   read(area: Area): { values: Float32Array; shape: number[] } {
-    const matrix = this.#whole(area.name);
-    const rows = area.rows ?? [0, matrix ? matrix.firstRow + matrix.rows : 1]; // kept are last rows, or all
+    const matrix = this.#matrix(area.name);
+    const rows = area.rows ?? [0, matrix ? matrix.firstRow + matrix.rows : 1]; // either all or the last rows are saved
     const columns = area.columns ?? (matrix ? [0, matrix.columns] : [0, 1]);
     const shape = [rows[1] - rows[0], columns[1] - columns[0]];
-    if (!matrix) return empty(shape);
+    if (!matrix) return filledWithNaN(shape);
     const within = rows[0] >= matrix.firstRow && rows[1] <= matrix.firstRow + matrix.rows;
-    if (within && columns[1] <= matrix.columns) return { values: matrix.cut(rows, columns).values, shape };
+    if (within && columns[1] <= matrix.columns) return { values: matrix.slice(rows, columns).values, shape };
     const values = Float32Array.from({ length: shape[0]! * shape[1]! }, (_, i) =>
       matrix.at(rows[0] + Math.floor(i / shape[1]!), columns[0] + (i % shape[1]!)),
     );
     return { values, shape };
   }
 
-  /** All of a site or a weight, or nothing where it was not kept and cannot be made. */
-  #whole(name: string): Matrix | null {
-    const kept = this.#kept.get(name);
-    let made = this.#made.get(name);
-    if (made !== undefined) return made;
-    if (kept) {
-      const [rows, columns = 1] = kept.shape;
-      made = new Matrix(kept.values, rows!, columns, kept.first);
-    } else made = this.#canMake(name) ? this.#make(name) : null;
-    this.#made.set(name, made);
-    return made;
+  /** A whole site or weight, or null if it was not saved and cannot be computed. */
+  #matrix(name: string): Matrix | null {
+    let matrix = this.#matrices.get(name);
+    if (matrix !== undefined) return matrix;
+    const saved = this.#saved.get(name);
+    if (saved) {
+      const [rows, columns = 1] = saved.shape;
+      matrix = new Matrix(saved.values, rows!, columns, saved.first);
+    } else matrix = this.#canCompute(name) ? this.#compute(name) : null;
+    this.#matrices.set(name, matrix);
+    return matrix;
   }
 
-  #canMake(name: string): boolean {
-    const known = this.#makeable.get(name);
+  #canCompute(name: string): boolean {
+    const known = this.#computable.get(name);
     if (known !== undefined) return known;
     const { config, ids } = this;
     const can =
       !isWeight(name) &&
-      !isOfWords(parse(name).part) &&
-      // What its first number was computed from; the names are the same for all others.
-      derive(config, ids, { name, row: 0, column: 0 }).from.every(
-        (area) => this.#kept.has(area.name) || this.#canMake(area.name),
+      !isOverVocabulary(parseSite(name).part) &&
+      // All numbers of a site have inputs of the same names, so the first one decides.
+      derive(config, ids, { name, row: 0, column: 0 }).inputs.every(
+        (area) => this.#saved.has(area.name) || this.#canCompute(area.name),
       );
-    this.#makeable.set(name, can);
+    this.#computable.set(name, can);
     return can;
   }
 
-  #make(name: string): Matrix {
+  #compute(name: string): Matrix {
     const { config, ids } = this;
-    const [rows, columns] = shapeOf(config, ids.length, name);
+    const [rows, columns] = siteShape(config, ids.length, name);
     const values = new Float32Array(rows * columns);
     for (let row = 0, i = 0; row < rows; row++) {
       for (let column = 0; column < columns; column++, i++) {
         const derivation = derive(config, ids, { name, row, column });
-        const lines = derivation.from.map((area) => this.#line(area));
-        values[i] = derivation.how === "dot" ? dot(lines) : evaluate(derivation, config, lines.map(plain));
+        const vectors = derivation.inputs.map((area) => this.#vector(area));
+        values[i] =
+          derivation.operation === "dot" ? dot(vectors) : evaluate(derivation, config, vectors.map(toArray));
       }
     }
     return new Matrix(values, rows, columns);
   }
 
-  /** A row, a column, or a single number. */
-  #line({ name, rows, columns }: Area): Line {
-    const matrix = this.#whole(name)!;
+  /** The numbers of an area that is a row, a column or a single cell. */
+  #vector({ name, rows, columns }: Area): Vector {
+    const matrix = this.#matrix(name)!;
     if (rows && (columns || matrix.columns === 1)) return [matrix.at(rows[0], columns?.[0] ?? 0)];
     if (!columns) return matrix.row(rows![0]);
-    let turned = this.#turned.get(name);
-    if (!turned) this.#turned.set(name, (turned = turn(matrix)));
-    return turned.row(columns[0]);
+    let transposed = this.#transposed.get(name);
+    if (!transposed) this.#transposed.set(name, (transposed = transposeMatrix(matrix)));
+    return transposed.row(columns[0]);
   }
 }
 
-/** Matrices by their names: their numbers are those from `start` on, in this order. */
-export function takeNumbers(listed: Listed[], numbers: Float32Array, start = 0): Map<string, Numbers> {
-  const found = new Map<string, Numbers>();
-  for (const { name, shape, first } of listed) {
-    found.set(name, { values: numbers.subarray(start, (start += size(shape))), shape, first });
+/** Splits consecutive numbers, from `start` on, into the tensors that the headers describe. */
+export function splitTensors(headers: MatrixHeader[], numbers: Float32Array, start = 0): Map<string, Tensor> {
+  const tensors = new Map<string, Tensor>();
+  for (const { name, shape, first } of headers) {
+    tensors.set(name, { values: numbers.subarray(start, (start += size(shape))), shape, first });
   }
-  return found;
+  return tensors;
 }
 
-type Line = Float32Array | number[];
+type Vector = Float32Array | number[];
 
-/** Most of the work by far. */
-function dot([left, right, bias]: Line[]): number {
+/** Avoids copying the vectors: most of the computing time is spent here. */
+function dot([left, right, bias]: Vector[]): number {
   let sum = bias?.[0] ?? 0;
   for (let i = 0; i < left!.length; i++) sum += left![i]! * right![i]!;
   return sum;
 }
 
-function plain(line: Line): number[] {
-  return Array.isArray(line) ? line : Array.from(line);
+function toArray(vector: Vector): number[] {
+  return Array.isArray(vector) ? vector : Array.from(vector);
 }
 
-function turn({ values, rows, columns }: Matrix): Matrix {
-  return new Matrix(exchange({ values, shape: [rows, columns], first: 0 }).values, columns, rows);
+function transposeMatrix({ values, rows, columns }: Matrix): Matrix {
+  return new Matrix(transpose({ values, shape: [rows, columns], first: 0 }).values, columns, rows);
 }
 
-/** With rows and columns exchanged. */
-export function exchange({ values, shape }: Numbers): Numbers {
+export function transpose({ values, shape }: Tensor): Tensor {
   const [rows, columns] = shape as [number, number];
-  const turned = new Float32Array(values.length);
+  const transposed = new Float32Array(values.length);
   for (let i = 0; i < rows; i++)
-    for (let j = 0; j < columns; j++) turned[j * rows + i] = values[i * columns + j]!;
-  return { values: turned, shape: [columns, rows], first: 0 };
+    for (let j = 0; j < columns; j++) transposed[j * rows + i] = values[i * columns + j]!;
+  return { values: transposed, shape: [columns, rows], first: 0 };
 }
 
-function empty(shape: number[]): Numbers {
+function filledWithNaN(shape: number[]): Tensor {
   return { values: new Float32Array(size(shape)).fill(NaN), shape, first: 0 };
 }
 
 function size(shape: number[]): number {
-  return shape.reduce((product, each) => product * each, 1);
+  return shape.reduce((product, length) => product * length, 1);
 }

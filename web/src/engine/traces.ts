@@ -1,74 +1,75 @@
-/** A text through a model: of one that is too long for it, the last window, as when it writes. */
+/** Runs a text through a model. A text longer than the context window is cut to its last tokens. */
 
-import { fitting } from "../model/edits";
-import { type Config, type Edit, type Question, type Server, ServerError, type TraceAnswer } from "./client";
+import { applicableEdits } from "../model/edits";
+import { type ApiClient, ApiError } from "./client";
+import type { Config, Edit, ModelInput, TraceAnswer } from "./types";
 
-const CANDIDATES = 1000; // of the next word, told with their texts
-const LONGEST = 4096; // tokens that the server takes
-const ADDED = 8; // tokens that a model's tokenizer may put before a text
+const CANDIDATES = 1000; // next tokens to request
+const MAX_TOKENS = 4096; // per request, the server's limit
+const MAX_SPECIAL_TOKENS = 8; // that a tokenizer may add before a text
 
-export interface Reading {
-  question: Question;
+export interface TraceResult {
+  input: ModelInput;
   trace: TraceAnswer;
-  slid: number; // tokens that have left the window
+  dropped: number; // tokens that no longer fit into the context window
 }
 
-const windowOf = (config: Config) => Math.min(config.n_context, LONGEST);
+const windowSize = (config: Config) => Math.min(config.n_context, MAX_TOKENS);
 
-export async function read(
-  server: Server,
-  question: Question,
+export async function fetchTrace(
+  api: ApiClient,
+  input: ModelInput,
   config: Config,
   signal: AbortSignal,
-): Promise<Reading> {
-  const ask = async (asked: Question, slid: number) => ({
-    question: asked,
-    trace: await server.trace(asked, CANDIDATES, signal),
-    slid,
+): Promise<TraceResult> {
+  const request = async (input: ModelInput, dropped: number) => ({
+    input,
+    trace: await api.trace(input, CANDIDATES, signal),
+    dropped,
   });
-  const most = windowOf(config);
-  const text = question.text as string;
-  // A token is a byte at least: only where so many might not fit are they counted first.
-  if (new TextEncoder().encode(text).length + ADDED <= most) return ask(question, 0);
-  const { ids } = await server.tokens(question.model, text, signal);
-  const slide = () => ask({ ...question, text: ids.slice(-most) }, Math.max(0, ids.length - most));
-  if (ids.length > most) return slide();
+  const size = windowSize(config);
+  const text = input.text as string;
+  // A token is at least one byte, so a short text fits without counting its tokens.
+  if (new TextEncoder().encode(text).length + MAX_SPECIAL_TOKENS <= size) return request(input, 0);
+  const { ids } = await api.tokens(input.model, text, signal);
+  const requestWindow = () => request({ ...input, text: ids.slice(-size) }, Math.max(0, ids.length - size));
+  if (ids.length > size) return requestWindow();
   try {
-    return await ask(question, 0);
+    return await request(input, 0);
   } catch (error) {
-    if (!(error instanceof ServerError) || error.code !== "context_length_exceeded") throw error;
-    return slide(); // what is put before a text did not fit
+    if (!(error instanceof ApiError) || error.code !== "context_length_exceeded") throw error;
+    return requestWindow(); // special tokens before the text exceeded the window
   }
 }
 
-/** With a token added; where the window is full, it slides. */
-export async function readOn(
-  server: Server,
-  asked: Question,
+/** Runs token ids of which the last was just appended. If the window is full, the first ones drop out. */
+export async function fetchAppended(
+  api: ApiClient,
+  { model, edits }: Pick<ModelInput, "model" | "edits">,
   ids: number[],
-  slid: number,
+  dropped: number,
   config: Config,
   signal: AbortSignal,
-): Promise<Reading> {
-  const window = ids.slice(-windowOf(config));
-  const question = { ...asked, text: window };
-  const trace = await server.trace(question, CANDIDATES, signal);
-  return { question, trace, slid: slid + ids.length - window.length };
+): Promise<TraceResult> {
+  const text = ids.slice(-windowSize(config));
+  const input = { model, text, edits };
+  const trace = await api.trace(input, CANDIDATES, signal);
+  return { input, trace, dropped: dropped + ids.length - text.length };
 }
 
-/** With these changes in force; those that do not fit the text or the model any more are left out. */
-export async function readChanged(
+/** Runs a request with edits; edits that no longer apply to the text or the model are left out. */
+export async function fetchWithEdits(
   edits: Edit[],
   config: Config,
-  ask: (edits: Edit[]) => Promise<Reading>,
-): Promise<Reading> {
+  request: (edits: Edit[]) => Promise<TraceResult>,
+): Promise<TraceResult> {
   try {
-    return await ask(edits);
+    return await request(edits);
   } catch (error) {
-    if (!(error instanceof ServerError) || error.status !== 400 || edits.length === 0) throw error;
-    const plain = await ask([]);
-    const left = fitting(edits, config, plain.trace.ids.length);
-    const same = JSON.stringify(left) === JSON.stringify(edits);
-    return left.length === 0 || same ? plain : await ask(left).catch(() => plain);
+    if (!(error instanceof ApiError) || error.status !== 400 || edits.length === 0) throw error;
+    const plain = await request([]);
+    const remaining = applicableEdits(edits, config, plain.trace.ids.length);
+    const unchanged = JSON.stringify(remaining) === JSON.stringify(edits);
+    return remaining.length === 0 || unchanged ? plain : await request(remaining).catch(() => plain);
   }
 }

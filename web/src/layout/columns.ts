@@ -66,9 +66,12 @@ const GROUPS: ColumnName[][] = [
 const OF_A_BLOCK = new Set<ColumnName>(GROUPS.slice(1, 4).flat());
 
 /** The room that a column takes at least, its heading and the gap after it counted in. */
-export type Room = Partial<Record<ColumnName, number>>;
-const LEAST: Room = { tokens: 74, lane: 34, add: 20, add2: 30 };
+export type MinWidths = Partial<Record<ColumnName, number>>;
+const LEAST: MinWidths = { tokens: 74, lane: 34, add: 20, add2: 30 };
 const LEAST_DRAWN = 18;
+
+/** Tokens: of longer texts only the rows near the screen are read. */
+export const LONG_TEXT = 64;
 
 export const TOP = 46;
 const TALLEST = 26;
@@ -79,8 +82,8 @@ export function rowsThatFit(height: number, length: number): number {
   return Math.min(length, Math.max(1, Math.floor((height - TOP) / SHORTEST)));
 }
 
-/** The columns beside the tokens, page by page: as many groups together as the width holds. */
-export function pagesOf(width: number, room: Room): ColumnName[][] {
+/** The columns beside the tokens, page by page: as many groups together as the width contains. */
+export function paginateColumns(width: number, room: MinWidths): ColumnName[][] {
   const pages: ColumnName[][] = [];
   for (const group of GROUPS) {
     const page = pages.at(-1);
@@ -90,16 +93,16 @@ export function pagesOf(width: number, room: Room): ColumnName[][] {
   return pages;
 }
 
-function least(name: ColumnName, room: Room): number {
+function least(name: ColumnName, room: MinWidths): number {
   return Math.max(LEAST[name] ?? LEAST_DRAWN, room[name] ?? 0);
 }
 
-function leastOf(names: ColumnName[], room: Room): number {
+function leastOf(names: ColumnName[], room: MinWidths): number {
   return names.reduce((sum, name) => sum + least(name, room), 0);
 }
 
 /** Each has its share, or what it takes at least: the others give way. */
-function divide(names: ColumnName[], width: number, room: Room): Map<ColumnName, number> {
+function divide(names: ColumnName[], width: number, room: MinWidths): Map<ColumnName, number> {
   const shareOf = (name: ColumnName) => SHARES[name][0] + SHARES[name][1];
   const tight = new Set<ColumnName>();
   for (;;) {
@@ -114,17 +117,17 @@ function divide(names: ColumnName[], width: number, room: Room): Map<ColumnName,
   }
 }
 
-export function layOut(
+export function layOutFlow(
   width: number,
   most: number,
   length: number,
   first: number,
-  room: Room = {},
+  room: MinWidths = {},
   page = 0,
 ): Layout {
   const count = rowsThatFit(most, length);
   const rowHeight = Math.min(TALLEST, (most - TOP) / Math.max(1, count));
-  const pages = pagesOf(width, room);
+  const pages = paginateColumns(width, room);
   const shown = pages[Math.min(page, pages.length - 1)]!;
   const columns = {} as Record<ColumnName, Column>;
   for (const name of Object.keys(SHARES) as ColumnName[]) columns[name] = { name, x: 0, width: 0 };
@@ -169,7 +172,7 @@ export interface Hit {
   across: number; // how far along the column, from 0 to 1
 }
 
-export function hit(layout: Layout, blocks: number, x: number, y: number): Hit | null {
+export function hitTest(layout: Layout, blocks: number, x: number, y: number): Hit | null {
   const row = layout.first + Math.floor((y - layout.top) / layout.rowHeight);
   if (y < layout.top || row < layout.first || row >= layout.first + layout.count) return null;
   const column = Object.values(layout.columns).find((each) => x >= each.x && x < each.x + each.width);
@@ -184,7 +187,7 @@ export function hit(layout: Layout, blocks: number, x: number, y: number): Hit |
   return { column: column.name, row, looked, block, across: (x - column.x) / column.width };
 }
 
-export const OPENS: Partial<Record<ColumnName, PartName>> = {
+export const PART_OF_COLUMN: Partial<Record<ColumnName, PartName>> = {
   embedding: "embedding",
   norm: "norm",
   query: "head",
@@ -205,4 +208,21 @@ const MAKES_QKV = new Set<StepName>(["project", "level", "rotate"]);
 export function columnOf(part: PartName, step: StepName | undefined): ColumnName {
   if (part === "head") return step !== undefined && MAKES_QKV.has(step) ? "query" : "attention";
   return part;
+}
+
+/** The site that each column shows. */
+export function columnSites(block: number, head: number) {
+  const inBlock = (name: string) => `block.${block}.${name}`;
+  const inHead = (name: string) => inBlock(`head.${head}.${name}`);
+  return {
+    embedding: "embedding",
+    norm: inBlock("normed"),
+    query: inHead("query"),
+    key: inHead("key"),
+    value: inHead("value"),
+    attention: inHead("weights"),
+    norm2: inBlock("normed2"),
+    feedforward: inBlock("hidden"),
+    final: "final",
+  };
 }

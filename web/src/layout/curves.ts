@@ -1,13 +1,13 @@
 /** Curves over training time: which steps are known, where they lie, and what is read at one of them. */
 
 import { scaleLinear, scaleLog } from "d3-scale";
-import type { RunStep } from "../engine/client";
+import type { RunStep } from "../engine/types";
 
 export type Axis = "linear" | "log";
 export type Field = "loss" | "smoothed" | "validation" | "lr_scale";
 
 /** The steps known before, and those that came: where a run went back, what it took back is left out. */
-export function joinSteps(before: RunStep[], fresh: RunStep[]): RunStep[] {
+export function mergeSteps(before: RunStep[], fresh: RunStep[]): RunStep[] {
   const steps = [...before];
   for (const step of fresh) {
     while (steps.length > 0 && steps.at(-1)!.step >= step.step) steps.pop();
@@ -28,7 +28,7 @@ export function stepAt(steps: RunStep[], step: number): RunStep | undefined {
 }
 
 /** The last step up to this one at which there is such a number. */
-export function lastWith(
+export function lastStepWith(
   steps: RunStep[],
   field: "validation" | "sample",
   step = Infinity,
@@ -85,7 +85,7 @@ function decades(end: number): number[] {
 }
 
 /** The curve of a field as the data of an SVG path; where there is no number it goes on to the next. */
-export function drawCurve(steps: RunStep[], field: Field, { x, y }: Plot): string {
+export function curvePath(steps: RunStep[], field: Field, { x, y }: Plot): string {
   const points = steps.filter((each) => each[field] !== null && each.step >= 1);
   return points
     .map((each, i) => `${i === 0 ? "M" : "L"}${round(x(each.step))},${round(y(each[field]!))}`)

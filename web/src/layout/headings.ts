@@ -1,7 +1,8 @@
 /** The names over the flow's columns: on screen doors to their parts, in a picture only names. */
 
-import type { Role } from "../drawing/colors";
-import type { ColumnName, Room } from "./columns";
+import type { Role } from "../model/sites";
+import type { ColumnName, MinWidths } from "./columns";
+import type { Config } from "../engine/types";
 import type { Messages } from "../messages/en";
 import type { PartName } from "../model/steps";
 
@@ -14,7 +15,7 @@ export interface Heading {
   role?: Role;
 }
 
-export function headingsOf(
+export function makeHeadings(
   { flow }: Messages,
   head: number,
   { n_block, n_head }: { n_block: number; n_head: number },
@@ -40,8 +41,8 @@ const ARROWS = 40; // pixels beside what can be turned
 const BEFORE_A_BLOCK = 18;
 
 /** What the headings take at least. */
-export function roomOf(headings: Heading[]): Room {
-  const room: Room = {};
+export function headingWidths(headings: Heading[]): MinWidths {
+  const room: MinWidths = {};
   for (const { column, text, outer } of headings) {
     const extra = column === "attention" ? ARROWS : column === "embedding" ? BEFORE_A_BLOCK : 0;
     room[column] = widthOf(text, outer ? OUTER : INNER) + 4 + extra;
@@ -55,4 +56,9 @@ function widthOf(text: string, size: number): number {
     (sum, letter) => sum + size * (/[mwMW]/.test(letter) ? 0.92 : /[ijlftr .·/-]/.test(letter) ? 0.4 : 0.64),
     0,
   );
+}
+
+/** The title of the prediction: a causal model predicts the next word, a bidirectional one the words of the text. */
+export function predictionTitle(words: Messages, config: Pick<Config, "causal"> | null): string {
+  return config?.causal === false ? words.flow.lastWord : words.flow.nextWord;
 }

@@ -1,23 +1,23 @@
 /** What labs give, laid out: scales of their lines, places on their maps, their numbers in words. */
 
 import { scaleLinear, scaleLog } from "d3-scale";
-import { pointed, short } from "../messages/format";
-import type { LabAnswer, LabLines, LabPoints } from "../engine/client";
+import { localizeDecimal, short } from "../messages/format.svelte";
+import type { LabAnswer, LabLines, LabPoints } from "../engine/types";
 
 export type Value = LabAnswer["found"][number]["value"];
 
-export function tellValue(value: Value, yes: string, no: string): string {
+export function formatValue(value: Value, yes: string, no: string): string {
   if (value === null) return "–";
   if (typeof value === "boolean") return value ? yes : no;
   if (typeof value === "string") return value;
   if (Number.isInteger(value)) return String(value);
   const size = Math.abs(value);
   if (size >= 10 && size < 1e5) return short(value);
-  return pointed(size < 1e-3 || size >= 1e5 ? value.toExponential(2) : value.toFixed(4));
+  return localizeDecimal(size < 1e-3 || size >= 1e5 ? value.toExponential(2) : value.toFixed(4));
 }
 
-/** A heading in the reader's language, where it is known; what stands for a * is a heading, or stays as it is. */
-export function translate(headings: Record<string, string> | undefined, heading: string): string {
+/** A heading in the locale's language, where it is known; what stands for a * is a heading, or stays as it is. */
+export function translateHeading(headings: Record<string, string> | undefined, heading: string): string {
   if (headings === undefined) return heading;
   if (Object.hasOwn(headings, heading)) return headings[heading]!;
   for (const [pattern, told] of Object.entries(headings)) {
@@ -25,7 +25,7 @@ export function translate(headings: Record<string, string> | undefined, heading:
     const plain = pattern.replaceAll(/[^\w\s*]/g, "\\$&");
     const found = new RegExp(`^${plain.replaceAll("*", "(.+)")}$`).exec(heading);
     if (found === null) continue;
-    const parts = found.slice(1).map((part) => translate(headings, part));
+    const parts = found.slice(1).map((part) => translateHeading(headings, part));
     return told.replaceAll("*", () => parts.shift()!);
   }
   return heading;
@@ -72,7 +72,7 @@ export function plotLines(part: LabLines, width: number, height: number): LinePl
 }
 
 /** Where every point lies within a square, one scale for both directions. */
-export function placePoints(part: LabPoints, side: number, edge: number): { x: number; y: number }[] {
+export function plotPoints(part: LabPoints, side: number, edge: number): { x: number; y: number }[] {
   const places = part.places.map(([x, y]) => [x ?? 0, y ?? 0] as const);
   const middle = [0, 1].map((k) => {
     const values = places.map((place) => place[k]!);

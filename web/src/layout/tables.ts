@@ -1,6 +1,6 @@
 /** What the views tell in words and numbers, as tables to take away. */
 
-import type { Attribution, LensWord, RunStep, SensesAnswer, WhyAnswer } from "../engine/client";
+import type { Attribution, LensWord, RunStep, SensesAnswer, WhyAnswer } from "../engine/types";
 import type { Table } from "../drawing/export";
 
 export function differencesTable(differing: { site: string; distance: number }[]): Table {
@@ -66,7 +66,7 @@ export function sensesTable(
   };
 }
 
-export function neighboursTable(
+export function neighborsTable(
   lists: { stage: string; neighbours: { text: string; cosine: number | null }[] }[],
 ): Table {
   return {

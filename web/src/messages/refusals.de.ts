@@ -1,6 +1,6 @@
 /** Was der Server ablehnt, auf Deutsch; auf Englisch sagt er es selbst. */
 
-import { count } from "./format";
+import { count } from "./format.svelte";
 import type { Messages } from "./en";
 
 const KINDS: Record<string, [thing: string, all: string]> = {

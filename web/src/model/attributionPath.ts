@@ -1,15 +1,15 @@
 /** Following a word's logit back through the blocks: what is drawn of it, and its way in the address. */
 
-import { parse } from "./sites";
-import type { Attribution, Hop } from "../engine/client";
+import { parseSite } from "./sites";
+import type { Attribution, Hop } from "../engine/types";
 
 /** What a head brought from one token. */
-export interface Brought extends Hop {
+export interface Contribution extends Hop {
   value: number;
 }
 
 /** The pieces of a logit that came from one token through one head, those that matter most first. */
-export function broughtMost(found: Attribution, count: number): Brought[] {
+export function topContributions(found: Attribution, count: number): Contribution[] {
   return found.heads
     .flatMap(({ block, head, values }) =>
       values.map((value, source) => ({ block, head, source, value: value ?? 0 })),
@@ -20,23 +20,23 @@ export function broughtMost(found: Attribution, count: number): Brought[] {
 }
 
 /** block.20.head.3.output is block 20, head 3; other parts are none. */
-export function headOf(name: string): { block: number; head: number } | null {
-  const { block, head } = parse(name);
+export function parseHeadSite(name: string): { block: number; head: number } | null {
+  const { block, head } = parseSite(name);
   return block === null || head === null ? null : { block, head };
 }
 
 /** The block of a feed-forward, or nothing. */
-export function feedforwardOf(name: string): number | null {
-  const { block, head, part } = parse(name);
+export function feedforwardBlock(name: string): number | null {
+  const { block, head, part } = parseSite(name);
   return head === null && part === "feedforward" ? block : null;
 }
 
-export function writePath(path: Hop[]): string {
+export function formatPath(path: Hop[]): string {
   return path.map(({ block, head, source }) => `${block}.${head}.${source}`).join("-");
 }
 
 /** What is no way back is none: each goes to an earlier block than the one before. */
-export function readPath(text: string | null): Hop[] {
+export function parsePath(text: string | null): Hop[] {
   if (text === null || !/^\d{1,6}\.\d{1,6}\.\d{1,6}(-\d{1,6}\.\d{1,6}\.\d{1,6})*$/.test(text)) return [];
   const hops = text.split("-").map((hop) => {
     const [block, head, source] = hop.split(".").map(Number);

@@ -1,19 +1,25 @@
-/** Two texts side by side: what of them belongs together, and their difference. */
+/** Two texts selectPairs by selectPairs: what of them belongs together, and their difference. */
 
-import { isSquare, parse, type Span } from "./sites";
+import { isSquare, parseSite, type Span } from "./sites";
 import { hasPositions, isGated } from "./derivation";
 import { Matrix } from "./matrix";
-import type { Config } from "../engine/client";
+import type { Config } from "../engine/types";
 
-export type Pairs = [number, number][]; // of positions
+export type TokenPairs = [number, number][]; // of positions
 
 /** The other less the one where they belong together; where both are −∞, nothing. */
-export function difference(name: string, one: Matrix, other: Matrix, pairs: Pairs): Matrix {
+export function difference(name: string, one: Matrix, other: Matrix, pairs: TokenPairs): Matrix {
   return combine(name, one, other, pairs, (a, b) => (a === b ? 0 : b - a));
 }
 
 /** One of the two, at the pairs alone. */
-export function side(name: string, one: Matrix, other: Matrix, pairs: Pairs, which: 0 | 1): Matrix {
+export function selectPairs(
+  name: string,
+  one: Matrix,
+  other: Matrix,
+  pairs: TokenPairs,
+  which: 0 | 1,
+): Matrix {
   return combine(name, one, other, pairs, (a, b) => (which === 0 ? a : b));
 }
 
@@ -21,12 +27,12 @@ function combine(
   name: string,
   one: Matrix,
   other: Matrix,
-  pairs: Pairs,
+  pairs: TokenPairs,
   of: (a: number, b: number) => number,
 ): Matrix {
-  const square = isSquare(parse(name).part);
+  const square = isSquare(parseSite(name).part);
   const first = square ? 0 : one.firstColumn;
-  const columns: Pairs = square
+  const columns: TokenPairs = square
     ? pairs
     : Array.from({ length: one.columns }, (_, j) => [first + j, first + j] as [number, number]);
   const values = new Float32Array(pairs.length * columns.length);
@@ -39,12 +45,12 @@ function combine(
 }
 
 /** What of a site is read of each text, for some columns of their comparison. */
-export function columnsRead(name: string, columns: Span, all: number): Span | undefined {
-  return isSquare(parse(name).part) || (columns[0] === 0 && columns[1] === all) ? undefined : columns;
+export function columnsToRead(name: string, columns: Span, all: number): Span | undefined {
+  return isSquare(parseSite(name).part) || (columns[0] === 0 && columns[1] === all) ? undefined : columns;
 }
 
-/** Whether two models have the same sites, each as wide as the other's. */
-export function sameShape(one: Config, other: Config): boolean {
+/** Whether two models have the isSameCell sites, each as wide as the other's. */
+export function haveSameShape(one: Config, other: Config): boolean {
   const shape = (config: Config) => {
     const { n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab } = config;
     const { norm, qk_norm, parallel, post_norm } = config;
@@ -59,7 +65,7 @@ export type Group = (typeof GROUPS)[number];
 
 /** Which sites are meant by a group of them. */
 export function inGroup(site: string, group: Group): boolean {
-  const { head, part } = parse(site);
+  const { head, part } = parseSite(site);
   switch (group) {
     case "all":
       return true;

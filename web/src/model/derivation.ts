@@ -1,10 +1,9 @@
-/** Where a number comes from: for every site one declared record of the cells it was computed from, and how. */
+/** How each number was computed: for every site, the cells it depends on and the operation that combines them. */
 
-import { type Area, areaKey, type Cell, isSquare, isVector, isWeight, parse } from "./sites";
-import type { Config } from "../engine/client";
-import { shapeOf } from "./shapes";
+import { type Area, areaKey, type Cell, isSquare, isVector, isWeight, parseSite, siteShape } from "./sites";
+import type { Config } from "../engine/types";
 
-export type How =
+export type Operation =
   | "dot"
   | "divide"
   | "mask"
@@ -19,24 +18,24 @@ export type How =
   | "rotate"
   | "multiply"
   | "look up"
-  | "wave"
+  | "sinusoid"
   | "copy"
   | "trained";
 
-/** `from` lists areas in the order in which `evaluate` takes their numbers; `constants` are the rest. */
+/** `inputs` are in the order in which `evaluate` takes their numbers. */
 export interface Derivation {
-  how: How;
-  from: Area[];
+  operation: Operation;
+  inputs: Area[];
   constants: Record<string, number>;
 }
 
-/** The product of a weight and a value, which the page shows between softmax and sum. */
+/** A site that only the page has: attention weight times value, shown between softmax and sum. */
 export const WEIGHED = "weighed";
 
 export function derive(config: Config, ids: readonly number[], cell: Cell): Derivation {
-  const { block, head, part } = parse(cell.name);
+  const { block, head, part } = parseSite(cell.name);
   const { row, column } = cell;
-  if (isWeight(cell.name)) return from("trained");
+  if (isWeight(cell.name)) return derived("trained");
   if (block === null) return deriveEnd(config, ids, cell);
   const at = (name: string) => `block.${block}.${name}`;
   if (head !== null) {
@@ -47,52 +46,52 @@ export function derive(config: Config, ids: readonly number[], cell: Cell): Deri
   const first = at("normed");
   const second = at("normed2");
   const added = (name: string) => at(config.post_norm ? `${name}_normed` : name);
-  const one = (name: string) => point(name, row, column);
+  const one = (name: string) => cellArea(name, row, column);
   switch (part) {
     case "input":
-      if (block > 0) return from("copy", [point(`block.${block - 1}.output`, row, column)]);
+      if (block > 0) return derived("copy", [cellArea(`block.${block - 1}.output`, row, column)]);
       return hasPositions(config)
-        ? from("sum", [one("embedding"), one("position")])
-        : from("copy", [one("embedding")]);
+        ? derived("sum", [one("embedding"), one("position")])
+        : derived("copy", [one("embedding")]);
     case "normed":
     case "normed.mean":
     case "normed.scale":
       return deriveNorm(config, first, at("input"), cell);
     case "attention": {
       const heads = Array.from({ length: config.n_head }, (_, j) =>
-        point(at(`head.${j}.output`), row, column),
+        cellArea(at(`head.${j}.output`), row, column),
       );
-      return from("sum", config.output_bias ? [...heads, entry(at("b_O"), column)] : heads);
+      return derived("sum", config.output_bias ? [...heads, entryArea(at("b_O"), column)] : heads);
     }
     case "attention_normed":
     case "attention_normed.mean":
     case "attention_normed.scale":
       return deriveNorm(config, at("attention_normed"), at("attention"), cell);
     case "middle":
-      return from("sum", [one(at("input")), one(added("attention"))]);
+      return derived("sum", [one(at("input")), one(added("attention"))]);
     case "normed2":
     case "normed2.mean":
     case "normed2.scale":
       return deriveNorm(config, second, at(config.parallel ? "input" : "middle"), cell);
     case "hidden_raw":
     case "hidden_up":
-      return dot(line(second, row), column, at("W_1"), config.feedforward_bias ? at("b_1") : null);
+      return dot(rowArea(second, row), column, at("W_1"), config.feedforward_bias ? at("b_1") : null);
     case "hidden_gate":
-      return dot(line(second, row), column, at("W_gate"), config.feedforward_bias ? at("b_gate") : null);
+      return dot(rowArea(second, row), column, at("W_gate"), config.feedforward_bias ? at("b_gate") : null);
     case "hidden":
       return isGated(config)
-        ? from("gate", [one(at("hidden_gate")), one(at("hidden_up"))])
-        : from("activate", [one(at("hidden_raw"))]);
+        ? derived("gate", [one(at("hidden_gate")), one(at("hidden_up"))])
+        : derived("activate", [one(at("hidden_raw"))]);
     case "feedforward":
-      return dot(line(at("hidden"), row), column, at("W_2"), config.feedforward_bias ? at("b_2") : null);
+      return dot(rowArea(at("hidden"), row), column, at("W_2"), config.feedforward_bias ? at("b_2") : null);
     case "feedforward_normed":
     case "feedforward_normed.mean":
     case "feedforward_normed.scale":
       return deriveNorm(config, at("feedforward_normed"), at("feedforward"), cell);
     case "output":
       return config.parallel
-        ? from("sum", [one(at("input")), one(added("attention")), one(added("feedforward"))])
-        : from("sum", [one(at("middle")), one(added("feedforward"))]);
+        ? derived("sum", [one(at("input")), one(added("attention")), one(added("feedforward"))])
+        : derived("sum", [one(at("middle")), one(added("feedforward"))]);
     default:
       throw new Error(`no derivation of ${cell.name}`);
   }
@@ -109,7 +108,7 @@ function deriveHead(
   const at = (name: string) => `block.${block}.head.${head}.${name}`;
   const projected = (letter: string) =>
     dot(
-      line(`block.${block}.normed`, row),
+      rowArea(`block.${block}.normed`, row),
       column,
       at(`W_${letter}`),
       config.qkv_bias ? at(`b_${letter}`) : null,
@@ -125,62 +124,64 @@ function deriveHead(
     case "key_normed": {
       const role = part.slice(0, -"_normed".length);
       const norm = `block.${block}.${role}_norm`;
-      const shift = config.norm === "layer" ? [entry(`${norm}.shift`, column)] : [];
-      const parts = [line(at(`${role}_raw`), row), entry(`${norm}.gain`, column), ...shift];
-      return from("head norm", parts, { at: column, epsilon: config.norm_epsilon });
+      const shift = config.norm === "layer" ? [entryArea(`${norm}.shift`, column)] : [];
+      const parts = [rowArea(at(`${role}_raw`), row), entryArea(`${norm}.gain`, column), ...shift];
+      return derived("head norm", parts, { at: column, epsilon: config.norm_epsilon });
     }
     case "query":
     case "key":
-      return deriveTurned(config, block, at(config.qk_norm ? `${part}_normed` : `${part}_raw`), row, column);
+      return deriveRotated(config, block, at(config.qk_norm ? `${part}_normed` : `${part}_raw`), row, column);
     case "scores":
-      return from("dot", [line(at("query"), row), line(at("key"), column)]);
+      return derived("dot", [rowArea(at("query"), row), rowArea(at("key"), column)]);
     case "scaled":
-      return from("divide", [point(at("scores"), row, column)], { d_k: config.d_k });
+      return derived("divide", [cellArea(at("scores"), row, column)], { d_k: config.d_k });
     case "masked":
-      return from("mask", [point(at("scaled"), row, column)], {
-        visible: Number(sees(config, block, row, column)),
+      return derived("mask", [cellArea(at("scaled"), row, column)], {
+        visible: Number(isVisible(config, block, row, column)),
       });
     case "weights":
-      return from("softmax", [line(at("masked"), row)], { at: column });
+      return derived("softmax", [rowArea(at("masked"), row)], { at: column });
     case "mixed":
-      return from("dot", [line(at("weights"), row), down(at("value"), column)]);
+      return derived("dot", [rowArea(at("weights"), row), columnArea(at("value"), column)]);
     case "output":
-      return from("dot", [line(at("mixed"), row), down(at("W_O"), column)]);
+      return derived("dot", [rowArea(at("mixed"), row), columnArea(at("W_O"), column)]);
     default:
       throw new Error(`no derivation of ${part} of a head`);
   }
 }
 
-/** What the row `looking` takes from each value: a weight times a number of the value. */
+/** The derivation of a weighed value: the attention of `query` to `row`, times a number of that value. */
 export function deriveWeighed(
   block: number,
   head: number,
-  looking: number,
+  query: number,
   row: number,
   column: number,
 ): Derivation {
   const at = (name: string) => `block.${block}.head.${head}.${name}`;
-  return from("multiply", [point(at("weights"), looking, row), point(at("value"), row, column)]);
+  return derived("multiply", [cellArea(at("weights"), query, row), cellArea(at("value"), row, column)]);
 }
 
 function deriveEnd(config: Config, ids: readonly number[], { name, row, column }: Cell): Derivation {
   switch (name) {
     case "embedding":
-      return from("look up", [point("embedding.W", ids[row]!, column)], { scale: config.embedding_scale });
+      return derived("look up", [cellArea("embedding.W", ids[row]!, column)], {
+        scale: config.embedding_scale,
+      });
     case "position": {
       if (config.position === "learned")
-        return from("look up", [point("position.W", row, column)], { scale: 1 });
+        return derived("look up", [cellArea("position.W", row, column)], { scale: 1 });
       const frequency = 10_000 ** (-(column - (column % 2)) / config.d_model);
-      return from("wave", [], { position: row, frequency, cosine: column % 2 });
+      return derived("sinusoid", [], { position: row, frequency, cosine: column % 2 });
     }
     case "final":
     case "final.mean":
     case "final.scale":
       return deriveNorm(config, "final", `block.${config.n_block - 1}.output`, { name, row, column });
     case "logits":
-      return from("dot", [line("final", row), down("unembedding.W", column)]);
+      return derived("dot", [rowArea("final", row), columnArea("unembedding.W", column)]);
     case "probabilities":
-      return from("softmax", [line("logits", row)], { at: column });
+      return derived("softmax", [rowArea("logits", row)], { at: column });
     default:
       throw new Error(`no derivation of ${name}`);
   }
@@ -188,18 +189,22 @@ function deriveEnd(config: Config, ids: readonly number[], { name, row, column }
 
 function deriveNorm(config: Config, norm: string, source: string, { name, row, column }: Cell): Derivation {
   const constants = { epsilon: config.norm_epsilon };
-  if (name.endsWith(".mean")) return from("mean", [line(source, row)]);
+  if (name.endsWith(".mean")) return derived("mean", [rowArea(source, row)]);
   if (name.endsWith(".scale")) {
     return config.norm === "layer"
-      ? from("scale", [line(source, row), entry(`${norm}.mean`, row)], constants)
-      : from("scale", [line(source, row)], constants);
+      ? derived("scale", [rowArea(source, row), entryArea(`${norm}.mean`, row)], constants)
+      : derived("scale", [rowArea(source, row)], constants);
   }
-  const parts = [point(source, row, column), entry(`${norm}.scale`, row), entry(`${norm}.gain`, column)];
-  if (config.norm === "layer") parts.push(entry(`${norm}.mean`, row), entry(`${norm}.shift`, column));
-  return from("norm", parts);
+  const parts = [
+    cellArea(source, row, column),
+    entryArea(`${norm}.scale`, row),
+    entryArea(`${norm}.gain`, column),
+  ];
+  if (config.norm === "layer") parts.push(entryArea(`${norm}.mean`, row), entryArea(`${norm}.shift`, column));
+  return derived("norm", parts);
 }
 
-function deriveTurned(
+function deriveRotated(
   config: Config,
   block: number,
   source: string,
@@ -207,43 +212,44 @@ function deriveTurned(
   column: number,
 ): Derivation {
   const half = config.rotary_dim / 2;
-  if (config.position !== "rotary" || column >= 2 * half) return from("copy", [point(source, row, column)]);
+  if (config.position !== "rotary" || column >= 2 * half)
+    return derived("copy", [cellArea(source, row, column)]);
   const pair = column % half;
   const [other, sign] = column < half ? [column + half, -1] : [column - half, 1];
-  return from("rotate", [point(source, row, column), point(source, row, other)], {
+  return derived("rotate", [cellArea(source, row, column), cellArea(source, row, other)], {
     angle: row * frequency(config, block, pair),
     sign,
   });
 }
 
-/** How far a pair of features is turned from one position to the next. */
+/** Operation far a pair of features is turned from one position to the next. */
 function frequency(config: Config, block: number, pair: number): number {
   const local = config.local_rotary_base !== 0 && config.local_blocks.includes(block);
   const base = local ? config.local_rotary_base : config.rotary_base;
-  const plain = base ** ((-2 * pair) / config.rotary_dim);
+  const unscaled = base ** ((-2 * pair) / config.rotary_dim);
   const scaling = local ? null : config.rope_scaling;
-  if (scaling === null) return plain;
-  const slower = plain / scaling.factor;
-  if (scaling.kind === "linear") return slower;
-  const rounds = (scaling.original_context * plain) / (2 * Math.PI);
-  const kept = Math.min(
+  if (scaling === null) return unscaled;
+  const scaled = unscaled / scaling.factor;
+  if (scaling.kind === "linear") return scaled;
+  const { original_context, low_freq_factor, high_freq_factor } = scaling;
+  const rotations = (original_context * unscaled) / (2 * Math.PI);
+  const share = Math.min(
     1,
-    Math.max(0, (rounds - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)),
+    Math.max(0, (rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)),
   );
-  return slower + kept * (plain - slower);
+  return scaled + share * (unscaled - scaled);
 }
 
-/** The positions that may be seen from one: from a first to, and without, a last. */
-export function seenFrom(config: Config, block: number, looking: number): [number, number] {
+/** The half-open range of positions that the attention mask of a block lets a query attend to. */
+export function visiblePositions(config: Config, block: number, query: number): [number, number] {
   if (!config.causal) return [0, Infinity];
-  const first = config.local_blocks.includes(block) ? Math.max(0, looking - config.window + 1) : 0;
-  return [first, looking + 1];
+  const first = config.local_blocks.includes(block) ? Math.max(0, query - config.window + 1) : 0;
+  return [first, query + 1];
 }
 
-/** Whether a position may be seen from another one. */
-export function sees(config: Config, block: number, looking: number, looked: number): boolean {
-  const [first, last] = seenFrom(config, block, looking);
-  return first <= looked && looked < last;
+export function isVisible(config: Config, block: number, query: number, key: number): boolean {
+  const [first, last] = visiblePositions(config, block, query);
+  return first <= key && key < last;
 }
 
 export function isGated(config: Config): boolean {
@@ -254,61 +260,68 @@ export function hasPositions(config: Config): boolean {
   return config.position === "learned" || config.position === "sinusoidal";
 }
 
-const DEPTH = 4; // steps back
-const CELLS = 64; // of an area that is gone back from
+const MAX_DEPTH = 4; // derivations to go back
+const MAX_CELLS = 64; // of an area to derive
 
-/** These areas and, where none of them is seen, what they go back to that is. */
-export function lightUp(
+/** The areas to highlight. If none of them is on screen, also the nearest of their inputs that are. */
+export function findHighlights(
   config: Config,
   ids: readonly number[],
   areas: Area[],
-  isSeen: (name: string) => boolean,
+  isOnScreen: (name: string) => boolean,
 ): Area[] {
-  let back = areas;
-  for (let depth = 0; depth < DEPTH && back.length > 0 && !back.some(({ name }) => isSeen(name)); depth++) {
-    const found = back
+  let sources = areas;
+  const isHidden = () => sources.length > 0 && !sources.some(({ name }) => isOnScreen(name));
+  for (let depth = 0; depth < MAX_DEPTH && isHidden(); depth++) {
+    const inputs = sources
       .flatMap((area) => cellsIn(config, ids.length, area))
-      .flatMap((cell) => derive(config, ids, cell).from);
-    back = [...new Map(found.map((area) => [areaKey(area), area])).values()];
+      .flatMap((cell) => derive(config, ids, cell).inputs);
+    sources = [...new Map(inputs.map((area) => [areaKey(area), area])).values()];
   }
-  return back === areas ? areas : [...areas, ...back.filter(({ name }) => isSeen(name))];
+  return sources === areas ? areas : [...areas, ...sources.filter(({ name }) => isOnScreen(name))];
 }
 
-/** The cells of an area, as far as they may be seen. */
+/** The cells of an area that are not masked. */
 function cellsIn(config: Config, length: number, { name, rows, columns }: Area): Cell[] {
   if (isWeight(name)) return [];
-  const [height, width] = shapeOf(config, length, name);
+  const [height, width] = siteShape(config, length, name);
   const [top, bottom] = rows ?? [0, height];
   const [left, right] = columns ?? [0, width];
-  const { block, part } = parse(name);
+  const { block, part } = parseSite(name);
   const cells: Cell[] = [];
   for (let row = top; row < bottom; row++)
-    for (let column = left; column < right && cells.length < CELLS; column++)
-      if (!isSquare(part) || sees(config, block!, row, column)) cells.push({ name, row, column });
+    for (let column = left; column < right && cells.length < MAX_CELLS; column++)
+      if (!isSquare(part) || isVisible(config, block!, row, column)) cells.push({ name, row, column });
   return cells;
 }
 
-function from(how: How, areas: Area[] = [], constants: Record<string, number> = {}): Derivation {
-  return { how, from: areas, constants };
+function derived(
+  operation: Operation,
+  inputs: Area[] = [],
+  constants: Record<string, number> = {},
+): Derivation {
+  return { operation, inputs, constants };
 }
 
 function dot(left: Area, column: number, weight: string, bias: string | null): Derivation {
-  const parts = [left, down(weight, column)];
-  return from("dot", bias === null ? parts : [...parts, entry(bias, column)]);
+  const parts = [left, columnArea(weight, column)];
+  return derived("dot", bias === null ? parts : [...parts, entryArea(bias, column)]);
 }
 
-function point(name: string, row: number, column: number): Area {
-  return isVector(name) ? entry(name, row) : { name, rows: [row, row + 1], columns: [column, column + 1] };
+function cellArea(name: string, row: number, column: number): Area {
+  return isVector(name)
+    ? entryArea(name, row)
+    : { name, rows: [row, row + 1], columns: [column, column + 1] };
 }
 
-function entry(name: string, row: number): Area {
+function entryArea(name: string, row: number): Area {
   return { name, rows: [row, row + 1] };
 }
 
-function line(name: string, row: number): Area {
+function rowArea(name: string, row: number): Area {
   return { name, rows: [row, row + 1] };
 }
 
-function down(name: string, column: number): Area {
+function columnArea(name: string, column: number): Area {
   return { name, columns: [column, column + 1] };
 }

@@ -1,7 +1,7 @@
 /** Changes to what a model computes: how they are made, and what they are called. */
 
-import { parse } from "./sites";
-import type { Config, Edit } from "../engine/client";
+import { parseSite } from "./sites";
+import type { Config, Edit } from "../engine/types";
 
 /** One weight of a row set to a number, the others making room for it, so that they still sum to 1. */
 export function setWeight(row: ArrayLike<number>, column: number, weight: number): number[] {
@@ -14,7 +14,7 @@ export function setWeight(row: ArrayLike<number>, column: number, weight: number
   });
 }
 
-export interface Told {
+export interface EditDescription {
   what: "head" | "neuron" | "stream" | "weight" | "site";
   how: "silenced" | "scaled" | "taken" | "set";
   site: string;
@@ -26,8 +26,8 @@ export interface Told {
 }
 
 /** What a change does, in parts that every language can put into words. */
-export function tell(edit: Edit): Told {
-  const { block, head, part } = parse(edit.site);
+export function describeEdit(edit: Edit): EditDescription {
+  const { block, head, part } = parseSite(edit.site);
   const columns = edit.columns ?? [];
   const value = typeof edit.value === "number" ? edit.value : null;
   const what =
@@ -54,13 +54,13 @@ export function tell(edit: Edit): Told {
 }
 
 /** Those that can be made in a text of this length through this model; what they set is as long as the text. */
-export function fitting(
+export function applicableEdits(
   edits: Edit[],
   config: Pick<Config, "n_block" | "n_head" | "causal">,
   length: number,
 ): Edit[] {
   return edits.flatMap((edit) => {
-    const { block, head, part } = parse(edit.site);
+    const { block, head, part } = parseSite(edit.site);
     if ((block ?? 0) >= config.n_block || (head ?? 0) >= config.n_head) return [];
     if (edit.at?.some((row) => row >= length || row < -length)) return [];
     if (part !== "weights" || !Array.isArray(edit.value)) return [edit];
@@ -72,7 +72,7 @@ export function fitting(
 }
 
 /** Blocks to be asked for one after the other, as much work each: a change runs the model from its block on. */
-export function inTurns(blocks: number): [number, number][] {
+export function balancedBlockRanges(blocks: number): [number, number][] {
   const turns: [number, number][] = [];
   for (let last = blocks; last > 0;) {
     let first = last;

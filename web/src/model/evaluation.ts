@@ -1,18 +1,18 @@
-/** A number computed again as its derivation says it was. */
+/** Recomputes a number from its derivation. */
 
 import type { Derivation } from "./derivation";
-import type { Config } from "../engine/client";
+import type { Config } from "../engine/types";
 
-/** The number again, from the numbers of its areas. What is shown is the model's own; this says how it came. */
+/** The page shows the model's own numbers; this only explains them, and fills in those missing in a saved file. */
 export function evaluate(
-  { how, constants }: Derivation,
+  { operation, constants }: Derivation,
   config: Config,
   numbers: readonly number[][],
 ): number {
   const [first = [], second = [], third = []] = numbers;
   const x = first[0] ?? NaN;
   const c = (name: string) => constants[name]!;
-  switch (how) {
+  switch (operation) {
     case "dot":
       return first.reduce((sum, value, i) => sum + value * second[i]!, third[0] ?? 0);
     case "divide":
@@ -31,9 +31,9 @@ export function evaluate(
       return (gain! * (x - (mean ?? 0))) / scale! + (shift ?? 0);
     }
     case "head norm": {
-      const centre = config.norm === "layer" ? average(first) : 0;
-      const scale = rootMeanSquare(first, centre, c("epsilon"));
-      return (second[0]! * (first[c("at")]! - centre)) / scale + (third[0] ?? 0);
+      const center = config.norm === "layer" ? average(first) : 0;
+      const scale = rootMeanSquare(first, center, c("epsilon"));
+      return (second[0]! * (first[c("at")]! - center)) / scale + (third[0] ?? 0);
     }
     case "mean":
       return average(first);
@@ -49,7 +49,7 @@ export function evaluate(
       return x * second[0]!;
     case "look up":
       return x * c("scale");
-    case "wave":
+    case "sinusoid":
       return (c("cosine") ? Math.cos : Math.sin)(c("position") * c("frequency"));
     case "copy":
       return x;
@@ -58,7 +58,7 @@ export function evaluate(
   }
 }
 
-/** The nonlinearity of the feed-forward half. */
+/** The feed-forward's activation function. */
 function activate(config: Config, x: number): number {
   switch (config.feedforward) {
     case "relu":
@@ -72,7 +72,7 @@ function activate(config: Config, x: number): number {
   }
 }
 
-/** By its series where that is quick, else by the continued fraction of what is missing to 1. */
+/** The error function: its Taylor series for small arguments, else the continued fraction of erfc. */
 function erf(x: number): number {
   const size = Math.abs(x);
   if (size > 6) return Math.sign(x);
@@ -93,6 +93,6 @@ function average(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-function rootMeanSquare(values: readonly number[], centre: number, epsilon: number): number {
-  return Math.sqrt(average(values.map((value) => (value - centre) ** 2)) + epsilon);
+function rootMeanSquare(values: readonly number[], center: number, epsilon: number): number {
+  return Math.sqrt(average(values.map((value) => (value - center) ** 2)) + epsilon);
 }

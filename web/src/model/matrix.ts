@@ -25,7 +25,7 @@ export class Matrix {
   }
 
   /** Some of its rows and columns, by their numbers in the whole matrix; all where none are named. */
-  cut(rows?: [number, number], columns?: [number, number]): Matrix {
+  slice(rows?: [number, number], columns?: [number, number]): Matrix {
     const [top, bottom] = rows ?? [this.firstRow, this.firstRow + this.rows];
     const [left, right] = columns ?? [this.firstColumn, this.firstColumn + this.columns];
     const values = new Float32Array((bottom - top) * (right - left));
@@ -36,18 +36,18 @@ export class Matrix {
     return new Matrix(values, bottom - top, right - left, top, left);
   }
 
-  /** The largest size of any finite number: what the strongest colour stands for. */
+  /** The largest size of any finite number: what the strongest color stands for. */
   get peak(): number {
     return (this.#peak ??= findPeak(this.values));
   }
 
   /** What few exceed: one giant does not pale all others. */
-  get strength(): number {
-    return (this.#strength ??= findStrength(this.values));
+  get robustPeak(): number {
+    return (this.#robustPeak ??= findRobustPeak(this.values));
   }
 
   #peak: number | undefined;
-  #strength: number | undefined;
+  #robustPeak: number | undefined;
 }
 
 export function findPeak(values: Iterable<number>): number {
@@ -56,11 +56,11 @@ export function findPeak(values: Iterable<number>): number {
   return peak;
 }
 
-const COMMON = 0.985; // of all numbers have a colour of their own; the rest share the strongest
-const FEW = 100; // of fewer numbers each has a colour of its own
+const COMMON = 0.985; // of all numbers have a color of their own; the rest share the strongest
+const FEW = 100; // of fewer numbers each has a color of its own
 const SAMPLED = 20_000; // numbers are enough to know
 
-export function findStrength(values: ArrayLike<number>): number {
+export function findRobustPeak(values: ArrayLike<number>): number {
   const step = Math.max(1, Math.floor(values.length / SAMPLED));
   const sizes = new Float64Array(Math.ceil(values.length / step));
   let count = 0;
@@ -72,7 +72,10 @@ export function findStrength(values: ArrayLike<number>): number {
 }
 
 /** Several matrices as they come over the wire: one after the other, their shapes in a header. */
-export function readMatrices(body: ArrayBuffer, shapes: string): { values: Float32Array; shape: number[] }[] {
+export function decodeMatrices(
+  body: ArrayBuffer,
+  shapes: string,
+): { values: Float32Array; shape: number[] }[] {
   const all = new Float32Array(body); // little-endian, as every browser's machine is
   let start = 0;
   const parts = shapes.split(";").map((text) => {
@@ -87,13 +90,13 @@ export function readMatrices(body: ArrayBuffer, shapes: string): { values: Float
 }
 
 /** Of each row the columns that may be seen: from a first to, and without, a last. */
-export type Seen = (row: number) => [number, number];
+export type VisibleColumns = (row: number) => [number, number];
 
-export const ALL_SEEN: Seen = () => [0, Infinity];
+export const ALL_VISIBLE: VisibleColumns = () => [0, Infinity];
 
-/** The same, with what may not be seen at −∞. */
-export function hide(matrix: Matrix, seen: Seen): Matrix {
-  if (seen === ALL_SEEN) return matrix;
+/** The isSameCell, with what may not be seen at −∞. */
+export function applyMask(matrix: Matrix, seen: VisibleColumns): Matrix {
+  if (seen === ALL_VISIBLE) return matrix;
   const values = matrix.values.slice();
   const within = (column: number) => Math.max(0, Math.min(matrix.columns, column - matrix.firstColumn));
   for (let i = 0; i < matrix.rows; i++) {
@@ -106,7 +109,7 @@ export function hide(matrix: Matrix, seen: Seen): Matrix {
 }
 
 /** A smaller matrix: of each square of cells the number that is largest in size, so that none is lost. */
-export function shrink(matrix: Matrix, side: number): Matrix {
+export function downsample(matrix: Matrix, side: number): Matrix {
   if (side === 1) return matrix;
   const [rows, columns] = [Math.ceil(matrix.rows / side), Math.ceil(matrix.columns / side)];
   const values = new Float32Array(rows * columns).fill(-Infinity);
@@ -126,7 +129,7 @@ export function shrink(matrix: Matrix, side: number): Matrix {
 }
 
 /** Fewer numbers that stand for many: of each stretch the one that is largest in size, so that none is lost. */
-export function pool(values: Float32Array, count: number): Float32Array {
+export function poolLargest(values: Float32Array, count: number): Float32Array {
   if (values.length <= count) return values;
   const pooled = new Float32Array(count);
   for (let cell = 0, i = 0; cell < count; cell++) {

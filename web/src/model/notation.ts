@@ -1,7 +1,7 @@
 /** What a number is called in a formula: the lecture's letters. */
 
-import { parse } from "./sites";
-import type { Config } from "../engine/client";
+import { parseSite } from "./sites";
+import type { Config } from "../engine/types";
 
 export interface Symbol {
   letter: string;
@@ -52,8 +52,8 @@ const OF_HEAD: Record<string, string> = {
 /** Of a query or key that is still to be levelled or turned: where nothing is done to it, it is what is compared. */
 const RAW: Record<string, string> = { query_raw: "q̃", key_raw: "k̃" };
 
-export function symbolOf(name: string, config: Pick<Config, "position" | "qk_norm">): Symbol {
-  const { head, part } = parse(name);
+export function notationOf(name: string, config: Pick<Config, "position" | "qk_norm">): Symbol {
+  const { head, part } = parseSite(name);
   const changes = config.position === "rotary" || config.qk_norm;
   if (head !== null && changes && RAW[part] !== undefined) return { letter: RAW[part], above: "" };
   const end = part.split(".").at(-1)!;

@@ -1,9 +1,9 @@
 /** Runs by their names: the models along their way, and what they are at. */
 
-import type { Run } from "../engine/client";
+import type { Run } from "../engine/types";
 
 /** A model in the midst of its training goes by the name of its run, an @, and a step. */
-export function runOf(model: string): string {
+export function runName(model: string): string {
   return isSnapshot(model) ? model.slice(0, model.lastIndexOf("@")) : model;
 }
 
@@ -12,19 +12,19 @@ export function isSnapshot(model: string): boolean {
 }
 
 /** A place in training time, and the model that was there. */
-export interface Mark {
+export interface Snapshot {
   step: number;
   model: string;
 }
 
 /** Where in its training a run can be looked at: its snapshots, and the model that it ended with. */
-export function marksOf(run: {
+export function listSnapshots(run: {
   name: string;
   snapshots: number[];
   steps_done: number;
   model: string | null;
   state: string;
-}): Mark[] {
+}): Snapshot[] {
   const { name, snapshots, steps_done } = run;
   // One that is being gone on with has a model from before.
   const model = run.state === "finished" || run.state === "stopped" ? run.model : null;
@@ -34,7 +34,7 @@ export function marksOf(run: {
 }
 
 /** A free name like this one: my, my-2, my-3, … */
-export function freeName(wanted: string, taken: string[]): string {
+export function uniqueName(wanted: string, taken: string[]): string {
   const clean = wanted
     .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
     .replace(/^[^A-Za-z0-9]+/, "")
@@ -47,6 +47,6 @@ export function freeName(wanted: string, taken: string[]): string {
 }
 
 /** Whether it is under way. */
-export function trains({ state }: Pick<Run, "state">): boolean {
+export function isActive({ state }: Pick<Run, "state">): boolean {
   return state === "starting" || state === "running" || state === "stopping";
 }

@@ -7,10 +7,13 @@ export interface Sampling {
   minP: number; // 0 keeps all
 }
 
-export const PLAIN: Sampling = { temperature: 1, topK: 0, topP: 1, minP: 0 };
+export const DEFAULT_SAMPLING: Sampling = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 
 /** A probability for each word; what a rule cuts off has none. At temperature 0 the likeliest has it all. */
-export function distribute(logits: Float32Array, { temperature, topK, topP, minP }: Sampling): Float64Array {
+export function tokenProbabilities(
+  logits: Float32Array,
+  { temperature, topK, topP, minP }: Sampling,
+): Float64Array {
   const n = logits.length;
   let top = -Infinity;
   for (const logit of logits) if (logit > top) top = logit;
@@ -21,7 +24,7 @@ export function distribute(logits: Float32Array, { temperature, topK, topP, minP
   }
   const probabilities = new Float64Array(n);
   for (let i = 0; i < n; i++) probabilities[i] = Math.exp((logits[i]! - top) / temperature);
-  normalise(probabilities);
+  normalize(probabilities);
   if (topK === 0 && topP === 1 && minP === 0) return probabilities;
   // Likeliest first; of equals the one with the lower number.
   const order = Array.from(probabilities.keys()).sort(
@@ -49,24 +52,25 @@ export function distribute(logits: Float32Array, { temperature, topK, topP, minP
   order.forEach((i, place) => {
     if (place >= kept || probabilities[i]! < least) probabilities[i] = 0;
   });
-  return normalise(probabilities);
+  return normalize(probabilities);
 }
 
 /** Of each word the first rule that cuts it off; none where it stays. What each rule leaves is found once. */
-export function cutter(logits: Float32Array, sampling: Sampling): (id: number) => keyof Sampling | null {
+export function cutoffRule(logits: Float32Array, sampling: Sampling): (id: number) => keyof Sampling | null {
   const { temperature, topK, topP, minP } = sampling;
   const rules: [keyof Sampling, Sampling][] = [
-    ["temperature", { ...PLAIN, temperature }],
-    ["topK", { ...PLAIN, temperature, topK }],
-    ["topP", { ...PLAIN, temperature, topK, topP }],
+    ["temperature", { ...DEFAULT_SAMPLING, temperature }],
+    ["topK", { ...DEFAULT_SAMPLING, temperature, topK }],
+    ["topP", { ...DEFAULT_SAMPLING, temperature, topK, topP }],
     ["minP", { temperature, topK, topP, minP }],
   ];
   const left: Float64Array[] = [];
-  return (id) => rules.find(([, rule], i) => (left[i] ??= distribute(logits, rule))[id] === 0)?.[0] ?? null;
+  return (id) =>
+    rules.find(([, rule], i) => (left[i] ??= tokenProbabilities(logits, rule))[id] === 0)?.[0] ?? null;
 }
 
 /** Drawn by a number between 0 and 1. */
-export function draw(probabilities: Float64Array, random: number): number {
+export function sampleToken(probabilities: Float64Array, random: number): number {
   let rest = random;
   let last = 0;
   for (let i = 0; i < probabilities.length; i++) {
@@ -78,7 +82,7 @@ export function draw(probabilities: Float64Array, random: number): number {
   return last;
 }
 
-function normalise(probabilities: Float64Array): Float64Array {
+function normalize(probabilities: Float64Array): Float64Array {
   let total = 0;
   for (const probability of probabilities) total += probability;
   for (let i = 0; i < probabilities.length; i++) probabilities[i]! /= total;

@@ -1,5 +1,6 @@
 /** Cells: every number on the page stands in a row and a column of a site or of a weight. */
 
+import type { Config } from "../engine/types";
 import type { Matrix } from "./matrix";
 
 /** One number. What has a single number for each row has column 0. */
@@ -38,14 +39,14 @@ export function areaOf(cell: Cell): Area {
   return isVector(cell.name) ? area : { ...area, columns: [cell.column, cell.column + 1] };
 }
 
-export function holds(area: Area, cell: Cell): boolean {
+export function contains(area: Area, cell: Cell): boolean {
   const within = (span: Span | undefined, at: number) =>
     span === undefined || (at >= span[0] && at < span[1]);
   return area.name === cell.name && within(area.rows, cell.row) && within(area.columns, cell.column);
 }
 
-/** Whether two cells are the same one. */
-export function same(one: Cell | null, other: Cell | null): boolean {
+/** Whether two cells are the isSameCell one. */
+export function isSameCell(one: Cell | null, other: Cell | null): boolean {
   return one?.name === other?.name && one?.row === other?.row && one?.column === other?.column;
 }
 
@@ -64,13 +65,39 @@ export function isSquare(part: string): boolean {
 }
 
 /** Whether the columns are the words of the vocabulary. */
-export function isOfWords(part: string): boolean {
+export function isOverVocabulary(part: string): boolean {
   return part === "logits" || part === "probabilities";
 }
 
 /** The parts of a name: block.3.head.1.query is block 3, head 1, query. */
-export function parse(name: string): { block: number | null; head: number | null; part: string } {
+export function parseSite(name: string): { block: number | null; head: number | null; part: string } {
   const found = /^(?:block\.(\d+)\.)?(?:(kv_)?head\.(\d+)\.)?(.+)$/.exec(name)!;
   const number = (text: string | undefined) => (text === undefined ? null : Number(text));
   return { block: number(found[1]), head: number(found[3]), part: found[4]! };
+}
+
+/** The rows and columns of a site, for a text of this many tokens. */
+export function siteShape(config: Config, length: number, name: string): [number, number] {
+  const { head, part } = parseSite(name);
+  if (isVector(name)) return [length, 1];
+  if (head !== null) {
+    if (isSquare(part)) return [length, length];
+    return [length, part === "output" ? config.d_model : config.d_head];
+  }
+  if (isOverVocabulary(part)) return [length, config.n_vocab];
+  return [length, part.startsWith("hidden") ? config.d_hidden : config.d_model];
+}
+
+/** What a number is used for: decides its color. */
+export type Role = "query" | "key" | "value" | "attention" | "residual" | "feedforward";
+
+/** The role of what stands at a site. */
+export function roleOf(part: string): Role {
+  if (part.startsWith("query") || part === "W_Q" || part === "b_Q") return "query";
+  if (part.startsWith("key") || part === "W_K" || part === "b_K") return "key";
+  if (/^(value|weighed|mixed|W_V|b_V)$/.test(part)) return "value";
+  if (/^(scores|scaled|masked|weights|attention|W_O|b_O|head output)/.test(part)) return "attention";
+  if (/^(hidden|feedforward|W_1|W_2|W_gate|b_)/.test(part)) return "feedforward";
+  if (/^(logits|probabilities)$/.test(part)) return "attention";
+  return "residual";
 }

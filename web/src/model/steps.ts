@@ -1,8 +1,8 @@
 /** The parts of a model that can be opened, and the steps that each of them takes, in the lecture's words. */
 
-import { parse } from "./sites";
+import { parseSite } from "./sites";
 import { hasPositions, isGated, WEIGHED } from "./derivation";
-import type { Config } from "../engine/client";
+import type { Config } from "../engine/types";
 
 export type PartName = "embedding" | "norm" | "head" | "add" | "norm2" | "feedforward" | "add2" | "final";
 
@@ -101,17 +101,17 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
 }
 
 /** Where a site is shown; nothing where it is shown nowhere. */
-export function placeOf(
+export function findStep(
   site: string,
   config: Config,
 ): { part: PartName; block: number; head: number; step: number; site: number } | null {
   const group = config.n_head / config.n_kv_head;
   const name = site
-    .replace(/^block\.(\d+)\.input$/, (same, i: string) =>
-      i === "0" ? same : `block.${Number(i) - 1}.output`,
+    .replace(/^block\.(\d+)\.input$/, (isSameCell, i: string) =>
+      i === "0" ? isSameCell : `block.${Number(i) - 1}.output`,
     )
     .replace(/kv_head\.(\d+)/, (_, k: string) => `head.${Number(k) * group}`);
-  const { block, head } = parse(name);
+  const { block, head } = parseSite(name);
   const at = { block: block ?? 0, head: head ?? 0 };
   for (const part of PARTS) {
     const steps = stepsOf(part, config, at.block, at.head);

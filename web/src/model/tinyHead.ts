@@ -3,7 +3,7 @@
 export type Rows = number[][];
 
 /** x W: every row of the one with every column of the other. */
-export function times(x: Rows, W: Rows): Rows {
+export function matmul(x: Rows, W: Rows): Rows {
   return x.map((row) => W[0]!.map((_, j) => row.reduce((sum, value, i) => sum + value * W[i]![j]!, 0)));
 }
 
@@ -28,14 +28,14 @@ export interface TinySteps {
 }
 
 /** Project, compare, divide, mask, softmax, weigh and sum. */
-export function run({ x, W_Q, W_K, W_V, divided, causal }: TinyHead): TinySteps {
-  const [query, key, value] = [times(x, W_Q), times(x, W_K), times(x, W_V)];
+export function runTinyHead({ x, W_Q, W_K, W_V, divided, causal }: TinyHead): TinySteps {
+  const [query, key, value] = [matmul(x, W_Q), matmul(x, W_K), matmul(x, W_V)];
   const scores = query.map((q) => key.map((k) => q.reduce((sum, each, i) => sum + each * k[i]!, 0)));
   const root = divided ? Math.sqrt(W_Q[0]!.length) : 1;
   const scaled = scores.map((row) => row.map((score) => score / root));
   const masked = scaled.map((row, i) => row.map((score, j) => (causal && j > i ? -Infinity : score)));
   const weights = masked.map(softmax);
-  return { query, key, value, scores, scaled, masked, weights, mixed: times(weights, value) };
+  return { query, key, value, scores, scaled, masked, weights, mixed: matmul(weights, value) };
 }
 
 export function softmax(row: number[]): number[] {
@@ -61,7 +61,7 @@ const IDENTITY: Rows = [
 export type TinyExample = Omit<TinyHead, "x"> & { sequence: string };
 
 /** What an address says; nothing where it is none. */
-export function readExample(found: unknown): TinyExample | null {
+export function parseExample(found: unknown): TinyExample | null {
   const given = found as Partial<TinyExample> | null;
   const isMatrix = (matrix: unknown) =>
     Array.isArray(matrix) &&
@@ -73,7 +73,7 @@ export function readExample(found: unknown): TinyExample | null {
 }
 
 /** The lecture's example with these digits: all look for the one, and keys are so long. */
-export function looking(sequence: string, query: "0" | "1", boost: number): TinyExample {
+export function makeExample(sequence: string, query: "0" | "1", boost: number): TinyExample {
   const sought = query === "1" ? [0, 1] : [1, 0];
   return {
     ...EXAMPLES.plain,

@@ -1,26 +1,25 @@
-/** Steps that follow one another by themselves, as long as there is a next one. */
+/** Advances through the steps on a timer until there is no next one. */
 
-const PAUSE = 2200; // milliseconds of a step
+const INTERVAL = 2200; // milliseconds per step
 
-export class Player {
+export class Autoplay {
   playing = $state(false);
-  #next: ReturnType<typeof setTimeout> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `goOn` takes the next step and says whether there was one. */
-  constructor(readonly goOn: () => boolean) {}
+  /** `advance` takes the next step and returns whether there was one. */
+  constructor(readonly advance: () => boolean) {}
 
-  /** Play, or pause. */
   toggle(): void {
     this.playing = !this.playing;
-    clearTimeout(this.#next);
-    if (this.playing) this.#wait();
+    clearTimeout(this.#timer);
+    if (this.playing) this.#schedule();
   }
 
-  #wait(): void {
-    this.#next = setTimeout(() => {
+  #schedule(): void {
+    this.#timer = setTimeout(() => {
       if (!this.playing) return;
-      if (this.goOn()) this.#wait();
+      if (this.advance()) this.#schedule();
       else this.playing = false;
-    }, PAUSE);
+    }, INTERVAL);
   }
 }

@@ -1,50 +1,51 @@
-/** Whether the server answers: what went wrong last, and asking again by itself where that may help. */
+/** The state of the connection: the last problem, and a retry if one may help. */
 
-import { type Problem, problemOf } from "../engine/problem";
-import { ServerError } from "../engine/client";
+import { ApiError } from "../engine/client";
+import { type Problem, toProblem } from "../engine/problem";
 
-const RETRY = 2000; // milliseconds until a lost server is asked again
+const RETRY_DELAY = 2000; // milliseconds, unless the server names one
 
 export class Connection {
   problem = $state.raw<Problem | null>(null);
   lost = $state(false);
   waiting = $state(false); // for a notebook's kernel
-  reopened = $state(0); // how often a model had been closed, and is read again: it may have been trained since
-  #working = $state(0);
-  #retry: ReturnType<typeof setTimeout> | undefined;
+  reopened = $state(0); // how often a closed model was opened again: it may have been trained in between
+  #pending = $state(0);
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly again: () => void) {}
+  constructor(readonly retry: () => void) {}
 
-  /** Whether something is asked for. */
+  /** Whether a request is under way. */
   get busy(): boolean {
-    return this.#working > 0;
+    return this.#pending > 0;
   }
 
-  async guard(work: () => Promise<void>): Promise<void> {
-    this.#working++;
+  /** Runs a task and reports its error, if any. */
+  async guard(task: () => Promise<void>): Promise<void> {
+    this.#pending++;
     try {
-      await work();
+      await task();
       this.problem = null;
       this.lost = false;
     } catch (error) {
-      this.fail(error);
+      this.report(error);
     } finally {
-      this.#working--;
+      this.#pending--;
     }
   }
 
-  fail(error: unknown): void {
+  report(error: unknown): void {
     if (error instanceof DOMException && error.name === "AbortError") return;
-    const problem = problemOf(error);
+    const problem = toProblem(error);
     const { status } = problem;
     this.problem = problem;
-    // A model that was not used for long may have been closed to make room: starting again opens it.
-    const closed = error instanceof ServerError && error.code === "model_not_open";
+    // The server closes models that were not used for long. A retry opens them again.
+    const closed = error instanceof ApiError && error.code === "model_not_open";
     if (closed) this.reopened++;
     this.lost = status === 0;
-    if (status !== 0 && status !== 401 && status !== 429 && !closed) return; // it may be known again by then
-    const seconds = error instanceof ServerError ? error.retryAfter : null;
-    clearTimeout(this.#retry);
-    this.#retry = setTimeout(this.again, seconds ? 1000 * seconds : RETRY);
+    if (status !== 0 && status !== 401 && status !== 429 && !closed) return;
+    const seconds = error instanceof ApiError ? error.retryAfter : null;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.retry, seconds ? 1000 * seconds : RETRY_DELAY);
   }
 }

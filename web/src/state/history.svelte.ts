@@ -1,25 +1,26 @@
-/** The address follows the page: what is opened can be gone back from, the rest only replaces it. */
+/** Keeps the browser's address in step with the page. */
 
-import { runOf } from "../model/runs";
+import { runName } from "../model/runs";
 import type { Page } from "./page.svelte";
 
-const ONE_GO = 1500; // milliseconds between two changes of the text: letters that are typed, words that are written
+const EDIT_PAUSE = 1500; // milliseconds: text changes closer together share one history entry
 
-/** To be called as a component is made. */
-export function followAddress(whose: () => Page): void {
-  let stood = "";
-  let said = "";
-  let changed = -ONE_GO;
+/** Pushes a history entry when another part, view, model or text is opened, and replaces the current one otherwise. Call
+ * it while a component is initialized. */
+export function syncHistory(getPage: () => Page): void {
+  let lastEntry = "";
+  let lastText = "";
+  let changedAt = -EDIT_PAUSE;
   $effect(() => {
-    const page = whose();
-    const { model, text, block, head, part, view } = page.place;
+    const page = getPage();
+    const { model, text, block, head, part, view } = page.location;
     const query = page.query;
-    const stands = JSON.stringify([runOf(model), block, head, part, view]);
+    const entry = JSON.stringify([runName(model), block, head, part, view]);
     if (page.shown === null) return;
-    const goesOn = text !== said && performance.now() - changed < ONE_GO;
-    const moved = stood !== "" && (stands !== stood || (text !== said && !goesOn));
-    if (text !== said && stood !== "") changed = performance.now();
-    [stood, said] = [stands, text];
+    const stillTyping = text !== lastText && performance.now() - changedAt < EDIT_PAUSE;
+    const moved = lastEntry !== "" && (entry !== lastEntry || (text !== lastText && !stillTyping));
+    if (text !== lastText && lastEntry !== "") changedAt = performance.now();
+    [lastEntry, lastText] = [entry, text];
     if (query === location.search) return;
     if (moved) history.pushState(null, "", query || location.pathname);
     else history.replaceState(null, "", query || location.pathname);

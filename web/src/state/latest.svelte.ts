@@ -1,7 +1,7 @@
-/** The last value that was there: what is on its way leaves what is on screen where it is. */
+/** The last defined value: keeps the current numbers on screen while new ones load. */
 export function latest<T>(value: () => T | undefined): { readonly current: T | undefined } {
-  let kept: T | undefined;
-  const current = $derived.by(() => (kept = value() ?? kept));
+  let last: T | undefined;
+  const current = $derived.by(() => (last = value() ?? last));
   return {
     get current() {
       return current;

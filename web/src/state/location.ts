@@ -1,14 +1,14 @@
-/** The page's whole state as an address: what is shared, linked, reloaded and gone back to. */
+/** The state of the page that its address holds: links, reloads and the back button restore it. */
 
 import type { Axis } from "../layout/curves";
-import { type Order, ORDERS } from "../model/headKinds";
-import { PLAIN, type Sampling } from "../model/sampling";
-import { readPath, writePath } from "../model/attributionPath";
-import type { Edit, Hop } from "../engine/client";
-import { readExample, type TinyExample } from "../model/tinyHead";
+import { type HeadOrder, HEAD_ORDERS } from "../model/headKinds";
+import { DEFAULT_SAMPLING, type Sampling } from "../model/sampling";
+import { parsePath, formatPath } from "../model/attributionPath";
+import type { Edit, Hop } from "../engine/types";
+import { parseExample, type TinyExample } from "../model/tinyHead";
 import { PARTS, type PartName, type StepName, STEPS } from "../model/steps";
 
-/** What is shown below the flow. */
+/** The views below the flow. */
 export const VIEWS = [
   "steps",
   "compare",
@@ -22,49 +22,49 @@ export const VIEWS = [
 ] as const;
 export type ViewName = (typeof VIEWS)[number];
 
-export interface Place {
+export interface PageLocation {
   view: ViewName;
-  model: string; // "" takes the first there is
+  model: string; // "" for the first one
   text: string;
   block: number;
   head: number;
   part: PartName;
-  step: number | StepName; // by its name in an address: other models have other steps
-  site: number; // which of the step's sites
-  row: number; // the token that is followed; -1 is the last
-  column: number; // -1 where none is chosen
+  step: number | StepName; // by name in the address: other models have other steps
+  site: number; // index into the step's sites
+  row: number; // the selected token; -1 for the last
+  column: number; // -1 for none
   sampling: Sampling;
   edits: Edit[];
-  other: string; // another text, held beside it
-  otherModel: string; // that it goes through; the same unless said
-  path: Hop[]; // the way back from that word, through heads
-  word: number; // the next word that is asked about, by its id; -1 is the likeliest
-  order: Order; // of the heads' small pictures
-  only: boolean; // those that do what they are ordered by
-  runs: string[]; // whose curves are drawn; where none is named, one that fits
-  axis: Axis; // of their steps
-  lab: string; // "" is the first
-  settings: Settings; // of that lab, where they are not as usual
-  typed: Typed; // into the view of words
-  over: "head" | "position"; // what the map of effects is of
-  taken: boolean; // from the other text, instead of silenced
-  alone: boolean; // the lens shows one word's probability
-  filter: string; // of the sites that are compared
-  tiny: TinyExample | null; // the tiny head as it was changed
+  other: string; // the text to compare with
+  otherModel: string; // the model to compare with; "" for the same model
+  path: Hop[]; // hops through heads, from the predicted word back
+  word: number; // token id of the next word to explain; -1 for the likeliest
+  order: HeadOrder; // of the heads' patterns
+  only: boolean; // show only heads of the kind they are sorted by
+  runs: string[]; // whose curves are plotted; if empty, the current one
+  axis: Axis; // of the steps
+  lab: string; // "" for the first one
+  settings: Settings; // of the lab, as far as they differ from the defaults
+  typed: WordInputs;
+  over: "head" | "position"; // what the map of effects has as columns
+  taken: boolean; // patch from the other text instead of ablating
+  alone: boolean; // the logit lens shows the chosen word's probability
+  filter: string; // group of sites to compare
+  tiny: TinyExample | null; // null for the default example
 }
 
-/** What is typed into the view of words, where it is not the example. */
-export interface Typed {
+/** The input fields of the word vectors view, as far as they differ from the example. */
+export interface WordInputs {
   word?: string;
   sentences?: string;
-  stage?: number; // none is the last
-  start?: string; // of a direction
+  stage?: number; // the last one if missing
+  start?: string; // of the direction to add
   end?: string;
 }
 
 export type Settings = Record<string, string | number | boolean>;
 
-export const START: Place = {
+export const START_LOCATION: PageLocation = {
   view: "steps",
   model: "",
   text: "",
@@ -75,7 +75,7 @@ export const START: Place = {
   site: 0,
   row: -1,
   column: -1,
-  sampling: PLAIN,
+  sampling: DEFAULT_SAMPLING,
   edits: [],
   other: "",
   otherModel: "",
@@ -97,93 +97,94 @@ export const START: Place = {
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
 const SWITCHES = ["only", "taken", "alone"] as const;
-const RULES = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
+const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
-/** Only what is not as it is at the start. */
-export function toQuery(place: Place): string {
+/** Holds only what differs from the start location. */
+export function toQuery(location: PageLocation): string {
   const query = new URLSearchParams();
-  const put = (name: string, value: string | number, usual: string | number) => {
-    if (value !== usual) query.set(name, String(value));
+  const put = (name: string, value: string | number, initial: string | number) => {
+    if (value !== initial) query.set(name, String(value));
   };
-  put("model", place.model, START.model);
-  put("text", place.text, START.text);
-  put("view", place.view, START.view);
-  put("other", place.other, START.other);
-  put("otherModel", place.otherModel, START.otherModel);
-  put("part", place.part, START.part);
-  put("order", place.order, START.order);
-  put("runs", place.runs.join(","), START.runs.join(","));
-  put("axis", place.axis, START.axis);
-  put("lab", place.lab, START.lab);
+  put("model", location.model, START_LOCATION.model);
+  put("text", location.text, START_LOCATION.text);
+  put("view", location.view, START_LOCATION.view);
+  put("other", location.other, START_LOCATION.other);
+  put("otherModel", location.otherModel, START_LOCATION.otherModel);
+  put("part", location.part, START_LOCATION.part);
+  put("order", location.order, START_LOCATION.order);
+  put("runs", location.runs.join(","), START_LOCATION.runs.join(","));
+  put("axis", location.axis, START_LOCATION.axis);
+  put("lab", location.lab, START_LOCATION.lab);
   for (const name of ["settings", "typed"] as const)
-    if (Object.keys(place[name]).length > 0) query.set(name, JSON.stringify(place[name]));
-  if (place.tiny !== null) query.set("tiny", JSON.stringify(place.tiny));
-  put("over", place.over, START.over);
-  put("filter", place.filter, START.filter);
-  for (const name of SWITCHES) if (place[name]) query.set(name, "yes");
-  for (const name of NUMBERS) put(name, place[name], START[name]);
-  for (const name of Object.keys(RULES) as (keyof Sampling)[]) put(name, place.sampling[name], PLAIN[name]);
-  put("path", writePath(place.path), "");
-  if (place.edits.length > 0) query.set("edits", JSON.stringify(place.edits));
+    if (Object.keys(location[name]).length > 0) query.set(name, JSON.stringify(location[name]));
+  if (location.tiny !== null) query.set("tiny", JSON.stringify(location.tiny));
+  put("over", location.over, START_LOCATION.over);
+  put("filter", location.filter, START_LOCATION.filter);
+  for (const name of SWITCHES) if (location[name]) query.set(name, "yes");
+  for (const name of NUMBERS) put(name, location[name], START_LOCATION[name]);
+  for (const name of Object.keys(SAMPLING_LIMITS) as (keyof Sampling)[])
+    put(name, location.sampling[name], DEFAULT_SAMPLING[name]);
+  put("path", formatPath(location.path), "");
+  if (location.edits.length > 0) query.set("edits", JSON.stringify(location.edits));
   const text = query.toString();
   return text === "" ? "" : `?${text}`;
 }
 
-/** What an address says; what is wrong in it is as at the start. */
-export function fromQuery(text: string): Place {
+/** Invalid values are replaced by those of the start location. */
+export function fromQuery(text: string): PageLocation {
   const query = new URLSearchParams(text);
-  const number = (name: string, least: number, most: number, usual: number) => {
-    const given = query.get(name);
-    const value = given === null || given.trim() === "" ? NaN : Number(given);
-    return value >= least && value <= most ? value : usual;
+  const number = (name: string, min: number, max: number, initial: number) => {
+    const text = query.get(name);
+    const value = text === null || text.trim() === "" ? NaN : Number(text);
+    return value >= min && value <= max ? value : initial;
   };
-  const whole = (name: (typeof NUMBERS)[number]) => {
-    const usual = START[name] as number;
-    const value = number(name, -1, 1e6, usual);
-    return Number.isInteger(value) ? value : usual;
+  const integer = (name: (typeof NUMBERS)[number]) => {
+    const initial = START_LOCATION[name] as number;
+    const value = number(name, -1, 1e6, initial);
+    return Number.isInteger(value) ? value : initial;
   };
   const part = query.get("part") as PartName;
   const step = query.get("step") as StepName;
   const view = query.get("view") as ViewName;
-  const order = query.get("order") as Order;
-  const sampling = { ...PLAIN };
-  for (const [name, [least, most]] of Object.entries(RULES) as [keyof Sampling, [number, number]][]) {
-    sampling[name] = number(name, least, most, PLAIN[name]);
+  const order = query.get("order") as HeadOrder;
+  const sampling = { ...DEFAULT_SAMPLING };
+  for (const [name, [min, max]] of Object.entries(SAMPLING_LIMITS) as [keyof Sampling, [number, number]][]) {
+    sampling[name] = number(name, min, max, DEFAULT_SAMPLING[name]);
   }
   sampling.topK = Math.round(sampling.topK);
   return {
-    view: VIEWS.includes(view) ? view : START.view,
-    model: query.get("model") ?? START.model,
-    text: query.get("text") ?? START.text,
-    part: PARTS.includes(part) ? part : START.part,
-    block: Math.max(0, whole("block")),
-    head: Math.max(0, whole("head")),
-    step: STEPS.includes(step) ? step : Math.max(0, whole("step")),
-    site: Math.max(0, whole("site")),
-    row: whole("row"),
-    column: whole("column"),
-    word: whole("word"),
-    path: readPath(query.get("path")),
-    other: query.get("other") ?? START.other,
-    otherModel: query.get("otherModel") ?? START.otherModel,
+    view: VIEWS.includes(view) ? view : START_LOCATION.view,
+    model: query.get("model") ?? START_LOCATION.model,
+    text: query.get("text") ?? START_LOCATION.text,
+    part: PARTS.includes(part) ? part : START_LOCATION.part,
+    block: Math.max(0, integer("block")),
+    head: Math.max(0, integer("head")),
+    step: STEPS.includes(step) ? step : Math.max(0, integer("step")),
+    site: Math.max(0, integer("site")),
+    row: integer("row"),
+    column: integer("column"),
+    word: integer("word"),
+    path: parsePath(query.get("path")),
+    other: query.get("other") ?? START_LOCATION.other,
+    otherModel: query.get("otherModel") ?? START_LOCATION.otherModel,
     sampling,
-    edits: readEdits(query.get("edits")),
-    order: ORDERS.includes(order) ? order : START.order,
+    edits: parseEdits(query.get("edits")),
+    order: HEAD_ORDERS.includes(order) ? order : START_LOCATION.order,
     only: query.get("only") === "yes",
     taken: query.get("taken") === "yes",
     alone: query.get("alone") === "yes",
-    over: query.get("over") === "position" ? "position" : START.over,
-    filter: query.get("filter") ?? START.filter,
+    over: query.get("over") === "position" ? "position" : START_LOCATION.over,
+    filter: query.get("filter") ?? START_LOCATION.filter,
     runs: (query.get("runs") ?? "").split(",").filter((name) => name !== ""),
-    axis: query.get("axis") === "log" ? "log" : START.axis,
-    lab: query.get("lab") ?? START.lab,
-    settings: readPlain(query.get("settings")),
-    typed: readTyped(query.get("typed")),
-    tiny: readExample(readJson(query.get("tiny"))),
+    axis: query.get("axis") === "log" ? "log" : START_LOCATION.axis,
+    lab: query.get("lab") ?? START_LOCATION.lab,
+    settings: parseSettings(query.get("settings")),
+    typed: parseWordInputs(query.get("typed")),
+    tiny: parseExample(parseJson(query.get("tiny"))),
   };
 }
 
-function readJson(text: string | null): unknown {
+function parseJson(text: string | null): unknown {
   try {
     return text === null ? null : JSON.parse(text);
   } catch {
@@ -191,16 +192,16 @@ function readJson(text: string | null): unknown {
   }
 }
 
-/** Names with texts, numbers, or true and false. */
-function readPlain(text: string | null): Settings {
-  const found = readJson(text);
-  if (typeof found !== "object" || found === null || Array.isArray(found)) return {};
-  const plain = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
-  return Object.fromEntries(Object.entries(found).filter(([, value]) => plain(value)));
+/** An object whose values are strings, numbers or booleans. */
+function parseSettings(text: string | null): Settings {
+  const json = parseJson(text);
+  if (typeof json !== "object" || json === null || Array.isArray(json)) return {};
+  const isScalar = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
+  return Object.fromEntries(Object.entries(json).filter(([, value]) => isScalar(value)));
 }
 
-function readTyped(text: string | null): Typed {
-  const { stage, ...texts } = readPlain(text);
+function parseWordInputs(text: string | null): WordInputs {
+  const { stage, ...texts } = parseSettings(text);
   const names = ["word", "sentences", "start", "end"] as const;
   const typed = Object.fromEntries(
     names.filter((name) => typeof texts[name] === "string").map((name) => [name, texts[name]]),
@@ -208,8 +209,8 @@ function readTyped(text: string | null): Typed {
   return { ...typed, ...(Number.isInteger(stage) && { stage: stage as number }) };
 }
 
-function readEdits(text: string | null): Edit[] {
-  const edits = readJson(text);
-  const isEdit = (each: unknown) => typeof (each as Edit | null)?.site === "string";
+function parseEdits(text: string | null): Edit[] {
+  const edits = parseJson(text);
+  const isEdit = (edit: unknown) => typeof (edit as Edit | null)?.site === "string";
   return Array.isArray(edits) && edits.every(isEdit) ? (edits as Edit[]) : [];
 }

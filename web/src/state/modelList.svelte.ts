@@ -1,60 +1,54 @@
-/** The models that there are, and what can be pulled: what the picker shows. */
+/** The models on this computer, and those that can be pulled. */
 
+import { type ApiClient, ApiError } from "../engine/client";
+import { type Problem, toProblem } from "../engine/problem";
+import type { Config, Model, Pullable, PullState } from "../engine/types";
 import { isSnapshot } from "../model/runs";
-import { type Problem, problemOf } from "../engine/problem";
-import {
-  type Config,
-  type Model,
-  type Pullable,
-  type PullState,
-  type Server,
-  ServerError,
-} from "../engine/client";
 
-const OFTEN = 400; // milliseconds between two looks at what is under way
+const POLL_INTERVAL = 400; // milliseconds, while a model loads or is pulled
 
-export class Collection {
-  models = $state.raw<Model[]>([]);
+export class ModelList {
+  all = $state.raw<Model[]>([]);
   pullable = $state.raw<Pullable[]>([]);
   pull = $state.raw<PullState | null>(null);
-  known = $state(false);
+  loaded = $state(false); // whether the list has arrived
   error = $state.raw<Problem | null>(null);
-  #snapshots = $state.raw<Record<string, Model>>({}); // of runs: those that were opened
+  #snapshots = $state.raw<Record<string, Model>>({}); // of training runs, as far as they were opened
 
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly server: Server) {}
+  constructor(readonly api: ApiClient) {}
 
   readonly pulling = $derived(this.pull?.state === "downloading" || this.pull?.state === "unpacking");
-  readonly busy = $derived(this.pulling || this.models.some((each) => each.state === "loading"));
+  readonly busy = $derived(this.pulling || this.all.some((model) => model.state === "loading"));
 
   async refresh(): Promise<void> {
-    const listed = await this.server.models();
-    this.models = listed.models;
-    this.pullable = listed.can_be_pulled;
-    this.known = true;
+    const response = await this.api.models();
+    this.all = response.models;
+    this.pullable = response.can_be_pulled;
+    this.loaded = true;
   }
 
   find(name: string): Model | undefined {
-    return this.models.find((each) => each.name === name) ?? this.#snapshots[name];
+    return this.all.find((model) => model.name === name) ?? this.#snapshots[name];
   }
 
-  /** The one to begin with: one that is loaded, else the first that may be. */
+  /** The model to start with: a loaded one if there is one. */
   get first(): Model | undefined {
-    const usable = this.models.filter((each) => each.config && each.state !== "failed");
-    return usable.find((each) => each.state === "loaded") ?? usable[0];
+    const usable = this.all.filter((model) => model.config && model.state !== "failed");
+    return usable.find((model) => model.state === "loaded") ?? usable[0];
   }
 
-  /** Have a model loaded; what is wrong with it is shown at its place in the list. */
+  /** Loads a model. The list shows its error if that fails. */
   async open(name: string): Promise<Model> {
-    this.models = this.models.map((each) =>
-      each.name === name && each.state !== "loaded" ? { ...each, state: "loading", error: null } : each,
+    this.all = this.all.map((model) =>
+      model.name === name && model.state !== "loaded" ? { ...model, state: "loading", error: null } : model,
     );
     try {
-      const opened = await this.server.open(name);
-      const known = this.models.some((each) => each.name === name);
-      this.models = this.models.map((each) => (each.name === name ? opened : each));
-      if (!known && !isSnapshot(name)) this.models = [opened, ...this.models]; // trained since
+      const opened = await this.api.open(name);
+      const listed = this.all.some((model) => model.name === name);
+      this.all = this.all.map((model) => (model.name === name ? opened : model));
+      if (!listed && !isSnapshot(name)) this.all = [opened, ...this.all]; // trained since the last refresh
       if (isSnapshot(name)) this.#snapshots = { ...this.#snapshots, [name]: opened };
       return opened;
     } catch (error) {
@@ -63,51 +57,50 @@ export class Collection {
     }
   }
 
-  /** Of a model that can be looked into, opened where it is not. */
-  async configOf(name: string): Promise<Config> {
+  /** The config of a transformer. Opens the model if necessary. */
+  async loadConfig(name: string): Promise<Config> {
     let details = this.find(name);
-    const there = details?.state === "loaded" || (!details && !isSnapshot(name));
-    if (!there) details = await this.open(name);
+    const ready = details?.state === "loaded" || (!details && !isSnapshot(name));
+    if (!ready) details = await this.open(name);
     if (details?.kind && details.kind !== "transformer") {
       const { kind } = details;
-      const says = `${details.name} is of kind ${kind}: it has no heads to show`;
-      throw new ServerError(400, says, "no_heads", { name: details.name, kind });
+      const message = `${details.name} is of kind ${kind}: it has no heads to show`;
+      throw new ApiError(400, message, "no_heads", { name: details.name, kind });
     }
-    if (!details?.config)
-      throw new ServerError(404, `there is no model ${name}`, "model_not_found", { name });
+    if (!details?.config) throw new ApiError(404, `there is no model ${name}`, "model_not_found", { name });
     return details.config as Config;
   }
 
-  /** Look again and again as long as something is under way. */
-  async watch(): Promise<void> {
+  /** Polls the server while a model loads or is pulled. */
+  async poll(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#try(async () => {
-      const before = this.pulling;
-      this.pull = await this.server.pulling();
-      if (!this.pulling || !before) await this.refresh();
+      const wasPulling = this.pulling;
+      this.pull = await this.api.pullState();
+      if (!this.pulling || !wasPulling) await this.refresh();
     });
-    if (this.busy) this.#timer = setTimeout(() => void this.watch(), OFTEN);
+    if (this.busy) this.#timer = setTimeout(() => void this.poll(), POLL_INTERVAL);
   }
 
-  async start(name: string): Promise<void> {
+  async startPull(name: string): Promise<void> {
     await this.#try(async () => {
-      this.pull = await this.server.pull(name);
+      this.pull = await this.api.pull(name);
     });
-    await this.watch();
+    await this.poll();
   }
 
-  async cancel(): Promise<void> {
+  async cancelPull(): Promise<void> {
     await this.#try(async () => {
-      this.pull = await this.server.cancelPull();
+      this.pull = await this.api.cancelPull();
     });
   }
 
-  async #try(work: () => Promise<void>): Promise<void> {
+  async #try(task: () => Promise<void>): Promise<void> {
     try {
-      await work();
+      await task();
       this.error = null;
     } catch (error) {
-      this.error = problemOf(error);
+      this.error = toProblem(error);
     }
   }
 }

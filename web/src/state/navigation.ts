@@ -1,36 +1,46 @@
-/** Which block or head comes next, of those that can be gone to. */
+/** Which block or head comes next. */
 
-import type { HeadName } from "../model/headKinds";
-import type { Config } from "../engine/client";
+import type { Config } from "../engine/types";
+import type { HeadIndex } from "../model/headKinds";
 
-type Holds = (aim: HeadName) => boolean;
+type CanShow = (target: HeadIndex) => boolean;
 
-/** The same head of another block. */
-export function nextBlock({ block, head }: HeadName, by: number, blocks: number, holds: Holds): HeadName {
-  return firstHeld(blocks, (k) => ({ block: wrap(block + by * k, blocks), head }), holds);
+/** The same head in another block. */
+export function nextBlock(
+  { block, head }: HeadIndex,
+  by: number,
+  blocks: number,
+  canShow: CanShow,
+): HeadIndex {
+  return firstAvailable(blocks, (k) => ({ block: wrap(block + by * k, blocks), head }), canShow);
 }
 
-/** In this order; from a head that is not in it, its first. */
-export function nextHead(from: HeadName, by: number, order: readonly HeadName[], holds: Holds): HeadName {
+/** The next head in this order, or the first one if the current head is not in it. */
+export function nextHead(
+  from: HeadIndex,
+  by: number,
+  order: readonly HeadIndex[],
+  canShow: CanShow,
+): HeadIndex {
   const at = order.findIndex(({ block, head }) => block === from.block && head === from.head);
   const nth = (k: number) => {
     const { block, head } = order[at < 0 ? k - 1 : wrap(at + by * k, order.length)]!;
     return { block, head };
   };
-  return firstHeld(order.length, nth, holds);
+  return firstAvailable(order.length, nth, canShow);
 }
 
-/** All heads, as they stand in the model. */
-export function headsOf({ n_block, n_head }: Pick<Config, "n_block" | "n_head">): HeadName[] {
+/** All heads in the order of the model. */
+export function allHeads({ n_block, n_head }: Pick<Config, "n_block" | "n_head">): HeadIndex[] {
   return Array.from({ length: n_block * n_head }, (_, i) => ({
     block: Math.floor(i / n_head),
     head: i % n_head,
   }));
 }
 
-/** Of so many, one after the other, the first that can be gone to; the last where none can. */
-function firstHeld(count: number, nth: (k: number) => HeadName, holds: Holds): HeadName {
-  for (let k = 1; k < count; k++) if (holds(nth(k))) return nth(k);
+/** The first of `count` candidates that can be shown, or the last candidate if none can. */
+function firstAvailable(count: number, nth: (k: number) => HeadIndex, canShow: CanShow): HeadIndex {
+  for (let k = 1; k < count; k++) if (canShow(nth(k))) return nth(k);
   return nth(count);
 }
 

@@ -1,29 +1,30 @@
-/** All of a model at a glance: a small picture of every head, and how long every stream is. */
+/** The whole model at a glance: the attention pattern of every head, and the norms of the residual stream. */
 
+import type { ApiClient } from "../engine/client";
+import type { Config, ModelInput } from "../engine/types";
 import type { Matrix } from "../model/matrix";
-import type { Config, Question, Server } from "../engine/client";
 
-const CELLS = 24; // a side of a head's small picture
-const MOST_WEIGHTS = 2 ** 23; // of the blocks that are asked about together
+const PATTERN_SIZE = 24; // cells per side
+const MAX_WEIGHTS = 2 ** 23; // attention weights per request, before downsampling
 
 export class Overview {
   patterns = $state.raw<Matrix[][]>([]); // by block and head
   streams = $state.raw<Matrix[]>([]);
 
-  constructor(readonly server: Server) {}
+  constructor(readonly api: ApiClient) {}
 
-  /** Some blocks at a time. */
-  async read(question: Question, config: Config, length: number, signal: AbortSignal): Promise<void> {
-    const streams = this.server.streams(question, signal).then((found) => (this.streams = found));
-    const together = Math.max(1, Math.floor(MOST_WEIGHTS / config.n_head / length ** 2));
+  /** Loads the patterns a few blocks at a time. */
+  async load(input: ModelInput, config: Config, length: number, signal: AbortSignal): Promise<void> {
+    const streams = this.api.streams(input, signal).then((result) => (this.streams = result));
+    const blocksPerRequest = Math.max(1, Math.floor(MAX_WEIGHTS / config.n_head / length ** 2));
     const patterns: Matrix[][] = [];
-    const read = async () => {
-      for (let first = 0; first < config.n_block; first += together) {
-        const last = Math.min(config.n_block, first + together);
-        patterns.push(...(await this.server.patterns(question, [first, last], CELLS, signal)));
+    const loadPatterns = async () => {
+      for (let first = 0; first < config.n_block; first += blocksPerRequest) {
+        const last = Math.min(config.n_block, first + blocksPerRequest);
+        patterns.push(...(await this.api.patterns(input, [first, last], PATTERN_SIZE, signal)));
         this.patterns = [...patterns];
       }
     };
-    await Promise.all([streams, read()]);
+    await Promise.all([streams, loadPatterns()]);
   }
 }

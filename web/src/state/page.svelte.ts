@@ -1,400 +1,403 @@
-/** The page's one store: where one stands, what goes through the model, and what is known of it. */
+/** The page's store: its location, the text that was run, and what is open. */
 
-import { fromQuery, type Place, START, toQuery } from "./location";
-import { type Area, type Cell, isOfWords, isSquare, parse } from "../model/sites";
-import { Collection } from "./modelList.svelte";
+import { type ApiClient, ApiError } from "../engine/client";
+import type { OfflineSource } from "../engine/offline";
+import { fetchAppended, fetchTrace, fetchWithEdits, type TraceResult } from "../engine/traces";
+import type { Config, Edit } from "../engine/types";
 import type { Theme } from "../drawing/colors";
-import { Connection } from "./connection.svelte";
-import { isSnapshot, runOf } from "../model/runs";
-import { derive, deriveWeighed, lightUp, WEIGHED } from "../model/derivation";
-import { sitesOf, WHOLE } from "../drawing/flow";
-import type { Kept } from "../engine/offline";
-import type { HeadName } from "../model/headKinds";
-import { needsOf } from "./prefetch";
-import { Overview } from "./overview.svelte";
-import { headsOf, nextBlock, nextHead } from "./navigation";
-import { Player } from "./autoplay.svelte";
-import { type Reading, read, readChanged, readOn } from "../engine/traces";
-import { type Config, type Edit, Server, ServerError } from "../engine/client";
-import { shapeOf } from "../model/shapes";
-import { Slices } from "./matrixCache.svelte";
+import { columnSites, LONG_TEXT } from "../layout/columns";
+import { derive, deriveWeighed, findHighlights, WEIGHED } from "../model/derivation";
+import type { HeadIndex } from "../model/headKinds";
+import { isSnapshot, runName } from "../model/runs";
+import { type Area, type Cell, isOverVocabulary, isSquare, parseSite, siteShape } from "../model/sites";
 import { PARTS, type PartName, type Step, stepsOf } from "../model/steps";
-import { Training } from "./training.svelte";
+import { Autoplay } from "./autoplay.svelte";
+import { Connection } from "./connection.svelte";
+import { fromQuery, type PageLocation, START_LOCATION, toQuery } from "./location";
+import { MatrixCache } from "./matrixCache.svelte";
+import { ModelList } from "./modelList.svelte";
+import { allHeads, nextBlock, nextHead } from "./navigation";
+import { Overview } from "./overview.svelte";
+import { areasToPrefetch } from "./prefetch";
+import { TrainingRuns } from "./training.svelte";
 
-const MOMENT = 60; // milliseconds that a head's numbers may take before it is shown without them
-const LONG_MOMENT = 250; // of a long text, where painting twice would take longer than waiting
+const HEAD_DELAY = 60; // milliseconds to wait for a head's numbers before it is shown without them
+const LONG_HEAD_DELAY = 250; // for a long text, which takes longer to paint twice than to wait for
 
-/** A text that went through a model. All that is drawn belongs to one of these. */
-export interface Shown extends Reading {
+/** A text that was run through a model. Everything on screen belongs to one of these. */
+export interface ShownText extends TraceResult {
   config: Config;
-  slices: Slices;
+  matrices: MatrixCache;
 }
 
-/** A token that is added to what is shown. */
-interface Added {
+/** The text that is shown, with a token appended. */
+interface Appended {
   ids: number[];
-  piece: string;
-  slid: number;
+  piece: string; // the text of the new token
+  dropped: number;
 }
 
 export class Page {
-  readonly server: Server;
-  readonly collection: Collection;
-  readonly training: Training;
+  readonly api: ApiClient;
+  readonly models: ModelList;
+  readonly training: TrainingRuns;
   readonly overview: Overview;
   readonly connection = new Connection(() => void this.start(this.#example));
-  readonly player = new Player(() => this.pageStep(1));
-  place = $state<Place>({ ...START });
+  readonly autoplay = new Autoplay(() => this.moveStep(1));
+  location = $state<PageLocation>({ ...START_LOCATION });
   draft = $state("");
-  shown = $state.raw<Shown | null>(null);
-  missed = $state(false); // whether one wanted to where a saved file does not reach
-  missing = $state(""); // a model that was asked for and is not here
-  aside = $state(0); // changes that did not fit what was read last
+  shown = $state.raw<ShownText | null>(null);
+  unavailable = $state(false); // whether the last move led to something that a saved file lacks
+  missingModel = $state(""); // the model that the address names, if there is none of that name
+  droppedEdits = $state(0); // how many edits did not apply to the last input
   hovered = $state.raw<Cell | null>(null);
-  opened = $state.raw<Cell[]>([]); // the doors gone through, the last is looked at
-  sorted = $state.raw<HeadName[] | null>(null); // heads as they are shown, where not as they stand
+  openCells = $state.raw<Cell[]>([]); // from the first one opened to the one explained
+  headOrder = $state.raw<HeadIndex[] | null>(null); // null for the order of the model
   theme = $state<Theme>("light");
 
-  #shownWhen = 0; // by how often models were reopened
-  #aside = 0; // changes that another model leaves behind
-  #appended = Promise.resolve();
-  #leaving: AbortController | null = null;
-  #aim: HeadName | null = null; // where one is about to be
+  #shownReopened = 0; // `connection.reopened` when the text was run
+  #leftEdits = 0; // how many edits another model leaves behind
+  #appending = Promise.resolve();
+  #controller: AbortController | null = null;
+  #target: HeadIndex | null = null; // the head that is about to be shown
   #example = "";
-  #reading = $state(0); // texts on their way through the model
+  #loading = $state(0); // inputs under way
 
   constructor(
-    server: Server,
+    api: ApiClient,
     query = "",
-    readonly kept: Kept | null = null,
+    readonly offline: OfflineSource | null = null,
   ) {
-    this.server = server;
-    this.collection = new Collection(server);
-    this.training = new Training(server);
-    this.overview = new Overview(server);
-    this.place = fromQuery(query);
-    this.draft = this.place.text;
+    this.api = api;
+    this.models = new ModelList(api);
+    this.training = new TrainingRuns(api);
+    this.overview = new Overview(api);
+    this.location = fromQuery(query);
+    this.draft = this.location.text;
   }
 
-  /** The run that the model is of, if it can be watched. */
+  /** The training run of the model, if the server knows it. */
   readonly run = $derived.by(() => {
-    const model = this.place.model;
+    const model = this.location.model;
     return this.training.runs.find((run) =>
-      isSnapshot(model) ? run.name === runOf(model) : run.model === model,
+      isSnapshot(model) ? run.name === runName(model) : run.model === model,
     );
   });
-  /** The runs whose curves are drawn. */
-  readonly drawn = $derived.by(() => {
-    const named = this.place.runs.flatMap((name) => this.training.find(name) ?? []);
+  readonly plottedRuns = $derived.by(() => {
+    const named = this.location.runs.flatMap((name) => this.training.find(name) ?? []);
     if (named.length > 0) return named;
-    const one = this.training.find(this.training.now ?? "") ?? this.run ?? this.training.runs[0];
+    const one = this.training.find(this.training.active ?? "") ?? this.run ?? this.training.runs[0];
     return one ? [one] : [];
   });
   readonly config = $derived(this.shown?.config ?? null);
-  readonly writes = $derived.by(() => this.kept === null && this.config?.causal !== false); // on from a text
+  readonly canGenerate = $derived.by(() => this.offline === null && this.config?.causal !== false);
   readonly tokens = $derived(this.shown?.trace.tokens ?? []);
   readonly length = $derived(this.tokens.length);
-  /** The token that is followed. */
+  /** The selected token. */
   readonly row = $derived(
-    this.place.row < 0 || this.place.row >= this.length ? this.length - 1 : this.place.row,
+    this.location.row < 0 || this.location.row >= this.length ? this.length - 1 : this.location.row,
   );
-  readonly block = $derived(Math.min(this.place.block, (this.config?.n_block ?? 1) - 1));
-  readonly head = $derived(Math.min(this.place.head, (this.config?.n_head ?? 1) - 1));
+  readonly block = $derived(Math.min(this.location.block, (this.config?.n_block ?? 1) - 1));
+  readonly head = $derived(Math.min(this.location.head, (this.config?.n_head ?? 1) - 1));
   readonly steps: Step[] = $derived(
-    this.config === null ? [] : stepsOf(this.place.part, this.config, this.block, this.head),
+    this.config === null ? [] : stepsOf(this.location.part, this.config, this.block, this.head),
   );
-  /** The parts that can be opened. */
-  readonly parts = $derived(PARTS.filter((part) => this.holds({ part })));
+  /** The parts of the model that can be opened. */
+  readonly parts = $derived(PARTS.filter((part) => this.canShow({ part })));
   readonly step = $derived.by(() => {
-    const { step } = this.place;
+    const { step } = this.location;
     const number = typeof step === "number" ? step : this.steps.findIndex(({ name }) => name === step);
     return Math.max(0, Math.min(number, this.steps.length - 1));
   });
   /** The site whose matrix is open. */
   readonly site = $derived.by(() => {
     const sites = this.steps[this.step]?.sites ?? [];
-    return sites[Math.min(this.place.site, sites.length - 1)] ?? null;
+    return sites[Math.min(this.location.site, sites.length - 1)] ?? null;
   });
-  /** What the open head gives the others, seen from the followed token. */
+  /** The attention weights of the selected token in the selected head. */
   readonly weights = $derived.by(() => {
-    if (this.place.part !== "head" || this.shown === null) return undefined;
+    if (this.location.part !== "head" || this.shown === null) return undefined;
     const name = `block.${this.block}.head.${this.head}.weights`;
-    return this.shown.slices.get({ name, rows: [this.row, this.row + 1] })?.values;
+    return this.shown.matrices.get({ name, rows: [this.row, this.row + 1] })?.values;
   });
-  /** The token that it looks at most. */
-  readonly most = $derived(
+  /** The token with the largest of these weights. */
+  readonly mostAttended = $derived(
     this.weights?.reduce((best, weight, i) => (weight > this.weights![best]! ? i : best), 0) ?? 0,
   );
-  /** Whether what is on screen belongs to another text or model than the one that is asked for. */
-  readonly stale = $derived(this.draft === "" || this.#reading > 0);
-  /** Whether what is on screen is not yet all that belongs there. */
-  readonly busy = $derived(this.connection.busy || (this.shown?.slices.busy ?? false));
-  /** The cell whose making is told: the last one opened, or the one pointed at, or one to begin with. */
-  readonly cell = $derived(this.opened.at(-1) ?? this.hovered ?? this.#first());
-  /** How the cell that is told of was made. */
+  /** Whether the screen still shows another text or model than the chosen one. */
+  readonly stale = $derived(this.draft === "" || this.#loading > 0);
+  /** Whether anything on screen is still loading. */
+  readonly busy = $derived(this.connection.busy || (this.shown?.matrices.busy ?? false));
+  /** The cell to explain: the last one opened, the hovered one, or a default. */
+  readonly cell = $derived(this.openCells.at(-1) ?? this.hovered ?? this.#defaultCell());
   readonly derivation = $derived.by(() => {
     if (this.cell === null || this.shown === null) return null;
     const { name, row, column } = this.cell;
-    if (parse(name).part === WEIGHED) return deriveWeighed(this.block, this.head, this.row, row, column);
+    if (parseSite(name).part === WEIGHED) return deriveWeighed(this.block, this.head, this.row, row, column);
     return derive(this.shown.config, this.shown.trace.ids, this.cell);
   });
-  /** What that cell was computed from; where nothing of that is on screen, what it goes back to there. */
-  readonly lit = $derived.by((): Area[] => {
+  /** The areas that the explained cell was computed from. */
+  readonly highlighted = $derived.by((): Area[] => {
     if (this.derivation === null || this.shown === null) return [];
-    const seen = [...Object.values<string>(sitesOf(this.block, this.head)), this.site];
-    const isSeen = (name: string) => seen.includes(name);
-    return lightUp(this.shown.config, this.shown.trace.ids, this.derivation.from, isSeen);
+    const onScreen = [...Object.values<string>(columnSites(this.block, this.head)), this.site];
+    const isOnScreen = (name: string) => onScreen.includes(name);
+    return findHighlights(this.shown.config, this.shown.trace.ids, this.derivation.inputs, isOnScreen);
   });
 
-  /** With an example where no text is named, or with the ids of a text that is given. */
+  /** Loads the models and runs the text of the address, `ids`, or the example. */
   async start(example: string, ids?: number[]): Promise<void> {
     this.#example = example;
     await this.connection.guard(async () => {
-      await this.collection.refresh();
-      void this.training.refresh().catch(() => undefined); // the page can do without
-      // In no list; and it may have been closed since it was opened.
-      if (isSnapshot(this.place.model)) await this.collection.open(this.place.model).catch(() => undefined);
-      if (!this.collection.find(this.place.model)?.config) {
-        this.missing = this.place.model;
-        this.place.model = this.collection.first?.name ?? "";
+      await this.models.refresh();
+      void this.training.refresh().catch(() => undefined); // optional
+      // Snapshots are not listed, and the server may have closed this one.
+      if (isSnapshot(this.location.model)) await this.models.open(this.location.model).catch(() => undefined);
+      if (!this.models.find(this.location.model)?.config) {
+        this.missingModel = this.location.model;
+        this.location.model = this.models.first?.name ?? "";
       }
-      if (this.place.model === "") return; // the picker says what can be done
-      if (this.place.text === "") this.place.text = example;
-      this.draft = this.place.text;
-      await this.#open(ids && { ids, piece: "", slid: 0 });
+      if (this.location.model === "") return; // the model picker opens instead
+      if (this.location.text === "") this.location.text = example;
+      this.draft = this.location.text;
+      await this.#run(ids && { ids, piece: "", dropped: 0 });
     });
   }
 
-  /** Type: the text goes through the model as soon as the one before it has given way. */
-  async type(text: string): Promise<void> {
+  /** Runs another text. The request for the previous one is aborted. */
+  async setText(text: string): Promise<void> {
     this.draft = text;
-    this.place.text = text;
+    this.location.text = text;
     if (text === "") {
-      this.#leaving?.abort();
+      this.#controller?.abort();
       return;
     }
-    await this.connection.guard(() => this.#open());
+    await this.connection.guard(() => this.#run());
   }
 
-  /** One more token, whatever it says: it may be a part of a character, or have no text at all. */
+  /** Appends a token by its id, because a token may be part of a character or have no text at all. */
   append(id: number, piece: string): Promise<void> {
-    // One after the other: none is lost to the next.
-    this.#appended = this.#appended.then(async () => {
+    // One after the other, so that no token is lost.
+    this.#appending = this.#appending.then(async () => {
       const { shown } = this;
       if (shown === null) return;
       await this.connection.guard(() =>
-        this.#open({ ids: [...shown.trace.ids, id], piece, slid: shown.slid }),
+        this.#run({ ids: [...shown.trace.ids, id], piece, dropped: shown.dropped }),
       );
     });
-    return this.#appended;
+    return this.#appending;
   }
 
-  /** Another model, once it is loaded; where it cannot be, all stays as it is. */
-  async choose(model: string, example = ""): Promise<void> {
-    if (this.collection.find(model)?.state !== "loaded") {
+  /** Switches to another model once it is loaded. Changes nothing if it cannot be loaded. */
+  async selectModel(model: string, example = ""): Promise<void> {
+    if (this.models.find(model)?.state !== "loaded") {
       try {
-        await this.collection.open(model);
+        await this.models.open(model);
       } catch (error) {
-        if (error instanceof ServerError && error.status > 0) return; // the picker shows it
-        this.connection.fail(error);
+        if (error instanceof ApiError && error.status > 0) return; // the model picker shows it
+        this.connection.report(error);
         return;
       }
     }
-    // The same model at another time of its training can be changed in the same way.
-    if (runOf(model) !== runOf(this.place.model)) {
-      this.#aside = this.place.edits.length;
-      this.place.edits = [];
+    // Edits stay for another snapshot of the same run.
+    if (runName(model) !== runName(this.location.model)) {
+      this.#leftEdits = this.location.edits.length;
+      this.location.edits = [];
     }
-    this.place.model = model;
-    this.missing = "";
-    if (this.place.text === "") await this.type(example);
-    else await this.connection.guard(() => this.#open());
+    this.location.model = model;
+    this.missingModel = "";
+    if (this.location.text === "") await this.setText(example);
+    else await this.connection.guard(() => this.#run());
   }
 
-  /** What the address says now, after going back or forth. */
-  async visit(query: string): Promise<void> {
-    const before = this.place;
-    const place = fromQuery(query);
-    if (place.model === "") place.model = before.model;
-    if (place.text === "") place.text = before.text;
-    this.place = place;
-    this.draft = place.text;
-    this.opened = [];
-    const asked = ({ model, text, edits }: Place) => JSON.stringify([model, text, edits]);
-    if (asked(place) !== asked(before)) await this.connection.guard(() => this.#open());
+  /** Restores the location of an address after the back or forward button. */
+  async restore(query: string): Promise<void> {
+    const before = this.location;
+    const location = fromQuery(query);
+    if (location.model === "") location.model = before.model;
+    if (location.text === "") location.text = before.text;
+    this.location = location;
+    this.draft = location.text;
+    this.openCells = [];
+    const inputKey = ({ model, text, edits }: PageLocation) => JSON.stringify([model, text, edits]);
+    if (inputKey(location) !== inputKey(before)) await this.connection.guard(() => this.#run());
   }
 
-  /** Change what the model computes; everything is read anew with these changes in force. */
-  async change(edits: Edit[]): Promise<void> {
-    this.place.edits = edits;
-    await this.connection.guard(() => this.#open());
+  /** Replaces the active edits and runs the text with them. */
+  async setEdits(edits: Edit[]): Promise<void> {
+    this.location.edits = edits;
+    await this.connection.guard(() => this.#run());
   }
 
-  /** The next word that is asked about. */
+  /** Token id of the next word to explain. */
   readonly word = $derived.by(() => {
-    const { word } = this.place;
-    if (word >= 0 && (this.offered?.includes(word) ?? true)) return word;
+    const { word } = this.location;
+    if (word >= 0 && (this.offeredWords?.includes(word) ?? true)) return word;
     return this.shown?.trace.next[0]?.id ?? 0;
   });
-  /** The next words that can be asked about, where not all can. */
-  readonly offered = $derived.by(() =>
-    this.kept === null || this.shown === null ? null : this.kept.words(this.shown.question),
+  /** The next words that can be explained; null if all can. */
+  readonly offeredWords = $derived.by(() =>
+    this.offline === null || this.shown === null ? null : this.offline.nextWords(this.shown.input),
   );
 
-  goTo(where: Partial<Omit<Place, "sampling" | "edits">>): void {
-    const moves = [where.block, where.head, where.part].some((each) => each !== undefined);
-    this.missed = moves && !this.holds(where);
-    if (this.missed) return;
-    const part = where.part ?? this.place.part;
-    if (part !== this.place.part && where.step === undefined) where = { ...where, step: 0, site: 0 };
-    if (where.step !== undefined && where.step !== this.place.step) where = { site: 0, ...where };
-    Object.assign(this.place, where);
-    this.#aim = null;
-    this.opened = [];
+  goTo(target: Partial<Omit<PageLocation, "sampling" | "edits">>): void {
+    const moves = [target.block, target.head, target.part].some((value) => value !== undefined);
+    this.unavailable = moves && !this.canShow(target);
+    if (this.unavailable) return;
+    const part = target.part ?? this.location.part;
+    if (part !== this.location.part && target.step === undefined) target = { ...target, step: 0, site: 0 };
+    if (target.step !== undefined && target.step !== this.location.step) target = { site: 0, ...target };
+    Object.assign(this.location, target);
+    this.#target = null;
+    this.openCells = [];
     this.hovered = null;
-    if (this.shown) void this.shown.slices.prepare(this.#needs(this.shown)); // before anything is painted
+    if (this.shown) void this.shown.matrices.prefetch(this.#areas(this.shown)); // before anything is painted
   }
 
-  pageBlock(by: number): void {
+  moveBlock(by: number): void {
     if (!this.config) return;
-    const aim = nextBlock(this.#aim ?? this, by, this.config.n_block, (aim) => this.holds(aim));
-    void this.#turnTo(aim);
+    const target = nextBlock(this.#target ?? this, by, this.config.n_block, (head) => this.canShow(head));
+    void this.#moveTo(target);
   }
 
-  /** In the order that heads are shown in. */
-  pageHead(by: number): void {
+  /** In the order in which the heads are shown. */
+  moveHead(by: number): void {
     if (!this.config) return;
-    const order = this.sorted?.length ? this.sorted : headsOf(this.config);
+    const order = this.headOrder?.length ? this.headOrder : allHeads(this.config);
     const part = "head";
-    const aim = nextHead(this.#aim ?? this, by, order, (aim) => this.holds({ ...aim, part }));
-    void this.#turnTo({ ...aim, part });
+    const target = nextHead(this.#target ?? this, by, order, (head) => this.canShow({ ...head, part }));
+    void this.#moveTo({ ...target, part });
   }
 
-  /** Whether one can go there. */
-  holds({ block = this.block, head = this.head, part = this.place.part }: Partial<Place>): boolean {
-    return this.kept?.holds({ block, head, part }) ?? true;
+  /** Whether a part of the model can be shown. */
+  canShow({
+    block = this.block,
+    head = this.head,
+    part = this.location.part,
+  }: Partial<PageLocation>): boolean {
+    return this.offline?.canShow({ block, head, part }) ?? true;
   }
 
-  /** Whether a question about what is shown has an answer. */
-  knows(path: string, asked: object): boolean {
+  /** Whether a request about the shown text can be answered. */
+  canAnswer(path: string, request: object): boolean {
     return (
-      this.kept === null ||
-      (this.shown !== null && this.kept.knows(path, { ...this.shown.question, ...asked }))
+      this.offline === null ||
+      (this.shown !== null && this.offline.canAnswer(path, { ...this.shown.input, ...request }))
     );
   }
 
-  /** To another head, once its numbers have come, or after a moment: so all of it is painted once. */
-  async #turnTo(aim: HeadName & { part?: PartName }): Promise<void> {
-    this.missed = this.kept !== null && aim.block === this.block && aim.head === this.head; // there is no other
-    this.#aim = aim;
-    const isLong = this.length > WHOLE;
-    const needs = isLong
-      ? this.shown?.slices.alike([this.block, this.head], [aim.block, aim.head])
-      : this.shown && this.#needs(this.shown, aim);
-    const ready = this.shown?.slices.prepare(needs ?? []);
-    const moment = isLong ? LONG_MOMENT : MOMENT;
-    await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, moment))]);
-    if (this.#aim === aim && !this.missed) this.goTo(aim);
+  /** Waits a moment for the numbers of another head before showing it, so that it is painted once. */
+  async #moveTo(target: HeadIndex & { part?: PartName }): Promise<void> {
+    this.unavailable = this.offline !== null && target.block === this.block && target.head === this.head;
+    this.#target = target;
+    const isLong = this.length > LONG_TEXT;
+    const areas = isLong
+      ? this.shown?.matrices.equivalentAreas([this.block, this.head], [target.block, target.head])
+      : this.shown && this.#areas(this.shown, target);
+    const ready = this.shown?.matrices.prefetch(areas ?? []);
+    const delay = isLong ? LONG_HEAD_DELAY : HEAD_DELAY;
+    await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, delay))]);
+    if (this.#target === target && !this.unavailable) this.goTo(target);
   }
 
-  /** The next step; past the last one, the next part of the block. */
-  pageStep(by: number): boolean {
+  /** Moves to the next step or, after the last one, to the next part. Returns whether there was one. */
+  moveStep(by: number): boolean {
     const step = this.step + by;
     if (step >= 0 && step < this.steps.length) {
       this.goTo({ step });
       return true;
     }
-    const part: PartName | undefined = this.parts[this.parts.indexOf(this.place.part) + by];
+    const part: PartName | undefined = this.parts[this.parts.indexOf(this.location.part) + by];
     if (part === undefined || this.config === null) return false;
     const steps = stepsOf(part, this.config, this.block, this.head);
     this.goTo({ part, step: by > 0 ? 0 : steps.length - 1 });
     return true;
   }
 
-  follow(row: number): void {
+  selectToken(row: number): void {
     this.goTo({ row: Math.max(0, Math.min(this.length - 1, row)) });
   }
 
-  /** Go through a door: what this cell was made of. */
-  open(cell: Cell): void {
-    this.opened = [...this.opened, cell];
+  /** Explains a cell on top of the open ones. */
+  openCell(cell: Cell): void {
+    this.openCells = [...this.openCells, cell];
   }
 
-  /** Back through so many doors. */
-  close(count = 1): void {
-    this.opened = this.opened.slice(0, -count);
+  closeCells(count = 1): void {
+    this.openCells = this.openCells.slice(0, -count);
   }
 
-  #first(): Cell | null {
+  #defaultCell(): Cell | null {
     if (this.site === null || this.config === null || this.length === 0) return null;
-    const [, columns] = shapeOf(this.config, this.length, this.site);
-    const { part } = parse(this.site);
-    const usual = isSquare(part) ? this.most : isOfWords(part) ? (this.shown?.trace.next[0]?.id ?? 0) : 0;
-    const column = this.place.column >= 0 ? this.place.column : usual;
+    const [, columns] = siteShape(this.config, this.length, this.site);
+    const { part } = parseSite(this.site);
+    const likeliest = this.shown?.trace.next[0]?.id ?? 0;
+    const initial = isSquare(part) ? this.mostAttended : isOverVocabulary(part) ? likeliest : 0;
+    const column = this.location.column >= 0 ? this.location.column : initial;
     return {
       name: this.site,
-      row: part === WEIGHED ? this.most : this.row,
+      row: part === WEIGHED ? this.mostAttended : this.row,
       column: Math.min(column, columns - 1),
     };
   }
 
+  /** The query string of the address. */
   get query(): string {
     const { block, head, row } = this;
-    const step = this.step === 0 ? 0 : (this.steps[this.step]?.name ?? this.place.step);
-    return toQuery({ ...this.place, block, head, step, row: this.place.row < 0 ? -1 : row });
+    const step = this.step === 0 ? 0 : (this.steps[this.step]?.name ?? this.location.step);
+    return toQuery({ ...this.location, block, head, step, row: this.location.row < 0 ? -1 : row });
   }
 
-  async #open(added?: Added): Promise<void> {
-    this.#reading++;
+  async #run(appended?: Appended): Promise<void> {
+    this.#loading++;
     try {
-      await this.#goThrough(added);
+      await this.#load(appended);
     } finally {
-      this.#reading--;
+      this.#loading--;
     }
   }
 
-  async #goThrough(added?: Added): Promise<void> {
-    this.#leaving?.abort();
-    const leaving = (this.#leaving = new AbortController());
-    const config = await this.collection.configOf(this.place.model);
-    const { model, text, edits } = $state.snapshot(this.place);
-    const ask = (edits: Edit[]) =>
-      added
-        ? readOn(this.server, { model, text, edits }, added.ids, added.slid, config, leaving.signal)
-        : read(this.server, { model, text, edits }, config, leaving.signal);
-    this.aside = this.#aside;
-    this.#aside = 0;
-    const { question, trace, slid } = await readChanged(edits, config, ask);
-    if (question.edits !== edits) {
-      this.place.edits = question.edits;
-      this.aside = edits.length - question.edits.length;
+  async #load(appended?: Appended): Promise<void> {
+    this.#controller?.abort();
+    const { signal } = (this.#controller = new AbortController());
+    const config = await this.models.loadConfig(this.location.model);
+    const { model, text, edits } = $state.snapshot(this.location);
+    const request = (edits: Edit[]) =>
+      appended
+        ? fetchAppended(this.api, { model, edits }, appended.ids, appended.dropped, config, signal)
+        : fetchTrace(this.api, { model, text, edits }, config, signal);
+    this.droppedEdits = this.#leftEdits;
+    this.#leftEdits = 0;
+    const { input, trace, dropped } = await fetchWithEdits(edits, config, request);
+    if (input.edits !== edits) {
+      this.location.edits = input.edits;
+      this.droppedEdits = edits.length - input.edits.length;
     }
-    const slices = new Slices(this.server, question, (error) => this.connection.fail(error));
+    const matrices = new MatrixCache(this.api, input, (error) => this.connection.report(error));
     const before = this.shown;
-    leaving.signal.addEventListener("abort", () => slices.close());
-    let prepared: Promise<void> | undefined;
-    if (before && runOf(before.question.model) === runOf(model)) {
-      if (before.question.model === model && this.#shownWhen === this.connection.reopened)
-        slices.adopt(before.slices);
-      prepared = slices.prepare(this.#needs({ config, trace }));
+    signal.addEventListener("abort", () => matrices.close());
+    let prefetched: Promise<void> | undefined;
+    if (before && runName(before.input.model) === runName(model)) {
+      if (before.input.model === model && this.#shownReopened === this.connection.reopened)
+        matrices.adoptWeights(before.matrices);
+      prefetched = matrices.prefetch(this.#areas({ config, trace }));
     }
-    void this.connection.guard(() => this.overview.read(question, config, trace.ids.length, leaving.signal));
-    await prepared;
-    if (leaving.signal.aborted) return;
-    before?.slices.close();
-    if (added) {
+    void this.connection.guard(() => this.overview.load(input, config, trace.ids.length, signal));
+    await prefetched;
+    if (signal.aborted) return;
+    before?.matrices.close();
+    if (appended) {
       const { draft } = this;
-      this.draft = this.place.text = trace.text.startsWith(draft) ? trace.text : draft + added.piece;
+      this.draft = this.location.text = trace.text.startsWith(draft) ? trace.text : draft + appended.piece;
     }
-    this.shown = { question, config, trace, slices, slid };
-    this.#shownWhen = this.connection.reopened;
-    this.opened = [];
+    this.shown = { input, config, trace, matrices, dropped };
+    this.#shownReopened = this.connection.reopened;
+    this.openCells = [];
     this.hovered = null;
   }
 
-  /** What the views show of a text, here or at another head. */
-  #needs({ config, trace }: Pick<Shown, "config" | "trace">, { block, head }: HeadName = this): Area[] {
-    const { part, site } = this.place;
-    return needsOf(config, trace.ids, { part, block, head, step: this.step, site });
+  /** The areas that the views show, of the current head or another one. */
+  #areas({ config, trace }: Pick<ShownText, "config" | "trace">, { block, head }: HeadIndex = this): Area[] {
+    const { part, site } = this.location;
+    return areasToPrefetch(config, trace.ids, { part, block, head, step: this.step, site });
   }
 }

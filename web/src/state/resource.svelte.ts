@@ -1,37 +1,37 @@
 import { untrack } from "svelte";
-import { type Problem, problemOf } from "../engine/problem";
+import { type Problem, toProblem } from "../engine/problem";
 
-/** The answer to what is asked at the moment; the one before it stays until the new one has come. */
-export interface Answer<T> {
+/** The result of an asynchronous load. The previous result stays until the next one arrives. */
+export interface Resource<T> {
   readonly current: T | null;
   readonly error: Problem | null;
-  readonly busy: boolean;
+  readonly loading: boolean;
 }
 
-/** `ask` begins to ask, or is nothing; where what it reads changes, it is asked anew. */
-export function answer<T>(ask: () => ((signal: AbortSignal) => Promise<T>) | null): Answer<T> {
+/** Loads again whenever the state that `getLoader` reads changes. Without a loader, the resource is empty. */
+export function resource<T>(getLoader: () => ((signal: AbortSignal) => Promise<T>) | null): Resource<T> {
   let current = $state.raw<T | null>(null);
   let error = $state.raw<Problem | null>(null);
-  let busy = $state(false);
+  let loading = $state(false);
   $effect(() => {
-    const begin = ask();
-    if (begin === null) {
-      [current, error, busy] = [null, null, false];
+    const load = getLoader();
+    if (load === null) {
+      [current, error, loading] = [null, null, false];
       return;
     }
-    const leaving = new AbortController();
-    [error, busy] = [null, true];
-    // Only what `ask` reads counts: on its way, a model may be loaded, which changes what is known of models.
-    untrack(() => begin(leaving.signal)).then(
-      (found) => {
-        if (!leaving.signal.aborted) [current, busy] = [found, false];
+    const controller = new AbortController();
+    [error, loading] = [null, true];
+    // Loading may open a model, which changes the model list: only what `getLoader` reads is a dependency.
+    untrack(() => load(controller.signal)).then(
+      (result) => {
+        if (!controller.signal.aborted) [current, loading] = [result, false];
       },
       (reason: unknown) => {
-        if (leaving.signal.aborted) return;
-        [current, error, busy] = [null, problemOf(reason), false];
+        if (controller.signal.aborted) return;
+        [current, error, loading] = [null, toProblem(reason), false];
       },
     );
-    return () => leaving.abort();
+    return () => controller.abort();
   });
   return {
     get current() {
@@ -40,8 +40,8 @@ export function answer<T>(ask: () => ((signal: AbortSignal) => Promise<T>) | nul
     get error() {
       return error;
     },
-    get busy() {
-      return busy;
+    get loading() {
+      return loading;
     },
   };
 }

@@ -1,118 +1,117 @@
-/** The training runs: which there are, how those that are looked at go, and what can be done with them. */
+/** The training runs and the steps of those on screen. */
 
 import { SvelteMap } from "svelte/reactivity";
-import { joinSteps } from "../layout/curves";
-import { type Problem, problemOf } from "../engine/problem";
-import type { Run, RunRequest, RunStep, Server } from "../engine/client";
+import type { ApiClient } from "../engine/client";
+import { type Problem, toProblem } from "../engine/problem";
+import type { Run, RunRequest, RunStep } from "../engine/types";
+import { mergeSteps } from "../layout/curves";
 
-const OFTEN = 1000; // milliseconds between two looks while something trains
-const SELDOM = 5000; // and while nothing does, for what is begun elsewhere
+const ACTIVE_INTERVAL = 1000; // milliseconds between polls while a run trains
+const IDLE_INTERVAL = 5000; // and otherwise, for runs started elsewhere
 
-export class Training {
+export class TrainingRuns {
   runs = $state.raw<Run[]>([]);
   canStart = $state(false);
-  now = $state<string | null>(null); // the run that the server trains
-  known = $state(false);
+  active = $state<string | null>(null); // the run that the server trains
   error = $state.raw<Problem | null>(null);
-  sending = $state(false);
+  starting = $state(false);
   readonly steps = new SvelteMap<string, RunStep[]>(); // by run
-  readonly speeds = new SvelteMap<string, number>(); // tokens a second, as last seen
+  readonly speeds = new SvelteMap<string, number>(); // tokens per second
 
   #watched: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #turn = 0;
+  #poll = 0; // number of the current series of polls
 
-  constructor(readonly server: Server) {}
+  constructor(readonly api: ApiClient) {}
 
   find(name: string): Run | undefined {
-    return this.runs.find((each) => each.name === name);
+    return this.runs.find((run) => run.name === name);
   }
 
   async refresh(): Promise<void> {
-    this.#take(await this.server.runs());
+    this.#update(await this.api.runs());
   }
 
-  /** Its steps, where they were not asked for yet. */
-  async know(name: string): Promise<void> {
-    if (!this.steps.has(name)) await this.#try(() => this.#follow(name));
+  /** Loads the steps of a run once. */
+  async loadSteps(name: string): Promise<void> {
+    if (!this.steps.has(name)) await this.#try(() => this.#fetchSteps(name));
   }
 
-  /** Look at these runs again and again, until others are named, or none. */
+  /** Polls these runs until `watch` or `unwatch` is called. */
   watch(names: string[]): void {
     this.#watched = names;
-    void this.#look(++this.#turn);
+    void this.#pollRuns(++this.#poll);
   }
 
-  rest(): void {
-    this.#turn++;
+  unwatch(): void {
+    this.#poll++;
     clearTimeout(this.#timer);
   }
 
-  async #look(turn: number): Promise<void> {
+  async #pollRuns(poll: number): Promise<void> {
     clearTimeout(this.#timer);
     await this.#try(async () => {
       await this.refresh();
-      const begun = this.runs.filter(({ name }) => this.#watched.includes(name));
-      for (const { name, state } of begun) {
-        const all = this.steps.has(name) && state === "finished";
-        if (state !== "starting" && state !== "failed" && !(all && this.#isWhole(name)))
-          await this.#follow(name);
+      const watched = this.runs.filter(({ name }) => this.#watched.includes(name));
+      for (const { name, state } of watched) {
+        const complete = state === "finished" && this.steps.has(name) && this.#hasAllSteps(name);
+        if (state !== "starting" && state !== "failed" && !complete) await this.#fetchSteps(name);
       }
     });
-    if (turn !== this.#turn) return;
-    const active = this.now !== null || this.runs.some(({ state }) => state === "running");
-    this.#timer = setTimeout(() => void this.#look(turn), active ? OFTEN : SELDOM);
+    if (poll !== this.#poll) return;
+    const active = this.active !== null || this.runs.some(({ state }) => state === "running");
+    this.#timer = setTimeout(() => void this.#pollRuns(poll), active ? ACTIVE_INTERVAL : IDLE_INTERVAL);
   }
 
-  #isWhole(name: string): boolean {
+  #hasAllSteps(name: string): boolean {
     return this.steps.get(name)?.at(-1)?.step === this.find(name)?.steps_done;
   }
 
-  async #follow(name: string): Promise<void> {
+  async #fetchSteps(name: string): Promise<void> {
     const before = this.steps.get(name) ?? [];
     const last = before.at(-1)?.step ?? 0;
-    const told = await this.server.runMetrics(name, last);
-    this.runs = this.runs.map((each) => (each.name === name ? told.run : each));
-    // A run that went back to a checkpoint has fewer steps than are known of it: they are asked for anew.
-    const back = told.run.steps_done < last;
-    const steps = back ? (await this.server.runMetrics(name, 0)).steps : told.steps;
-    if (back || steps.length > 0) this.steps.set(name, joinSteps(back ? [] : before, steps));
-    if (told.tokens_a_second !== null) this.speeds.set(name, told.tokens_a_second);
+    const metrics = await this.api.runMetrics(name, last);
+    this.runs = this.runs.map((run) => (run.name === name ? metrics.run : run));
+    // A run that resumed from a checkpoint may have fewer steps than before: fetch them all again.
+    const rewound = metrics.run.steps_done < last;
+    const steps = rewound ? (await this.api.runMetrics(name, 0)).steps : metrics.steps;
+    if (rewound || steps.length > 0) this.steps.set(name, mergeSteps(rewound ? [] : before, steps));
+    if (metrics.tokens_a_second !== null) this.speeds.set(name, metrics.tokens_a_second);
   }
 
-  async start(asked: RunRequest): Promise<boolean> {
-    this.sending = true;
-    const done = await this.#try(async () => {
-      this.steps.delete(asked.name);
-      this.#take(await this.server.train(asked));
+  /** Starts a run and returns whether the server accepted it. */
+  async start(request: RunRequest): Promise<boolean> {
+    this.starting = true;
+    const accepted = await this.#try(async () => {
+      this.steps.delete(request.name);
+      this.#update(await this.api.train(request));
     });
-    this.sending = false;
-    return done;
+    this.starting = false;
+    return accepted;
   }
 
   async stop(name: string): Promise<void> {
-    await this.#try(async () => this.#take(await this.server.stopRun(name)));
+    await this.#try(async () => this.#update(await this.api.stopRun(name)));
   }
 
   async resume(name: string): Promise<void> {
-    await this.#try(async () => this.#take(await this.server.resumeRun(name)));
+    await this.#try(async () => this.#update(await this.api.resumeRun(name)));
     this.watch(this.#watched);
   }
 
-  #take(listed: Awaited<ReturnType<Server["runs"]>>): void {
-    this.runs = listed.runs;
-    this.canStart = listed.can_start;
-    this.now = listed.now;
-    this.known = true;
+  #update(list: Awaited<ReturnType<ApiClient["runs"]>>): void {
+    this.runs = list.runs;
+    this.canStart = list.can_start;
+    this.active = list.now;
   }
 
-  async #try(work: () => Promise<void>): Promise<boolean> {
+  async #try(task: () => Promise<void>): Promise<boolean> {
     try {
-      await work();
+      await task();
       this.error = null;
       return true;
     } catch (error) {
-      this.error = problemOf(error);
+      this.error = toProblem(error);
       return false;
     }
   }

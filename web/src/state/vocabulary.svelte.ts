@@ -1,51 +1,51 @@
-/** What the tokens of a model say. What is asked for in one moment goes to the server as one request. */
+/** The texts of a model's tokens. Reads within one microtask go to the server as one request. */
 
 import { SvelteMap } from "svelte/reactivity";
-import type { Server } from "../engine/client";
+import type { ApiClient } from "../engine/client";
 
-const MOST = 4096; // words of one request
+const MAX_TOKENS = 4096; // per request
 
 export class Vocabulary {
-  #known = new SvelteMap<number, string>();
-  // Nobody is told when these change: they are no state.
+  #texts = new SvelteMap<number, string>();
+  // Not reactive: nothing is rendered from these.
   /* eslint-disable svelte/prefer-svelte-reactivity */
-  #wanted = new Set<number>();
-  #asked = new Set<number>();
+  #queued = new Set<number>();
+  #requested = new Set<number>();
   /* eslint-enable svelte/prefer-svelte-reactivity */
 
   constructor(
-    readonly server: Server,
+    readonly api: ApiClient,
     readonly model: string,
   ) {}
 
-  /** The text, or nothing yet: then it is on its way, and who asks is told when it is there. */
+  /** The text of a token if it is loaded; otherwise requests it. Reading is reactive. */
   get(id: number): string | undefined {
-    const found = this.#known.get(id);
-    if (found === undefined && !this.#asked.has(id)) {
-      this.#asked.add(id);
-      if (this.#wanted.size === 0) queueMicrotask(() => void this.#send());
-      this.#wanted.add(id);
+    const text = this.#texts.get(id);
+    if (text === undefined && !this.#requested.has(id)) {
+      this.#requested.add(id);
+      if (this.#queued.size === 0) queueMicrotask(() => void this.#flush());
+      this.#queued.add(id);
     }
-    return found;
+    return text;
   }
 
-  /** All of these, before they are needed. */
-  async learn(ids: number[]): Promise<void> {
-    const missing = ids.filter((id) => !this.#known.has(id));
-    for (let start = 0; start < missing.length; start += MOST) {
-      const some = missing.slice(start, start + MOST);
-      const words = await this.server.words(this.model, some);
-      some.forEach((id, i) => this.#known.set(id, words[i]!));
+  /** Loads the texts of all these tokens. */
+  async load(ids: number[]): Promise<void> {
+    const missing = ids.filter((id) => !this.#texts.has(id));
+    for (let start = 0; start < missing.length; start += MAX_TOKENS) {
+      const batch = missing.slice(start, start + MAX_TOKENS);
+      const texts = await this.api.words(this.model, batch);
+      batch.forEach((id, i) => this.#texts.set(id, texts[i]!));
     }
   }
 
-  async #send(): Promise<void> {
-    const ids = [...this.#wanted];
-    this.#wanted.clear();
+  async #flush(): Promise<void> {
+    const ids = [...this.#queued];
+    this.#queued.clear();
     try {
-      await this.learn(ids);
+      await this.load(ids);
     } catch {
-      for (const id of ids) this.#asked.delete(id); // they keep their numbers until they are asked for again
+      for (const id of ids) this.#requested.delete(id); // to allow another request
     }
   }
 }

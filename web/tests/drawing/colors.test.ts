@@ -1,31 +1,32 @@
+import type { Role } from "../../src/model/sites";
 import { expect, test } from "vitest";
-import { cellColours, channels, inkOn, makeScale, PALETTES, type Role } from "../../src/drawing/colors";
+import { makePixelPainter, channels, textColorOn, colorScale, PALETTES } from "../../src/drawing/colors";
 
 const ROLES = Object.keys(PALETTES.light.roles) as Role[];
 
-function luminance(colour: string): number {
-  const [r, g, b] = channels(colour).map((part) => {
+function luminance(color: string): number {
+  const [r, g, b] = channels(color).map((part) => {
     const x = part / 255;
     return x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
   });
   return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
 }
 
-test.each(["light", "dark"] as const)("letters can be read on every colour, %s", (theme) => {
+test.each(["light", "dark"] as const)("letters can be read on every color, %s", (theme) => {
   for (const role of ROLES) {
-    const scale = makeScale(role, theme);
+    const scale = colorScale(role, theme);
     for (let value = -1; value <= 1; value += 1 / 64) {
       const under = luminance(scale(value, 1)) + 0.05;
-      expect(inkOn(scale(value, 1)) === "light" ? 1.05 / under : under / 0.05).toBeGreaterThan(4.5);
+      expect(textColorOn(scale(value, 1)) === "light" ? 1.05 / under : under / 0.05).toBeGreaterThan(4.5);
     }
   }
 });
 
-test("pixels have the colours of the scale", () => {
+test("pixels have the colors of the scale", () => {
   const values = Float32Array.from([-2, -0.5, 0, 0.31, 1, NaN, -Infinity]);
   const pixels = new Uint32Array(values.length);
-  cellColours("key", "light", 1)(values, pixels);
-  const scale = makeScale("key", "light");
+  makePixelPainter("key", "light", 1)(values, pixels);
+  const scale = colorScale("key", "light");
   const bytes = new Uint8Array(pixels.buffer);
   values.forEach((value, i) =>
     expect([...bytes.slice(4 * i, 4 * i + 4)]).toEqual([...channels(scale(value, 1)), 255]),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Matrix } from "../../src/model/matrix";
-import { barsPicture, matrixPicture } from "../../src/drawing/figures";
+import { barsFigure, matrixFigure } from "../../src/drawing/figures";
 import { tableToCsv, toCsv, toNpy, toSvg } from "../../src/drawing/export";
 
 const MATRIX = new Matrix(Float32Array.of(0.1, -2, -Infinity, 3), 2, 2);
@@ -22,7 +22,7 @@ test("npy begins as NumPy's format does, its numbers on a round place", () => {
 });
 
 test("a picture as SVG is well formed, whatever the names", () => {
-  const svg = toSvg(matrixPicture(MATRIX, names, "attention", "light"));
+  const svg = toSvg(matrixFigure(MATRIX, names, "attention", "light"));
   expect(svg).toContain("&lt;weights&gt;");
   expect(svg).toContain("b &quot;&amp;&quot;");
   expect(svg).toContain("−∞");
@@ -39,10 +39,10 @@ test("a table has every digit of its numbers, and nothing where nothing is known
   );
 });
 
-test("a cell says a word where words are given, and its colour is still its number's", () => {
+test("a cell says a word where words are given, and its color is still its number's", () => {
   const said = (row: number, column: number) => `w${row}${column}`;
-  const plain = toSvg(matrixPicture(MATRIX, names, "attention", "light"));
-  const svg = toSvg(matrixPicture(MATRIX, names, "attention", "light", { said }));
+  const plain = toSvg(matrixFigure(MATRIX, names, "attention", "light"));
+  const svg = toSvg(matrixFigure(MATRIX, names, "attention", "light", { said }));
   for (const word of ["w00", "w01", "w10", "w11"]) expect(svg).toContain(`>${word}<`);
   const fills = (text: string) =>
     [...text.matchAll(/<rect [^>]*height="22" fill="([^"]+)"/g)].map((m) => m[1]);
@@ -50,12 +50,12 @@ test("a cell says a word where words are given, and its colour is still its numb
   expect(fills(svg).length).toBe(4);
 });
 
-test("a bar is as long as its number is large, in the colour of its sign", () => {
+test("a bar is as long as its number is large, in the color of its sign", () => {
   const bars = [
     { name: "a", size: 2, told: ["2.00"] },
     { name: "b", size: -1, told: ["−1.00"] },
   ];
-  const svg = toSvg(barsPicture(bars, "both", "light"));
+  const svg = toSvg(barsFigure(bars, "both", "light"));
   const found = [...svg.matchAll(/width="([\d.]+)" height="16" fill="([^"]+)"/g)].map((m) => [m[1], m[2]]);
   expect(found).toEqual([
     ["240", "#7a49d0"],

@@ -1,9 +1,14 @@
 import { expect, test } from "vitest";
-import { type Contents, Recording } from "../../src/engine/savedFile";
-import type { Config, Model, TraceAnswer } from "../../src/engine/client";
+import { type SavedContents, SavedFile } from "../../src/engine/savedFile";
+import type { Config, Model, TraceAnswer } from "../../src/engine/types";
 
 const CONFIG = { n_block: 2, n_head: 1, d_model: 2 } as unknown as Config;
-const told = (name: string, text: string, ids: number[], matrices: Contents["sides"][0]["matrices"]) => ({
+const header = (
+  name: string,
+  text: string,
+  ids: number[],
+  matrices: SavedContents["sides"][0]["matrices"],
+) => ({
   text,
   details: { name, config: CONFIG } as unknown as Model,
   trace: { ids, tokens: ids.map(String) } as unknown as TraceAnswer,
@@ -11,7 +16,7 @@ const told = (name: string, text: string, ids: number[], matrices: Contents["sid
 });
 const matrix = (name: string, ...shape: number[]) => ({ name, shape, first: 0 });
 
-const CONTENTS: Contents = {
+const CONTENTS: SavedContents = {
   query: "",
   views: ["compare", "lens"],
   flow: false,
@@ -32,44 +37,49 @@ const CONTENTS: Contents = {
     },
   ],
   sides: [
-    told("small", "one", [1, 2], [matrix("final", 1, 2), matrix("embedding", 1, 2), matrix("lens", 2, 3, 2)]),
-    told("small", "two", [1, 3], [matrix("final", 1, 2)]),
+    header(
+      "small",
+      "one",
+      [1, 2],
+      [matrix("final", 1, 2), matrix("embedding", 1, 2), matrix("lens", 2, 3, 2)],
+    ),
+    header("small", "two", [1, 3], [matrix("final", 1, 2)]),
   ],
 };
 const NUMBERS = Float32Array.from({ length: 18 }, (_, i) => i);
 
-async function ask(path: string, asked: object): Promise<Response> {
-  return new Recording(CONTENTS, NUMBERS).ask(path, { method: "POST", body: JSON.stringify(asked) });
+async function post(path: string, body: object): Promise<Response> {
+  return new SavedFile(CONTENTS, NUMBERS).fetch(path, { method: "POST", body: JSON.stringify(body) });
 }
 
-test("a question is known whatever the order of what is asked, and only if all of it is", async () => {
-  const asked = { along: null, through: [{ source: 2, head: 0, block: 1 }], word: 7 };
-  const about = { model: "small", text: [1, 2], edits: [] };
-  expect(await (await ask("/api/attribute", { ...about, ...asked })).json()).toEqual({ total: 3 });
-  const recording = new Recording(CONTENTS, NUMBERS);
-  expect(recording.knows("/api/attribute", asked)).toBe(true);
-  expect(recording.knows("/api/attribute", { ...asked, word: 5 })).toBe(false);
-  expect(recording.knows("/api/attribute", { ...asked, count: 1 })).toBe(false);
-  expect(recording.knows("/api/why", asked)).toBe(false);
-  expect((await ask("/api/attribute", { ...about, ...asked, word: 5 })).status).toBe(404);
+test("answers a request whatever the order of its fields, and only if all of them match", async () => {
+  const request = { along: null, through: [{ source: 2, head: 0, block: 1 }], word: 7 };
+  const input = { model: "small", text: [1, 2], edits: [] };
+  expect(await (await post("/api/attribute", { ...input, ...request })).json()).toEqual({ total: 3 });
+  const file = new SavedFile(CONTENTS, NUMBERS);
+  expect(file.canAnswer("/api/attribute", request)).toBe(true);
+  expect(file.canAnswer("/api/attribute", { ...request, word: 5 })).toBe(false);
+  expect(file.canAnswer("/api/attribute", { ...request, count: 1 })).toBe(false);
+  expect(file.canAnswer("/api/why", request)).toBe(false);
+  expect((await post("/api/attribute", { ...input, ...request, word: 5 })).status).toBe(404);
 });
 
-test("each text has its own numbers", async () => {
+test("reads the numbers of each text", async () => {
   const read = async (text: string | number[]) =>
     new Float32Array(
-      await (await ask("/api/sites", { model: "small", text, reads: [{ site: "final" }] })).arrayBuffer(),
+      await (await post("/api/sites", { model: "small", text, reads: [{ site: "final" }] })).arrayBuffer(),
     );
   expect([...(await read([1, 2]))]).toEqual([0, 1]);
   expect([...(await read("two"))]).toEqual([16, 17]);
-  const recording = new Recording(CONTENTS, NUMBERS);
-  expect(recording.compares("final")).toBe(true);
-  expect(recording.compares("embedding")).toBe(false);
-  const { models } = (await (await ask("/api/models", {})).json()) as { models: Model[] };
+  const file = new SavedFile(CONTENTS, NUMBERS);
+  expect(file.canCompare("final")).toBe(true);
+  expect(file.canCompare("embedding")).toBe(false);
+  const { models } = (await (await post("/api/models", {})).json()) as { models: Model[] };
   expect(models.map(({ name }) => name)).toEqual(["small"]);
 });
 
-test("the lens tells how likely a word is that was kept", async () => {
-  const lens = async (word: number) => (await (await ask("/api/lens", { word })).json()) as unknown;
+test("returns the logit lens with the probability of a saved word", async () => {
+  const lens = async (word: number) => (await (await post("/api/lens", { word })).json()) as unknown;
   expect(await lens(5)).toEqual({
     words: [
       [

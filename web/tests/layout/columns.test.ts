@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
-import { headingsOf, roomOf } from "../../src/layout/headings";
-import { hit, layOut, pagesOf, rowY, TOP } from "../../src/layout/columns";
+import { makeHeadings, headingWidths } from "../../src/layout/headings";
+import { hitTest, layOutFlow, paginateColumns, rowY, TOP } from "../../src/layout/columns";
 import { de } from "../../src/messages/de";
 import { en } from "../../src/messages/en";
 
-const ROOMS = [en, de].map((words) => roomOf(headingsOf(words, 11, { n_block: 48, n_head: 12 })));
+const ROOMS = [en, de].map((words) => headingWidths(makeHeadings(words, 11, { n_block: 48, n_head: 12 })));
 
 test("columns follow each other without touching, within the width, each as wide as its heading", () => {
   for (const room of ROOMS) {
     for (let width = 330; width < 2000; width += 7) {
-      const pages = pagesOf(width, room);
+      const pages = paginateColumns(width, room);
       pages.forEach((names, page) => {
-        const { columns } = layOut(width, 470, 12, 0, room, page);
+        const { columns } = layOutFlow(width, 470, 12, 0, room, page);
         const all = Object.values(columns).filter((column) => column.width > 0);
         expect(all.map(({ name }) => name)).toEqual(["tokens", ...names]);
         all.slice(1).forEach((column, i) => {
@@ -28,29 +28,29 @@ test("columns follow each other without touching, within the width, each as wide
 
 test("what does not fit is on another page, and nothing is lost", () => {
   const [room] = ROOMS;
-  expect(pagesOf(1000, room!).length).toBe(1);
-  expect(pagesOf(336, room!)).toEqual([
+  expect(paginateColumns(1000, room!).length).toBe(1);
+  expect(paginateColumns(336, room!)).toEqual([
     ["embedding", "norm", "query", "key", "value"],
     ["lane", "attention"],
     ["add", "norm2", "feedforward", "add2"],
     ["blocks", "final"],
   ]);
-  for (const width of [200, 500, 700]) expect(pagesOf(width, room!).flat().length).toBe(13);
+  for (const width of [200, 500, 700]) expect(paginateColumns(width, room!).flat().length).toBe(13);
 });
 
-test("rows shrink until they can be read no more, then some of them are shown", () => {
-  expect(layOut(1000, 470, 3, 0)).toMatchObject({ count: 3, rowHeight: 26, first: 0 });
-  expect(layOut(1000, 470, 30, 0).rowHeight).toBeCloseTo((470 - TOP) / 30);
-  const long = layOut(1000, 470, 1024, 1000);
+test("rows downsample until they can be read no more, then some of them are shown", () => {
+  expect(layOutFlow(1000, 470, 3, 0)).toMatchObject({ count: 3, rowHeight: 26, first: 0 });
+  expect(layOutFlow(1000, 470, 30, 0).rowHeight).toBeCloseTo((470 - TOP) / 30);
+  const long = layOutFlow(1000, 470, 1024, 1000);
   expect(long.count).toBe(38);
   expect(long.first).toBe(1024 - 38);
 });
 
 test("what is pointed at is what was drawn there", () => {
-  const layout = layOut(1200, 470, 12, 0);
+  const layout = layOutFlow(1200, 470, 12, 0);
   const { attention, blocks, norm } = layout.columns;
   const y = rowY(layout, 7);
-  expect(hit(layout, 30, norm.x + norm.width / 4, y)).toEqual({
+  expect(hitTest(layout, 30, norm.x + norm.width / 4, y)).toEqual({
     column: "norm",
     row: 7,
     looked: null,
@@ -58,11 +58,11 @@ test("what is pointed at is what was drawn there", () => {
     across: expect.closeTo(0.25),
   });
   const cell = Math.min(attention.width / 12, layout.rowHeight);
-  expect(hit(layout, 30, attention.x + 3.5 * cell, y)).toMatchObject({
+  expect(hitTest(layout, 30, attention.x + 3.5 * cell, y)).toMatchObject({
     column: "attention",
     row: 7,
     looked: 3,
   });
-  expect(hit(layout, 30, blocks.x + (13.5 / 30) * blocks.width, y)).toMatchObject({ block: 13 });
-  expect(hit(layout, 30, norm.x + 1, 3)).toBeNull();
+  expect(hitTest(layout, 30, blocks.x + (13.5 / 30) * blocks.width, y)).toMatchObject({ block: 13 });
+  expect(hitTest(layout, 30, norm.x + 1, 3)).toBeNull();
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { drawCurve, joinSteps, lastWith, makePlot, stepAt } from "../../src/layout/curves";
-import type { RunStep } from "../../src/engine/client";
+import { curvePath, mergeSteps, lastStepWith, makePlot, stepAt } from "../../src/layout/curves";
+import type { RunStep } from "../../src/engine/types";
 
 function at(step: number, more: Partial<RunStep> = {}): RunStep {
   const loss = 10 / step;
@@ -11,9 +11,9 @@ const STEPS = [1, 2, 5, 9].map((step) => at(step));
 const numbers = (steps: RunStep[]) => steps.map(({ step }) => step);
 
 test("what comes is added, and what a run took back is left out", () => {
-  expect(numbers(joinSteps(STEPS, [at(10), at(11)]))).toEqual([1, 2, 5, 9, 10, 11]);
-  expect(numbers(joinSteps(STEPS, [at(3), at(4)]))).toEqual([1, 2, 3, 4]);
-  expect(numbers(joinSteps([], [at(1), at(2), at(3), at(2)]))).toEqual([1, 2]);
+  expect(numbers(mergeSteps(STEPS, [at(10), at(11)]))).toEqual([1, 2, 5, 9, 10, 11]);
+  expect(numbers(mergeSteps(STEPS, [at(3), at(4)]))).toEqual([1, 2, 3, 4]);
+  expect(numbers(mergeSteps([], [at(1), at(2), at(3), at(2)]))).toEqual([1, 2]);
 });
 
 test("a step is read, or the last one known before it", () => {
@@ -22,9 +22,9 @@ test("a step is read, or the last one known before it", () => {
   expect(stepAt(STEPS, 1000)?.step).toBe(9);
   expect(stepAt(STEPS, 0)).toBeUndefined();
   const validated = [at(1), at(2, { validation: 3 }), at(3), at(4, { validation: 2 })];
-  expect(lastWith(validated, "validation", 3)?.step).toBe(2);
-  expect(lastWith(validated, "validation")?.step).toBe(4);
-  expect(lastWith(validated, "sample")).toBeUndefined();
+  expect(lastStepWith(validated, "validation", 3)?.step).toBe(2);
+  expect(lastStepWith(validated, "validation")?.step).toBe(4);
+  expect(lastStepWith(validated, "sample")).toBeUndefined();
 });
 
 test.each(["linear", "log"] as const)("points lie where their numbers say, on a %s axis", (axis) => {
@@ -35,17 +35,17 @@ test.each(["linear", "log"] as const)("points lie where their numbers say, on a 
   for (const step of [1, 7, 50, 100]) expect(plot.step(plot.x(step))).toBe(step);
   expect(plot.step(-50)).toBe(1);
   expect(plot.xTicks.every((tick) => tick >= 0 && tick <= 100)).toBe(true);
-  const path = drawCurve(STEPS, "smoothed", plot);
+  const path = curvePath(STEPS, "smoothed", plot);
   expect(path.match(/[ML]/g)).toEqual(["M", "L", "L", "L"]);
   expect(path.startsWith(`M${Math.round(10 * plot.x(1)) / 10},`)).toBe(true);
 });
 
 test("numbers that are missing are passed over, and nothing at all is drawn of nothing", () => {
   const plot = makePlot([[at(1), at(2, { smoothed: null }), at(3)]], ["smoothed"], 3, [100, 100], "linear");
-  expect(drawCurve([at(1), at(2, { smoothed: null }), at(3)], "smoothed", plot).match(/[ML]/g)).toHaveLength(
+  expect(curvePath([at(1), at(2, { smoothed: null }), at(3)], "smoothed", plot).match(/[ML]/g)).toHaveLength(
     2,
   );
   const empty = makePlot([[]], ["validation"], 0, [100, 100], "log");
-  expect(drawCurve([], "validation", empty)).toBe("");
+  expect(curvePath([], "validation", empty)).toBe("");
   expect(Number.isFinite(empty.y(0.5))).toBe(true);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { translate } from "../../src/layout/labPlots";
+import { translateHeading } from "../../src/layout/labPlots";
 
 const HEADINGS = {
   steps: "Schritte",
@@ -9,14 +9,14 @@ const HEADINGS = {
 };
 
 test("headings that are known are translated, and what stands in them stays or is translated too", () => {
-  expect(translate(HEADINGS, "steps")).toBe("Schritte");
-  expect(translate(HEADINGS, "LSTM, seed 2")).toBe("LSTM, Durchgang 2");
-  expect(translate(HEADINGS, "sees both ways, seed 0")).toBe("sieht in beide Richtungen, Durchgang 0");
-  expect(translate(HEADINGS, "cosine (with $& *)")).toBe("Kosinus (mit $& *)");
+  expect(translateHeading(HEADINGS, "steps")).toBe("Schritte");
+  expect(translateHeading(HEADINGS, "LSTM, seed 2")).toBe("LSTM, Durchgang 2");
+  expect(translateHeading(HEADINGS, "sees both ways, seed 0")).toBe("sieht in beide Richtungen, Durchgang 0");
+  expect(translateHeading(HEADINGS, "cosine (with $& *)")).toBe("Kosinus (mit $& *)");
 });
 
 test("what is not known stays as the server says it", () => {
-  expect(translate(HEADINGS, "steps of a run")).toBe("steps of a run");
-  expect(translate(HEADINGS, "toString")).toBe("toString");
-  expect(translate(undefined, "steps")).toBe("steps");
+  expect(translateHeading(HEADINGS, "steps of a run")).toBe("steps of a run");
+  expect(translateHeading(HEADINGS, "toString")).toBe("toString");
+  expect(translateHeading(undefined, "steps")).toBe("steps");
 });

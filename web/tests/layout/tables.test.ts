@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { attributionTable, neighboursTable, stepsTable } from "../../src/layout/tables";
+import { attributionTable, neighborsTable, stepsTable } from "../../src/layout/tables";
 
 test("a part stands before what each token gave to it", () => {
   const found = {
@@ -24,7 +24,7 @@ test("lists and runs stand under each other, each line with its name", () => {
     { stage: "embedding", neighbours: [{ text: "cat", cosine: 0.5 }] },
     { stage: "final", neighbours: [{ text: "dog", cosine: null }] },
   ];
-  expect(neighboursTable(lists).rows).toEqual([
+  expect(neighborsTable(lists).rows).toEqual([
     ["embedding", "cat", 0.5],
     ["final", "dog", null],
   ]);

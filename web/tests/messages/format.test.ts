@@ -1,8 +1,17 @@
 import { afterEach, expect, test } from "vitest";
-import { count, exact, fixed, percent, pointed, precise, short, visible } from "../../src/messages/format";
-import { reader } from "../../src/messages/locale.svelte";
+import {
+  count,
+  exactTokenLabel,
+  fixed,
+  percent,
+  localizeDecimal,
+  precise,
+  short,
+  tokenLabel,
+} from "../../src/messages/format.svelte";
+import { locale } from "../../src/messages/format.svelte";
 
-afterEach(() => (reader.language = "en"));
+afterEach(() => (locale.language = "en"));
 
 test.each([
   [0, "0.00"],
@@ -26,7 +35,7 @@ test.each([
   [0, "0%"],
 ])("%d is %s", (share, text) => expect(percent(share)).toBe(text));
 
-test("large numbers in the reader's language", () => {
+test("large numbers in the locale's language", () => {
   expect(count(134515008, "en")).toBe("134,515,008");
   expect(count(134515008, "de")).toBe("134.515.008");
 });
@@ -39,7 +48,7 @@ test.each([
   [" ", "␣"],
   ["", ""],
   ["  ", "␣␣"],
-])("the token %j is drawn as %s", (token, text) => expect(visible(token)).toBe(text));
+])("the token %j is drawn as %s", (token, text) => expect(tokenLabel(token)).toBe(text));
 
 test.each([
   [" b", "␣b"],
@@ -47,7 +56,7 @@ test.each([
   [" ", "␣"],
   ["  ", "␣␣"],
   ["\n", "⏎"],
-])("%j cannot be taken for another word: %s", (token, shown) => expect(exact(token)).toBe(shown));
+])("%j cannot be taken for another word: %s", (token, shown) => expect(exactTokenLabel(token)).toBe(shown));
 
 test.each([
   [0, "0.00"],
@@ -60,13 +69,9 @@ test.each([
 ])("%d is told as %s", (number, text) => expect(precise(number)).toBe(text));
 
 test("in German there is a comma", () => {
-  reader.language = "de";
-  expect([short(-1.239), fixed(2.5, 1), percent(0.0834), precise(0.00001234), pointed(0.25)]).toEqual([
-    "−1,24",
-    "2,5",
-    "8,3%",
-    "1,2e−5",
-    "0,25",
-  ]);
+  locale.language = "de";
+  expect([short(-1.239), fixed(2.5, 1), percent(0.0834), precise(0.00001234), localizeDecimal(0.25)]).toEqual(
+    ["−1,24", "2,5", "8,3%", "1,2e−5", "0,25"],
+  );
   expect([short(123.4), percent(1), short(-Infinity)]).toEqual(["123", "100%", "−∞"]);
 });

@@ -1,15 +1,21 @@
 import { expect, test } from "vitest";
-import { broughtMost, feedforwardOf, headOf, readPath, writePath } from "../../src/model/attributionPath";
-import type { Attribution } from "../../src/engine/client";
+import {
+  topContributions,
+  feedforwardBlock,
+  parseHeadSite,
+  parsePath,
+  formatPath,
+} from "../../src/model/attributionPath";
+import type { Attribution } from "../../src/engine/types";
 
 test("the way back is in the address, and what is none is none", () => {
   const path = [
     { block: 9, head: 1, source: 4 },
     { block: 3, head: 0, source: 0 },
   ];
-  expect(readPath(writePath(path))).toEqual(path);
+  expect(parsePath(formatPath(path))).toEqual(path);
   for (const wrong of ["", "1.2", "1.2.3-4.5.6", "a.b.c", "1.1.1-", null])
-    expect(readPath(wrong)).toEqual([]);
+    expect(parsePath(wrong)).toEqual([]);
 });
 
 test("what heads brought from tokens, most first", () => {
@@ -19,11 +25,11 @@ test("what heads brought from tokens, most first", () => {
       { block: 0, head: 3, values: [1, null] },
     ],
   } as unknown as Attribution;
-  expect(broughtMost(found, 2)).toEqual([
+  expect(topContributions(found, 2)).toEqual([
     { block: 1, head: 0, source: 1, value: -2 },
     { block: 0, head: 3, source: 0, value: 1 },
   ]);
-  expect(headOf("block.12.head.3.output")).toEqual({ block: 12, head: 3 });
-  expect(headOf("block.12.feedforward")).toBeNull();
-  expect(feedforwardOf("block.12.feedforward")).toBe(12);
+  expect(parseHeadSite("block.12.head.3.output")).toEqual({ block: 12, head: 3 });
+  expect(parseHeadSite("block.12.feedforward")).toBeNull();
+  expect(feedforwardBlock("block.12.feedforward")).toBe(12);
 });

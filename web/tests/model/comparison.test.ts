@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { difference, inGroup, sameShape, side } from "../../src/model/comparison";
+import { difference, inGroup, haveSameShape, selectPairs } from "../../src/model/comparison";
 import { Matrix } from "../../src/model/matrix";
-import type { Config } from "../../src/engine/client";
+import type { Config } from "../../src/engine/types";
 
 const config = {
   n_block: 2,
@@ -13,10 +13,10 @@ const config = {
 } as Config;
 
 test("models are of one shape where their sites are, whatever their weights and context", () => {
-  expect(sameShape(config, { ...config, n_context: 99 })).toBe(true);
-  expect(sameShape(config, { ...config, d_model: 16 })).toBe(false);
-  expect(sameShape(config, { ...config, n_kv_head: 1 })).toBe(false);
-  expect(sameShape(config, { ...config, position: "rotary" })).toBe(false);
+  expect(haveSameShape(config, { ...config, n_context: 99 })).toBe(true);
+  expect(haveSameShape(config, { ...config, d_model: 16 })).toBe(false);
+  expect(haveSameShape(config, { ...config, n_kv_head: 1 })).toBe(false);
+  expect(haveSameShape(config, { ...config, position: "rotary" })).toBe(false);
 });
 
 test("a difference is the other less the one, where they belong together", () => {
@@ -27,10 +27,10 @@ test("a difference is the other less the one, where they belong together", () =>
     [1, 2],
   ];
   expect([...difference("block.0.input", one, other, pairs).values]).toEqual([9, 18, 47, 56]);
-  expect([...side("block.0.input", one, other, pairs, 1).values]).toEqual([10, 20, 50, 60]);
+  expect([...selectPairs("block.0.input", one, other, pairs, 1).values]).toEqual([10, 20, 50, 60]);
 });
 
-test("of a head's matrix rows and columns are paired, and what neither sees does not differ", () => {
+test("of a head's matrix rows and columns are paired, and what neither isVisible does not differ", () => {
   const one = new Matrix(new Float32Array([1, -Infinity, 2, 3]), 2, 2);
   const other = new Matrix(new Float32Array([5, -Infinity, 7, 9]), 2, 2);
   const pairs: [number, number][] = [

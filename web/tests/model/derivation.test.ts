@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import { derive, lightUp } from "../../src/model/derivation";
+import { derive, findHighlights } from "../../src/model/derivation";
 import { CONFIG } from "../config";
 
-test("where what a number was made of is not on screen, what that goes back to lights up", () => {
+test("highlights the nearest inputs on screen if the direct ones are not", () => {
   const ids = [1, 2, 3];
   const name = (part: string) => `block.0.head.1.${part}`;
-  const seen = (each: string) => [name("query"), name("key")].includes(each);
-  const { from } = derive(CONFIG, ids, { name: name("weights"), row: 1, column: 0 });
-  const lit = lightUp(CONFIG, ids, from, seen);
-  expect(lit.map((area) => `${area.name} ${area.rows}`)).toEqual([
+  const isOnScreen = (site: string) => [name("query"), name("key")].includes(site);
+  const { inputs } = derive(CONFIG, ids, { name: name("weights"), row: 1, column: 0 });
+  const areas = findHighlights(CONFIG, ids, inputs, isOnScreen);
+  expect(areas.map((area) => `${area.name} ${area.rows}`)).toEqual([
     `${name("masked")} 1,2`,
     `${name("query")} 1,2`,
     `${name("key")} 0,1`,
     `${name("key")} 1,2`,
   ]);
-  expect(lightUp(CONFIG, ids, from, (each) => each === name("masked"))).toEqual(from);
+  expect(findHighlights(CONFIG, ids, inputs, (site) => site === name("masked"))).toEqual(inputs);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fitting, inTurns, setWeight, tell } from "../../src/model/edits";
+import { applicableEdits, balancedBlockRanges, setWeight, describeEdit } from "../../src/model/edits";
 
 test("a weight makes room among the others, and all sum to 1", () => {
   const row = setWeight([0.5, 0.25, 0.25, 0], 0, 0.2);
@@ -10,27 +10,33 @@ test("a weight makes room among the others, and all sum to 1", () => {
 });
 
 test("a change is told by what it does", () => {
-  expect(tell({ site: "block.3.head.1.output", value: 0 })).toMatchObject({ what: "head", how: "silenced" });
-  expect(tell({ site: "block.3.input", text: "a", at: [2] })).toMatchObject({ what: "stream", how: "taken" });
-  expect(tell({ site: "block.3.hidden", scale: 2, columns: [7] })).toMatchObject({
+  expect(describeEdit({ site: "block.3.head.1.output", value: 0 })).toMatchObject({
+    what: "head",
+    how: "silenced",
+  });
+  expect(describeEdit({ site: "block.3.input", text: "a", at: [2] })).toMatchObject({
+    what: "stream",
+    how: "taken",
+  });
+  expect(describeEdit({ site: "block.3.hidden", scale: 2, columns: [7] })).toMatchObject({
     what: "neuron",
     how: "scaled",
     amount: 2,
   });
-  expect(tell({ site: "block.0.head.0.weights", value: [[1]], at: [0] })).toMatchObject({
+  expect(describeEdit({ site: "block.0.head.0.weights", value: [[1]], at: [0] })).toMatchObject({
     what: "weight",
     how: "set",
   });
 });
 
 test("effects are asked for from the last block on, as much work at a time, each block once", () => {
-  expect(inTurns(1)).toEqual([[0, 1]]);
-  expect(inTurns(4)).toEqual([
+  expect(balancedBlockRanges(1)).toEqual([[0, 1]]);
+  expect(balancedBlockRanges(4)).toEqual([
     [2, 4], // 1 + 2 blocks to run
     [1, 2],
     [0, 1],
   ]);
-  const turns = inTurns(30);
+  const turns = balancedBlockRanges(30);
   expect(
     turns
       .flatMap(([first, last]) => Array.from({ length: last - first }, (_, i) => first + i))
@@ -45,12 +51,12 @@ test("changes that do not fit another text are left out, weights grow with it", 
   const stream = { site: "block.0.input", at: [3], value: 0 };
   const last = { site: "block.0.input", at: [-1], value: 0 };
   const weights = { site: "block.0.head.1.weights", at: [1], value: [[0.5, 0.5]] };
-  expect(fitting([head, stream, last, weights], config, 3)).toEqual([
+  expect(applicableEdits([head, stream, last, weights], config, 3)).toEqual([
     head,
     last,
     { ...weights, value: [[0.5, 0.5, 0]] },
   ]);
-  expect(fitting([weights], { ...config, causal: false }, 3)).toEqual([]);
-  expect(fitting([weights], config, 1)).toEqual([]);
-  expect(fitting([{ site: "block.2.input", value: 0 }], config, 9)).toEqual([]);
+  expect(applicableEdits([weights], { ...config, causal: false }, 3)).toEqual([]);
+  expect(applicableEdits([weights], config, 1)).toEqual([]);
+  expect(applicableEdits([{ site: "block.2.input", value: 0 }], config, 9)).toEqual([]);
 });

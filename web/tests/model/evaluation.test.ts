@@ -2,11 +2,10 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { type Area, isWeight } from "../../src/model/sites";
+import { type Area, isWeight, siteShape } from "../../src/model/sites";
 import { derive } from "../../src/model/derivation";
 import { evaluate } from "../../src/model/evaluation";
-import type { Config } from "../../src/engine/client";
-import { shapeOf } from "../../src/model/shapes";
+import type { Config } from "../../src/engine/types";
 
 interface Recorded {
   config: Config;
@@ -35,11 +34,11 @@ describe.skipIf(!path)("with models recorded by the Python tests (CLEARHEAD_RECO
     expect(sites.length).toBeGreaterThan(20);
     for (const name of sites) {
       const whole = numbers[name]!;
-      expect([whole.length, whole[0]!.length], name).toEqual(shapeOf(config, ids.length, name));
+      expect([whole.length, whole[0]!.length], name).toEqual(siteShape(config, ids.length, name));
       whole.forEach((values, row) =>
         values.forEach((value, column) => {
           const derivation = derive(config, ids, { name, row, column });
-          const computed = evaluate(derivation, config, derivation.from.map(take));
+          const computed = evaluate(derivation, config, derivation.inputs.map(take));
           const place = `${name}[${row}, ${column}]`;
           if (value === null) expect(computed, place).toBe(-Infinity);
           else expect(Math.abs(computed - value), place).toBeLessThan(2e-4 * (1 + Math.abs(value)));
@@ -47,7 +46,7 @@ describe.skipIf(!path)("with models recorded by the Python tests (CLEARHEAD_RECO
       );
     }
     for (const name of Object.keys(numbers).filter(isWeight)) {
-      expect(derive(config, ids, { name, row: 0, column: 0 }).how, name).toBe("trained");
+      expect(derive(config, ids, { name, row: 0, column: 0 }).operation, name).toBe("trained");
     }
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bestOf, filterHeads, parseHead, parseOrder, sortHeads } from "../../src/model/headKinds";
+import { dominantKind, filterHeads, parseHead, parseOrder, sortHeads } from "../../src/model/headKinds";
 import { de } from "../../src/messages/de";
 
 const SCORES = {
@@ -39,10 +39,10 @@ test("heads that do most of something come first", () => {
 });
 
 test("a head is of the kind that it does most", () => {
-  expect(bestOf(SCORES, { block: 0, head: 0 })).toEqual({ kind: "first", score: 0.8 });
+  expect(dominantKind(SCORES, { block: 0, head: 0 })).toEqual({ kind: "first", score: 0.8 });
   // The induction of 0.7 is less than twice what chance gives here.
-  expect(bestOf(SCORES, { block: 1, head: 0 })?.kind).toBe("previous");
-  expect(bestOf({ ...SCORES, kinds: {} }, { block: 1, head: 0 })).toBeNull();
+  expect(dominantKind(SCORES, { block: 1, head: 0 })?.kind).toBe("previous");
+  expect(dominantKind({ ...SCORES, kinds: {} }, { block: 1, head: 0 })).toBeNull();
   expect(names(filterHeads(HEADS, "first", SCORES))).toEqual(["0.0", "1.1"]);
   expect(filterHeads(HEADS, "antecedent", SCORES)).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { hide, Matrix, pool, readMatrices, shrink } from "../../src/model/matrix";
+import { applyMask, Matrix, poolLargest, decodeMatrices, downsample } from "../../src/model/matrix";
 
 describe("a matrix", () => {
   const slice = new Matrix(Float32Array.of(1, 2, 3, -4, 5, -Infinity), 2, 3, 10, 20);
@@ -21,19 +21,19 @@ describe("a matrix", () => {
 
 test("matrices come one after the other", () => {
   const body = Float32Array.of(1, 2, 3, 4, 5, 6, 7).buffer;
-  const [one, other] = readMatrices(body, "2,3;1");
+  const [one, other] = decodeMatrices(body, "2,3;1");
   expect(one).toEqual({ values: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] });
   expect(other).toEqual({ values: Float32Array.of(7), shape: [1] });
-  expect(() => readMatrices(body, "2,3")).toThrow("7 numbers came, 6 were announced");
+  expect(() => decodeMatrices(body, "2,3")).toThrow("7 numbers came, 6 were announced");
 });
 
 test("pooling keeps what is largest in size", () => {
-  expect(Array.from(pool(Float32Array.of(1, -3, 2, 0, 0, 0.5), 3))).toEqual([-3, 2, 0.5]);
-  expect(Array.from(pool(Float32Array.of(1, 2), 3))).toEqual([1, 2]);
+  expect(Array.from(poolLargest(Float32Array.of(1, -3, 2, 0, 0, 0.5), 3))).toEqual([-3, 2, 0.5]);
+  expect(Array.from(poolLargest(Float32Array.of(1, 2), 3))).toEqual([1, 2]);
 });
 
 test("a shrunk matrix keeps it too, and its ragged edge", () => {
-  const small = shrink(new Matrix(Float32Array.of(1, -9, 3, 4, 5, 6, -Infinity, 0.5, 0.25), 3, 3), 2);
+  const small = downsample(new Matrix(Float32Array.of(1, -9, 3, 4, 5, 6, -Infinity, 0.5, 0.25), 3, 3), 2);
   expect([small.rows, small.columns]).toEqual([2, 2]);
   expect(Array.from(small.values)).toEqual([-9, 6, 0.5, 0.25]);
 });
@@ -44,8 +44,8 @@ test("what is hidden stays so where it shares a cell with nothing that is seen",
     4,
     4,
   );
-  const seen = hide(whole, (row) => [0, row + 1]);
+  const seen = applyMask(whole, (row) => [0, row + 1]);
   expect(Array.from(seen.row(1))).toEqual([4, 5, -Infinity, -Infinity]);
-  expect(Array.from(shrink(seen, 2).values)).toEqual([5, -Infinity, 13, 15]);
+  expect(Array.from(downsample(seen, 2).values)).toEqual([5, -Infinity, 13, 15]);
   expect(whole.at(0, 3)).toBe(3);
 });

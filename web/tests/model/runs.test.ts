@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { freeName, isSnapshot, marksOf, runOf, trains } from "../../src/model/runs";
+import { uniqueName, isSnapshot, listSnapshots, runName, isActive } from "../../src/model/runs";
 
 test("a model in the midst of its training", () => {
   expect([isSnapshot("my@12"), isSnapshot("my"), isSnapshot("my@x"), isSnapshot("@1")]).toEqual([
@@ -8,36 +8,40 @@ test("a model in the midst of its training", () => {
     false,
     false,
   ]);
-  expect([runOf("my@12"), runOf("my")]).toEqual(["my", "my"]);
+  expect([runName("my@12"), runName("my")]).toEqual(["my", "my"]);
 });
 
 test("the places in training time end with the model itself", () => {
   const run = { name: "my", snapshots: [1, 5, 30], steps_done: 30, model: "my-2", state: "finished" };
-  expect(marksOf(run)).toEqual([
+  expect(listSnapshots(run)).toEqual([
     { step: 1, model: "my@1" },
     { step: 5, model: "my@5" },
     { step: 30, model: "my-2" },
   ]);
-  expect(marksOf({ ...run, steps_done: 40 }).map(({ model }) => model)).toEqual([
+  expect(listSnapshots({ ...run, steps_done: 40 }).map(({ model }) => model)).toEqual([
     "my@1",
     "my@5",
     "my@30",
     "my-2",
   ]);
-  expect(marksOf({ ...run, state: "running" }).map(({ model }) => model)).toEqual(["my@1", "my@5", "my@30"]);
-  expect(marksOf({ ...run, model: null, snapshots: [] })).toEqual([]);
+  expect(listSnapshots({ ...run, state: "running" }).map(({ model }) => model)).toEqual([
+    "my@1",
+    "my@5",
+    "my@30",
+  ]);
+  expect(listSnapshots({ ...run, model: null, snapshots: [] })).toEqual([]);
 });
 
 test("names that are free and that the server takes", () => {
-  expect(freeName("My tales (2)", [])).toBe("My-tales-2");
-  expect(freeName("my", ["my", "my-2"])).toBe("my-3");
-  expect(freeName("…", [])).toBe("run");
-  expect(freeName("--out", [])).toBe("out");
-  expect(freeName("ü".repeat(80), [])).toBe("run");
-  expect(freeName("a".repeat(80), []).length).toBeLessThan(64);
+  expect(uniqueName("My tales (2)", [])).toBe("My-tales-2");
+  expect(uniqueName("my", ["my", "my-2"])).toBe("my-3");
+  expect(uniqueName("…", [])).toBe("run");
+  expect(uniqueName("--out", [])).toBe("out");
+  expect(uniqueName("ü".repeat(80), [])).toBe("run");
+  expect(uniqueName("a".repeat(80), []).length).toBeLessThan(64);
 });
 
 test("a run is under way from its start until it is saved", () => {
   const states = ["starting", "running", "stopping", "stopped", "finished", "failed"] as const;
-  expect(states.filter((state) => trains({ state }))).toEqual(["starting", "running", "stopping"]);
+  expect(states.filter((state) => isActive({ state }))).toEqual(["starting", "running", "stopping"]);
 });

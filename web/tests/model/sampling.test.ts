@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cutter, distribute, draw, PLAIN } from "../../src/model/sampling";
+import { cutoffRule, tokenProbabilities, sampleToken, DEFAULT_SAMPLING } from "../../src/model/sampling";
 
 const LOGITS = Float32Array.of(2, 1, 0, -1);
 
@@ -9,47 +9,73 @@ function near(given: Float64Array, expected: number[]): void {
 
 test("softmax, over the temperature", () => {
   const total = Math.exp(2) + Math.exp(1) + 1 + Math.exp(-1);
-  near(distribute(LOGITS, PLAIN), [
+  near(tokenProbabilities(LOGITS, DEFAULT_SAMPLING), [
     Math.exp(2) / total,
     Math.exp(1) / total,
     1 / total,
     Math.exp(-1) / total,
   ]);
   const half = Math.exp(4) + Math.exp(2) + 1 + Math.exp(-2);
-  near(distribute(LOGITS, { ...PLAIN, temperature: 0.5 }), [Math.exp(4) / half, Math.exp(2) / half]);
-  near(distribute(LOGITS, { ...PLAIN, temperature: 0 }), [1, 0, 0, 0]);
+  near(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, temperature: 0.5 }), [
+    Math.exp(4) / half,
+    Math.exp(2) / half,
+  ]);
+  near(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, temperature: 0 }), [1, 0, 0, 0]);
 });
 
 test("top-k keeps the likeliest, and what is as likely as the last of them", () => {
   const two = Math.exp(2) + Math.exp(1);
-  near(distribute(LOGITS, { ...PLAIN, topK: 2 }), [Math.exp(2) / two, Math.exp(1) / two, 0, 0]);
-  near(distribute(Float32Array.of(1, 1, 1, 0), { ...PLAIN, topK: 1 }), [1 / 3, 1 / 3, 1 / 3, 0]);
-  near(distribute(LOGITS, { ...PLAIN, topK: 9 }), Array.from(distribute(LOGITS, PLAIN)));
+  near(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, topK: 2 }), [
+    Math.exp(2) / two,
+    Math.exp(1) / two,
+    0,
+    0,
+  ]);
+  near(tokenProbabilities(Float32Array.of(1, 1, 1, 0), { ...DEFAULT_SAMPLING, topK: 1 }), [
+    1 / 3,
+    1 / 3,
+    1 / 3,
+    0,
+  ]);
+  near(
+    tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, topK: 9 }),
+    Array.from(tokenProbabilities(LOGITS, DEFAULT_SAMPLING)),
+  );
 });
 
 test("top-p keeps what together reaches it, and always the first", () => {
-  const plain = distribute(LOGITS, PLAIN); // 0.64, 0.24, 0.09, 0.03
-  expect(Array.from(distribute(LOGITS, { ...PLAIN, topP: 0.01 }))).toEqual([1, 0, 0, 0]);
+  const plain = tokenProbabilities(LOGITS, DEFAULT_SAMPLING); // 0.64, 0.24, 0.09, 0.03
+  expect(Array.from(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, topP: 0.01 }))).toEqual([1, 0, 0, 0]);
   const two = plain[0]! + plain[1]!;
-  near(distribute(LOGITS, { ...PLAIN, topP: 0.7 }), [plain[0]! / two, plain[1]! / two, 0, 0]);
+  near(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, topP: 0.7 }), [
+    plain[0]! / two,
+    plain[1]! / two,
+    0,
+    0,
+  ]);
 });
 
 test("min-p keeps what is at least so likely as the likeliest", () => {
   const two = Math.exp(2) + Math.exp(1);
-  near(distribute(LOGITS, { ...PLAIN, minP: 0.3 }), [Math.exp(2) / two, Math.exp(1) / two, 0, 0]);
+  near(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, minP: 0.3 }), [
+    Math.exp(2) / two,
+    Math.exp(1) / two,
+    0,
+    0,
+  ]);
 });
 
 test("drawing never takes what was cut off", () => {
   const probabilities = Float64Array.of(0, 0.25, 0, 0.75, 0);
-  expect(draw(probabilities, 0)).toBe(1);
-  expect(draw(probabilities, 0.2499)).toBe(1);
-  expect(draw(probabilities, 0.25)).toBe(3);
-  expect(draw(probabilities, 0.99999999)).toBe(3);
+  expect(sampleToken(probabilities, 0)).toBe(1);
+  expect(sampleToken(probabilities, 0.2499)).toBe(1);
+  expect(sampleToken(probabilities, 0.25)).toBe(3);
+  expect(sampleToken(probabilities, 0.99999999)).toBe(3);
 });
 
 test("the first rule that cuts a word off is named", () => {
   const logits = new Float32Array([3, 2, 1, 0]);
-  const rule = (more: object, id: number) => cutter(logits, { ...PLAIN, ...more })(id);
+  const rule = (more: object, id: number) => cutoffRule(logits, { ...DEFAULT_SAMPLING, ...more })(id);
   expect(rule({}, 3)).toBeNull();
   expect(rule({ topK: 2, topP: 0.5 }, 3)).toBe("topK");
   expect(rule({ topK: 2, topP: 0.5 }, 1)).toBe("topP");

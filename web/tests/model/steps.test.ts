@@ -1,22 +1,22 @@
 import { expect, test } from "vitest";
-import { placeOf } from "../../src/model/steps";
+import { findStep } from "../../src/model/steps";
 import { CONFIG } from "../config";
 
 test("every site that is shown has its place", () => {
-  expect(placeOf("block.2.head.3.weights", CONFIG)).toEqual({
+  expect(findStep("block.2.head.3.weights", CONFIG)).toEqual({
     part: "head",
     block: 2,
     head: 3,
     step: 5,
     site: 0,
   });
-  expect(placeOf("block.1.kv_head.1.value", CONFIG)).toMatchObject({
+  expect(findStep("block.1.kv_head.1.value", CONFIG)).toMatchObject({
     part: "head",
     block: 1,
     head: 2,
     site: 2,
   });
-  expect(placeOf("block.2.input", CONFIG)).toMatchObject({ part: "add2", block: 1 });
-  expect(placeOf("final.scale", CONFIG)).toMatchObject({ part: "final" });
-  expect(placeOf("nothing", CONFIG)).toBeNull();
+  expect(findStep("block.2.input", CONFIG)).toMatchObject({ part: "add2", block: 1 });
+  expect(findStep("final.scale", CONFIG)).toMatchObject({ part: "final" });
+  expect(findStep("nothing", CONFIG)).toBeNull();
 });

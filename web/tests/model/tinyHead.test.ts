@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { embed, EXAMPLES, looking, run, softmax } from "../../src/model/tinyHead";
+import { embed, EXAMPLES, makeExample, runTinyHead, softmax } from "../../src/model/tinyHead";
 
 const near = (rows: number[][], expected: number[][]) =>
   rows.forEach((row, i) => row.forEach((value, j) => expect(value).toBeCloseTo(expected[i]![j]!, 5)));
-const steps = (name: keyof typeof EXAMPLES) => run({ ...EXAMPLES[name], x: embed(EXAMPLES[name].sequence) });
+const steps = (name: keyof typeof EXAMPLES) =>
+  runTinyHead({ ...EXAMPLES[name], x: embed(EXAMPLES[name].sequence) });
 
 test("0 is [1, 0] and 1 is [0, 1]", () => {
   expect(embed("0 x1")).toEqual([
@@ -46,7 +47,7 @@ test("the lecture's numbers: 0 and 1, each with its own query", () => {
 });
 
 test("divided and masked", () => {
-  const { scaled, masked, weights } = run({
+  const { scaled, masked, weights } = runTinyHead({
     ...EXAMPLES.boosted,
     x: embed("01"),
     divided: true,
@@ -59,8 +60,8 @@ test("divided and masked", () => {
 });
 
 test("as the lab is set, so the matrices are", () => {
-  expect(looking("0010", "1", 10)).toEqual(EXAMPLES.boosted);
-  const found = looking("110", "0", 1);
-  const { weights } = run({ ...found, x: embed(found.sequence) });
+  expect(makeExample("0010", "1", 10)).toEqual(EXAMPLES.boosted);
+  const found = makeExample("110", "0", 1);
+  const { weights } = runTinyHead({ ...found, x: embed(found.sequence) });
   expect(weights[0]![2]).toBeCloseTo(Math.E / (Math.E + 2), 5);
 });

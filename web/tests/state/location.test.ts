@@ -1,8 +1,8 @@
 import { EXAMPLES } from "../../src/model/tinyHead";
 import { expect, test } from "vitest";
-import { fromQuery, type Place, START, toQuery } from "../../src/state/location";
+import { fromQuery, type PageLocation, START_LOCATION, toQuery } from "../../src/state/location";
 
-const PLACE: Place = {
+const PLACE: PageLocation = {
   view: "why",
   model: "smollm2",
   text: "Was ist „das“? 1+1=2 & more\n",
@@ -45,15 +45,15 @@ const PLACE: Place = {
 
 test("a place comes back from its address", () => {
   expect(fromQuery(toQuery(PLACE))).toEqual(PLACE);
-  expect(fromQuery(toQuery(START))).toEqual(START);
-  expect(toQuery(START)).toBe("");
+  expect(fromQuery(toQuery(START_LOCATION))).toEqual(START_LOCATION);
+  expect(toQuery(START_LOCATION)).toBe("");
 });
 
 test.each([
   "?block=-3&head=x&step=1.5&row=1e99&temperature=-1&topP=0&part=__proto__&edits={",
   "?block=&head=NaN&edits=[1]&topK=Infinity",
   "?edits=null&part=toString&path=1.2.3-4.5.6&view=valueOf&order=constructor&only=1",
-])("what is wrong in %s is as at the start", (query) => expect(fromQuery(query)).toEqual(START));
+])("what is wrong in %s is as at the start", (query) => expect(fromQuery(query)).toEqual(START_LOCATION));
 
 test("what an address says wrongly of words and the tiny head is as at the start", () => {
   for (const wrong of ["", "1", "[]", "{", '{"sequence":"01","W_Q":[[1]]}', '{"stage":"two","word":3}']) {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { headsOf, nextBlock, nextHead } from "../../src/state/navigation";
+import { allHeads, nextBlock, nextHead } from "../../src/state/navigation";
 
-const HEADS = headsOf({ n_block: 2, n_head: 3 });
+const HEADS = allHeads({ n_block: 2, n_head: 3 });
 const anywhere = () => true;
 
 test("after the last head of a block comes the first of the next, and after the last of all the first", () => {
@@ -20,7 +20,7 @@ test("heads that are sorted come in their order; from one that is not among them
   expect(nextHead({ block: 0, head: 0 }, -1, order, anywhere)).toEqual({ block: 1, head: 1 });
 });
 
-test("the next block has the same head open", () => {
+test("the next block has the isSameCell head open", () => {
   expect(nextBlock({ block: 1, head: 2 }, 1, 2, anywhere)).toEqual({ block: 0, head: 2 });
   expect(nextBlock({ block: 0, head: 2 }, -1, 3, anywhere)).toEqual({ block: 2, head: 2 });
 });

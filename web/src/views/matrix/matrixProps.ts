@@ -1,9 +1,9 @@
 /** What a view of a matrix is given, whether it shows numbers or a map. */
 
-import type { Cell, Span } from "../../model/sites";
-import type { Role, Theme } from "../../drawing/colors";
-import type { Ends } from "../../drawing/legend";
-import type { Matrix, Seen } from "../../model/matrix";
+import type { Cell, Role, Span } from "../../model/sites";
+import type { Theme } from "../../drawing/colors";
+import type { ColorRange } from "../../drawing/legend";
+import type { Matrix, VisibleColumns } from "../../model/matrix";
 
 export interface MatrixProps {
   name: string; // of the site
@@ -15,10 +15,10 @@ export interface MatrixProps {
   read: (rows: Span, columns: Span) => Matrix | undefined;
   role: Role;
   theme: Theme;
-  peak: number | undefined; // what the strongest colour stands for; what few exceed unless said
+  peak: number | undefined; // what the strongest color stands for; what few exceed unless said
   followed: number;
-  seen: Seen; // what the mask leaves
+  seen: VisibleColumns; // what the mask leaves
   onpoint: (cell: Cell | null) => void;
   onopen: (cell: Cell) => void;
-  onends?: (ends: Ends) => void; // what the colours stand for now
+  onends?: (ends: ColorRange) => void; // what the colors stand for now
 }

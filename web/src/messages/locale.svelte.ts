@@ -1,2 +1,0 @@
-/** Whom numbers are written for. All that is shown follows when it changes. */
-export const reader = $state({ language: "en" });
