@@ -1,16 +1,17 @@
-"""The one kind of error that is the user's to mend."""
+"""Errors caused by the user's input."""
 
 import difflib
 from collections.abc import Iterable
 
-LONGEST = 1000  # characters; what a file holds may be quoted, and a file may be hostile
+LONGEST = 1000  # characters; a message may quote a hostile file
 
 
 class UserError(ValueError):
-    """What was given cannot be used. One line: what was given, what was expected, what to do.
+    """Input that cannot be used. One line: what was given, what was expected, what to do.
 
-    What visitors of the page can bring about has a code, and the values that the message is made of: with
-    them the page says it in other languages.
+    Errors that visitors of the page can cause carry a code and the values of the message, with which the
+    page
+    says it in other languages.
     """
 
     def __init__(self, message: str, code: str | None = None, **values: str | int) -> None:
@@ -19,17 +20,17 @@ class UserError(ValueError):
 
 
 class OwnError(UserError):
-    """Of several processes that work together this one alone knows of it, and so must tell."""
+    """An error that only this process of a group knows of, so it must report it."""
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """The known name that may have been meant, as the end of a message; nothing where none is near."""
+    """A suggestion of the closest known name, as the end of a message; empty if none is close."""
     close = difflib.get_close_matches(name[:100], list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _one_line(message: str) -> str:
-    """Escape what would break the line or steer a terminal, and cut out the middle of what is too long."""
+    """Escape line breaks and terminal control characters, and cut the middle out of a long message."""
     if len(message) > LONGEST:
         message = f"{message[: LONGEST - 201]}…{message[-200:]}"
     if message.isprintable():

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside, flushed to the disk, then renamed."""
+"""Atomic files: written to a temporary file, flushed to disk, then renamed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import IO, Any
 
 from clearhead.errors import UserError
 
-LARGEST_JSON = 2**23  # bytes; Python may need twenty times as many for what they say
+LARGEST_JSON = 2**23  # bytes; parsed, JSON may take twenty times as much memory
 
-LONGEST_NAME = 255  # characters that a file system takes
+LONGEST_NAME = 255  # characters that file systems accept
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Have `write` fill a temporary file, flush it, and give it its name; on any failure leave nothing."""
+    """Let `write` fill a temporary file, flush it, and rename it; leave nothing behind on failure."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         write(temporary)
-        temporary.chmod(0o666 & ~_umask())  # safetensors would keep it to the owner
+        temporary.chmod(0o666 & ~_umask())  # safetensors would make it readable by the owner only
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -37,7 +37,7 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def _umask() -> int:
-    mask = os.umask(0)  # it can be read only by setting it
+    mask = os.umask(0)  # the umask can only be read by setting it
     os.umask(mask)
     return mask
 
@@ -55,12 +55,12 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A file of the folder by its plain name. What lies elsewhere, by a path or by a link, is refused."""
+    """A file in the folder by its plain name. Paths and links that lead elsewhere are errors."""
     if Path(name).name != name or "\\" in name or not name.isprintable() or len(name) > LONGEST_NAME:
-        raise UserError(f"{folder} names the file {name[:80]!r}: expected a plain name of a file in it")
+        raise UserError(f"{folder} names the file {name[:80]!r}: expected the plain name of a file in it")
     path, home = folder / name, folder.resolve()
     allowed = {home}
-    if home.parent.name == "snapshots":  # the hub's own cache keeps files beside, under their hashes
+    if home.parent.name == "snapshots":  # the hub's cache keeps files beside it, under their hashes
         allowed.add(home.parent.parent / "blobs")
     try:
         if path.is_symlink() and path.resolve().parent not in allowed:
@@ -71,7 +71,7 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def open_regular(path: Path, expected: str = "a file") -> IO[bytes]:
-    """Open a file that is no pipe, device or folder, without waiting for a writer at a pipe's other end."""
+    """Open a regular file: no pipe, device or folder, and without blocking on a pipe."""
     try:
         mode = path.stat().st_mode
     except ValueError:  # a NUL in the name
@@ -94,7 +94,7 @@ def _refuse_irregular(path: Path, mode: int, expected: str) -> None:
 
 
 def read_all(file: IO[bytes], n: int) -> bytes:
-    """The next `n` bytes, or fewer where the file ends."""
+    """The next `n` bytes, or fewer at the end of the file."""
     pieces = []
     while n > 0 and (piece := file.read(n)):
         pieces.append(piece)
@@ -103,13 +103,13 @@ def read_all(file: IO[bytes], n: int) -> bytes:
 
 
 def read_text(path: Path, at_most: int = LARGEST_JSON) -> str:
-    """The text of a small file that a model's folder should hold."""
+    """The text of a small file in a model folder."""
     try:
         return _read_text(path, at_most)
     except FileNotFoundError:
-        raise UserError(f"no such file: {path}; is {path.parent} a model's folder?") from None
+        raise UserError(f"no such file: {path}; is {path.parent} a model folder?") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8 text; copy it again from where it came") from None
+        raise UserError(f"{path} is not UTF-8 text; copy it again from its source") from None
 
 
 def _read_text(path: Path, at_most: int) -> str:
@@ -132,14 +132,14 @@ def read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{path} is not JSON; copy it again from where it came") from None
+        raise UserError(f"{path} is not JSON; copy it again from its source") from None
     if not isinstance(document, dict):
         raise UserError(f"{path} holds a JSON {type(document).__name__}, expected an object; copy it again")
     return document
 
 
 def read_own_text(path: Path, expected: str, at_most: int = LARGEST_JSON) -> str:
-    """The text of a file that the user wrote, which is of the kind expected."""
+    """The text of a file that the user wrote."""
     try:
         return _read_text(path, at_most)
     except FileNotFoundError:
@@ -149,7 +149,7 @@ def read_own_text(path: Path, expected: str, at_most: int = LARGEST_JSON) -> str
 
 
 def read_own_json(path: Path, expected: str) -> dict[str, Any]:
-    """The JSON object in a file that the user wrote: where it is wrong is said, so that it can be mended."""
+    """The JSON object in a file that the user wrote; errors say where it is wrong."""
     text = read_own_text(path, expected)
     try:
         document = json.loads(text)
@@ -167,7 +167,7 @@ def read_own_json(path: Path, expected: str) -> dict[str, Any]:
 
 @contextmanager
 def disk_errors(folder: Path, doing: str) -> Iterator[None]:
-    """What the disk refuses, said in a line: `doing` is what was tried, such as "the model was not saved"."""
+    """Turn disk errors into one line; `doing` is the consequence, such as "the model was not saved"."""
     try:
         yield
     except OSError as error:
@@ -180,9 +180,9 @@ def disk_errors(folder: Path, doing: str) -> Iterator[None]:
 
 
 def settle_folder(folder: Path) -> None:
-    """Flush the names in a folder, so that a renamed file is still there after a power cut."""
+    """Flush a folder's entries, so that a renamed file survives a power cut."""
     if os.name == "nt":
-        return  # folders cannot be opened there
+        return  # folders cannot be opened on Windows
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -191,7 +191,7 @@ def settle_folder(folder: Path) -> None:
 
 
 def home() -> Path:
-    """Where what is worth keeping between runs lies: CLEARHEAD_HOME, or the user's data folder."""
+    """The folder for data kept between runs: CLEARHEAD_HOME, or the user's data folder."""
     if given := os.environ.get("CLEARHEAD_HOME"):
         return Path(given)
     data = os.environ.get("XDG_DATA_HOME")

@@ -1,4 +1,4 @@
-"""Word vectors as the user meets them: trained on a text, saved, loaded, asked."""
+"""Word vectors for users: train, save, load and query them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.text.word_corpus import WordCorpus
 
 
 class WordVectors(WordTable):
-    """One vector a word: `vectors["cat"]`, `.nearest("cat")`, `.analogy("king", "man", "woman")`."""
+    """One vector per word: `vectors["cat"]`, `.nearest("cat")`, `.analogy("king", "man", "woman")`."""
 
     def save(self, path: str | Path) -> None:
         """Write a file that word2vec, gensim and others read: .bin is binary, .txt and .vec are text."""
@@ -22,15 +22,16 @@ class WordVectors(WordTable):
 
 
 def load_words(path: str | Path) -> WordVectors:
-    """Word vectors from a file in word2vec's binary or text format, whoever made it."""
+    """Load word vectors from a file in word2vec's binary or text format."""
     return WordVectors(*word2vec.load(Path(path)))
 
 
 def train_words(sources: str | Path | Sequence[str | Path], **settings: Any) -> WordVectors:
-    """Learn word vectors from your text: a file, a folder, a pattern, or several.
+    """Train word vectors on your text: a file, a folder, a glob pattern, or several of these.
 
-    Skip-gram with negative sampling. The settings are those of `Settings`: width, window, negative,
-    min_count, sample, epochs, rate, seed, workers. With workers=1 the same seed gives the same vectors.
+    Skip-gram with negative sampling. The keyword arguments are the fields of `Settings`: width, window,
+    negative,
+    min_count, sample, epochs, rate, seed, workers. With workers=1, the same seed gives the same vectors.
     """
     given = [sources] if isinstance(sources, str | Path) else sources
     return learn_words(documents(given), Settings(**settings))
@@ -39,8 +40,8 @@ def train_words(sources: str | Path | Sequence[str | Path], **settings: Any) -> 
 def learn_words(
     texts: Iterable[Document], settings: Settings, tell: Callable[[SkipGramProgress], object] | None = None
 ) -> WordVectors:
-    """Learn word vectors from documents; `tell` is called with how far it came, many times."""
-    compiled()  # where it cannot be, that is said before the text is read
+    """Train word vectors on documents; `tell` is called with the progress many times."""
+    compiled()  # fail before reading the text if numba is missing
     corpus = WordCorpus.read(texts, settings.min_count)
     learner = SkipGram(corpus, settings)
     for progress in learner:

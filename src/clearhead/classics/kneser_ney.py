@@ -1,12 +1,15 @@
-"""Modified Kneser-Ney: counts of n-grams to probabilities, interpolated over all orders.
+"""Modified Kneser-Ney smoothing: n-gram counts to probabilities, interpolated over all orders.
 
-A word that was seen after few others is no likely word after a new one, however often it was seen: so
-shorter n-grams are counted by how many different words they came after. From each count something is taken
-off, and goes to what shorter contexts say (Chen and Goodman 1999, in the words of Heafield et al. 2013):
+Below the highest order, an n-gram counts by how many different tokens precede it: a token that follows only
+a
+few others is unlikely after a new one, however frequent it is. A discount D is subtracted from each count,
+and the
+freed mass goes to shorter contexts (Chen and Goodman 1999, in the notation of Heafield et al. 2013):
 
-    p(w | context) = (a - D(a)) / total(context) + b(context) p(w | context without its first word)
+    p(w | context) = (a - D(a)) / total(context) + b(context) p(w | context without its first token)
 
-where a is the adjusted count of the n-gram, and b is what was taken off. Below single words all are equal.
+where a is the adjusted count of the n-gram and b(context) the backoff weight. Below unigrams the
+distribution is uniform.
 """
 
 from __future__ import annotations
@@ -24,13 +27,13 @@ from clearhead.classics.ngram_config import NGramConfig
 from clearhead.classics.ngram_counts import Array, NGramCounts, find
 
 Floats = NDArray[np.float64]
-Discounts = tuple[float, float, float]  # from counts of 1, of 2, and of 3 or more
-FALLBACK: Discounts = (0.5, 1.0, 1.5)  # where a text is too small to tell
-BLOCK = 2**20  # n-grams that are looked up at a time
+Discounts = tuple[float, float, float]  # for counts of 1, of 2, and of 3 or more
+FALLBACK: Discounts = (0.5, 1.0, 1.5)  # for texts too small to estimate them
+BLOCK = 2**20  # n-grams looked up at once
 
 
 def discounts(adjusted: Array) -> Discounts:
-    """What to take off, by how many n-grams of an order there are with counts of 1, 2, 3 and 4."""
+    """The discounts, from the number of n-grams of an order with counts of 1, 2, 3 and 4."""
     t1, t2, t3, t4 = (int((adjusted == count).sum()) for count in (1, 2, 3, 4))
     if not (t1 and t2 and t3 and t4):
         return FALLBACK
@@ -41,7 +44,7 @@ def discounts(adjusted: Array) -> Discounts:
 
 @dataclass(frozen=True)
 class _Adjusted:
-    """The n-grams of an order as they are counted here, and where each is without its first word."""
+    """The n-grams of an order with adjusted counts, and the index of each without its first token."""
 
     keys: Array
     counts: Array
@@ -51,7 +54,7 @@ class _Adjusted:
 def estimate(counts: NGramCounts) -> NGram:
     """The n-gram model of these counts."""
     config = NGramConfig(counts.n_vocab, counts.end_id, tuple(len(each.keys) for each in counts.longer))
-    with torch.device("meta"):  # its numbers come one order after the other
+    with torch.device("meta"):  # orders are stored one after the other
         network = NGram(config)
     orders = _adjust(counts)
     words = next(orders).counts
@@ -88,16 +91,16 @@ def _taken_off(adjusted: Array) -> Floats:
 
 
 def _adjust(counts: NGramCounts) -> Iterator[_Adjusted]:
-    """Of each order in turn, from single words on: counted by how many words came before.
+    """Adjusted counts of each order, from unigrams up: the number of different preceding tokens.
 
-    The longest are counted as often as they were seen, and so is how documents begin.
+    The highest order, and n-grams at the start of a document, keep their raw counts.
     """
-    V, opening = counts.n_vocab, slice(counts.end_id, counts.end_id + 1)  # what begins a document
-    keys, seen, shorter = np.arange(V), counts.words, np.zeros(V, np.int64)  # of the order at hand
+    V, opening = counts.n_vocab, slice(counts.end_id, counts.end_id + 1)  # the start of a document
+    keys, seen, shorter = np.arange(V), counts.words, np.zeros(V, np.int64)  # of the current order
     for n, longer in enumerate(counts.longer):
         found = _without_first(longer.keys, keys, shorter, V)
         adjusted = np.bincount(found, minlength=len(keys))
-        if n > 0:  # a word alone is counted as what is read, and a beginning never is
+        if n > 0:  # a unigram counts as a prediction, and the document start is never predicted
             adjusted[opening] = seen[opening]
         yield _Adjusted(keys, adjusted, shorter)
         edges = np.searchsorted(longer.keys, np.array([opening.start, opening.stop]) * V)
@@ -107,12 +110,12 @@ def _adjust(counts: NGramCounts) -> Iterator[_Adjusted]:
 
 
 def _without_first(longer: Array, keys: Array, shorter: Array, n_vocab: int) -> Array:
-    """Where each n-gram is without its first word, among those of the order below; a block at a time."""
+    """The index of each n-gram without its first token, in the order below; one block at a time."""
     found = np.empty(len(longer), np.int64)
     for start in range(0, len(longer), BLOCK):
         where = slice(start, start + BLOCK)
         contexts, words = np.divmod(longer[where], n_vocab)
         wanted = shorter[contexts] * n_vocab + words
         found[where] = find(keys, wanted)
-        assert (keys[np.minimum(found[where], len(keys) - 1)] == wanted).all(), "an n-gram lacks its end"
+        assert (keys[np.minimum(found[where], len(keys) - 1)] == wanted).all(), "an n-gram lacks its suffix"
     return found

@@ -1,10 +1,11 @@
-"""The n-gram: the next word by how often it was seen after the last few, and after ever fewer of them.
+"""The n-gram model: the next token by how often it followed the last few tokens, backing off to fewer.
 
-The n-grams of an order lie sorted. One of them is a node: its place among those of its order. Its key is
-the node of all its words but the last, times the number of words, plus the last; a word's node is the word.
-So all that may follow a context lies side by side, and what was never seen costs nothing.
+The n-grams of each order are sorted by key. The key of an n-gram is the index of its prefix (all tokens but
+the
+last) times the vocabulary size, plus the last token; the index of a unigram is its token id. So all
+continuations of a context are adjacent, and unseen n-grams take no space.
 
-Shapes: B sequences, T positions, V words.
+Shapes: B sequences, T positions, V tokens.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from torch import Tensor, nn
 from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
 
-UNKNOWN = -1  # in place of a node: these words were never seen together
+UNKNOWN = -1  # stands for the index of an n-gram that was never seen
 
 
 class Order(nn.Module):
-    """The n-grams of one length: what each is known by, how likely its last word is, what it leaves over.
+    """The n-grams of one order: keys, log-probabilities and log backoff weights.
 
-    `keys` are there for all but single words, `backoff` for all but the longest. Numbers are logarithms.
+    All orders but unigrams have `keys`; all but the highest have `backoff`.
     """
 
     keys: Tensor | None
@@ -37,7 +38,7 @@ class Order(nn.Module):
         self.register_parameter("backoff", backoff)
 
     def find(self, keys: Tensor, known: Tensor) -> Tensor:
-        """The node of each key that is known to be one; UNKNOWN for those that are not there."""
+        """The index of each key, or UNKNOWN."""
         assert self.keys is not None
         if not len(self.keys):
             return torch.full_like(keys, UNKNOWN)
@@ -46,7 +47,7 @@ class Order(nn.Module):
 
 
 class NGram(nn.Module):
-    """Ids in, logits out, as from every network; these are log-probabilities already."""
+    """Token ids in, logits out, like every network; its logits are log-probabilities."""
 
     def __init__(self, config: NGramConfig) -> None:
         super().__init__()
@@ -76,18 +77,18 @@ class NGram(nn.Module):
         return next(self.parameters()).device
 
     def window(self, ids: list[int]) -> list[int]:
-        """The last of these words, as many as can make a difference, and at least one."""
+        """The last ids that can influence the next token, at least one."""
         return ids[-max(1, self.config.order - 1) :]
 
     def _follow(self, nodes: Tensor, ids: Tensor, order: Order) -> Tensor:
-        """The contexts that are a word longer. At the end of a document another begins, so none goes on."""
+        """The contexts extended by one token. None extends across the end of a document."""
         before, words = nodes[:, :-1], ids[:, 1:]
         known = (before != UNKNOWN) & (words != self.config.end_id)
         found = order.find(before * self.config.n_vocab + words, known)
         return torch.cat([torch.full_like(ids[:, :1], UNKNOWN), found], dim=1)
 
     def _put(self, logits: Tensor, contexts: Tensor, shorter: Order, longer: Order) -> None:
-        """Where a context is known: less for all words, but what is known for those seen after it."""
+        """Back off where a context is known: lower all logits, then set those of tokens seen after it."""
         assert shorter.backoff is not None
         assert longer.keys is not None
         if not len(shorter.backoff):
@@ -106,7 +107,7 @@ class NGram(nn.Module):
         logits.view(-1)[places] = longer.log_probability[seen]
 
     def check(self) -> None:
-        """Refuse numbers that are no n-gram model's: whatever follows relies on their order."""
+        """Raise an error unless the tensors form a valid n-gram model; lookups rely on their order."""
         V, below = self.config.n_vocab, self.config.n_vocab
         for n, order in enumerate(self.orders, start=1):
             assert isinstance(order, Order)
@@ -114,12 +115,10 @@ class NGram(nn.Module):
             if keys is not None and len(keys):
                 ascending = bool((keys[1:] > keys[:-1]).all())
                 if not ascending or int(keys[0]) < 0 or int(keys[-1]) >= below * V:
-                    raise UserError(
-                        f"the {n}-grams are not in order, or lack shorter ones: copy the model again"
-                    )
+                    raise UserError(f"the {n}-grams are not sorted, or lack prefixes: copy the model again")
             for tensor in (order.log_probability, order.backoff):
                 if tensor is not None and not bool(tensor.isfinite().all()):
-                    raise UserError(f"the {n}-grams have numbers that are not finite: copy the model again")
+                    raise UserError(f"the {n}-grams have non-finite values: copy the model again")
             if bool((order.log_probability > 1e-4).any()):
                 raise UserError(f"the {n}-grams have probabilities above 1: copy the model again")
             below = len(order.log_probability)

@@ -1,4 +1,4 @@
-"""What an n-gram model is made of: how far it looks back, and how many sequences of words it knows."""
+"""The configuration of an n-gram model: its order and the number of n-grams it knows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from clearhead.errors import UserError
 from clearhead.model.config import check_names
 
 MOST_ORDER = 32
-MOST_NGRAMS = 2**40  # of one order: times a vocabulary, that is still a whole number of 64 bits
+MOST_NGRAMS = 2**40  # per order: times the vocabulary, this still fits 64 bits
 MOST_VOCAB = 2**22
-WINDOW = 256  # words
-MOST_LOGITS = 2**25  # numbers that are made at once where a whole text is read
+WINDOW = 256  # tokens
+MOST_LOGITS = 2**25  # logits computed at once when a whole text is processed
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class NGramConfig:
     """The shape of an n-gram model."""
 
     n_vocab: int
-    end_id: int  # ends every document; before its first word it says that it begins
-    counts: tuple[int, ...]  # how many pairs, triples, … of words it knows; words it knows all
-    n_context: int = WINDOW  # words of a text that are read at once; each sees `order` - 1 of them
+    end_id: int  # ends every document; as context of the first token it marks the start
+    counts: tuple[int, ...]  # number of bigrams, trigrams, …; unigrams cover the vocabulary
+    n_context: int = WINDOW  # tokens of a text processed at once; each attends to `order` - 1 of them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", tuple(self.counts) if _is_row(self.counts) else self.counts)
@@ -33,9 +33,9 @@ class NGramConfig:
             if type(value) is not int or not least <= value <= most:
                 raise UserError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
         if self.end_id >= self.n_vocab:
-            raise UserError(f"end_id = {self.end_id}: expected one of the {self.n_vocab} words, from 0 on")
+            raise UserError(f"end_id = {self.end_id}: expected an id from 0 to {self.n_vocab - 1}")
         if not _is_row(self.counts) or any(type(n) is not int or n < 0 for n in self.counts):
-            raise UserError(f"counts = {self.counts!r}: expected how many n-grams there are, of each order")
+            raise UserError(f"counts = {self.counts!r}: expected the number of n-grams of each order")
         if len(self.counts) >= MOST_ORDER or any(n > MOST_NGRAMS for n in self.counts):
             raise UserError(
                 f"counts = {self.counts!r}: expected orders up to {MOST_ORDER}, of {MOST_NGRAMS} n-grams"
@@ -47,17 +47,17 @@ class NGramConfig:
 
     @property
     def order(self) -> int:
-        """How many words are counted together: those seen, and the one after them."""
+        """The n in n-gram: the context length plus one."""
         return len(self.counts) + 1
 
     @property
     def causal(self) -> bool:
-        """Its past is all that it ever sees."""
+        """Always true."""
         return True
 
     @property
     def n_row(self) -> int:
-        """Windows that are read at once: a vocabulary may have a million words."""
+        """Windows processed at once: a vocabulary may have a million tokens."""
         return max(1, MOST_LOGITS // (self.n_context * self.n_vocab))
 
     @property
@@ -66,12 +66,12 @@ class NGramConfig:
 
     @property
     def n_parameter(self) -> int:
-        """A probability for each n-gram, and for all but the longest what is left for shorter ones."""
+        """A probability for each n-gram, and a backoff weight for all but the highest order."""
         return 2 * self.n_ngram - (self.counts[-1] if self.counts else self.n_vocab)
 
     @property
     def n_byte(self) -> int:
-        """What it takes in memory and on disk: those, and what each n-gram is known by."""
+        """Bytes in memory and on disk: probabilities, backoff weights and keys."""
         return 4 * self.n_parameter + 8 * sum(self.counts)
 
     def to_json(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class NGramConfig:
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> NGramConfig:
-        """The config that `to_json` wrote. A setting it does not know, or lacks, is refused by name."""
+        """Read what `to_json` wrote. Unknown and missing settings are errors that name them."""
         given = {name: value for name, value in settings.items() if name != "kind"}
         check_names(given, cls)
         return cls(**given)
@@ -90,7 +90,7 @@ def _is_row(value: object) -> bool:
 
 
 def check_order(order: object) -> int:
-    """The order, if it is one."""
+    """Validate an order."""
     if type(order) is not int or not 1 <= order <= MOST_ORDER:
         raise UserError(f"order = {order!r}: expected a whole number from 1 to {MOST_ORDER}, such as 5")
     return order

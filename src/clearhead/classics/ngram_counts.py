@@ -1,8 +1,7 @@
-"""Counting n-grams: how often each sequence of words is in a text, of one word, of two, and so on.
+"""Count n-grams: how often each sequence of one, two, … tokens occurs in a text.
 
-The text is read once or twice for each order and may be larger than memory; what is counted must fit, as
-the model made of it must. Documents are counted one by one: the end token stands before the first word of
-each and after its last, and nothing reaches across it.
+The text is read once or twice per order and may exceed memory; the counts must fit, as the model must.
+Documents are counted separately: the end token precedes and follows each, and no n-gram crosses it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Array = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Counted:
-    """The n-grams of one order, by their keys (see `model/ngram.py`), and how often each was seen."""
+    """The n-grams of one order, by key (see `classics/ngram.py`), with their counts."""
 
     keys: Array
     counts: Array
@@ -36,13 +35,13 @@ class Counted:
 
 @dataclass(frozen=True)
 class NGramCounts:
-    """What a text has of each order: of single words all of the vocabulary, seen or not."""
+    """The counts of each order; unigrams cover the whole vocabulary, seen or not."""
 
     n_vocab: int
     end_id: int
     words: Array
-    longer: tuple[Counted, ...]  # pairs, triples, …
-    spills: int = 0  # how often memory was full and a run was put on disk
+    longer: tuple[Counted, ...]  # bigrams, trigrams, …
+    spills: int = 0  # number of sorted runs written to disk because memory was full
 
     @property
     def order(self) -> int:
@@ -50,7 +49,7 @@ class NGramCounts:
 
 
 class _Stream:
-    """The ids of a text in blocks; an end token goes before them, where there is none."""
+    """The ids of a text in blocks, preceded by an end token if there is none."""
 
     def __init__(self, tokens: Tokens, end_id: int, block: int) -> None:
         self.tokens, self.block = tokens, block
@@ -60,7 +59,7 @@ class _Stream:
         return len(self.tokens) + len(self.lead)
 
     def __iter__(self) -> Iterator[tuple[int, Array]]:
-        """Where each block begins, and its ids."""
+        """The start of each block, and its ids."""
         if len(self.lead):
             yield 0, self.lead
         for start in range(0, len(self.tokens), self.block):
@@ -76,9 +75,9 @@ def count_ngrams(
     folder: Path | None = None,
     report: Callable[[int, int], object] = lambda *_: None,
 ) -> NGramCounts:
-    """Count all n-grams up to an order, in about so many bytes of memory and a temporary folder in `folder`.
+    """Count all n-grams up to an order in about `memory` bytes, with temporary files in `folder`.
 
-    `report` is told of each order that is done, of how many.
+    `report(done, total)` is called after each order.
     """
     check_order(order)
     stream = _Stream(tokens, end_id, max(16, memory // (2 * BYTES_A_KEY)))
@@ -87,17 +86,17 @@ def count_ngrams(
         if len(ids) and (int(ids.max()) >= n_vocab or int(ids.min()) < 0):
             raise UserError(f"id {int(ids.max())} does not exist: there are ids 0 to {n_vocab - 1}")
         words += np.bincount(ids, minlength=n_vocab)
-    words[end_id] -= 1  # the first one comes after nothing
+    words[end_id] -= 1  # the first token has no context
     if not words.any():
-        raise UserError("the text has no words, expected some; give more text")
+        raise UserError("the text has no tokens: give more text")
     report(1, order)
     longer: list[Counted] = []
     place = Path(tempfile.gettempdir()) if folder is None else folder
     with (
-        disk_errors(place, "the n-grams were not counted"),
+        disk_errors(place, "the n-grams have not been counted"),
         tempfile.TemporaryDirectory(prefix="clearhead-", dir=folder) as temporary,
     ):
-        # For each position the node of the words up to it, as many as the order counted last.
+        # For each position the index of the n-gram ending there, of the order counted last.
         path = Path(temporary) / "nodes"
         nodes = np.memmap(path, np.int64, mode="w+", shape=len(stream)) if order > 1 else None
         tally = Tally(Path(temporary), memory // 2)
@@ -118,7 +117,7 @@ def count_ngrams(
 
 
 def _keys(stream: _Stream, nodes: Array, n_vocab: int) -> Iterator[tuple[slice, Array, NDArray[np.bool_]]]:
-    """The n-gram that ends at each position, by its key, and whether there is one. Nodes may change."""
+    """The key of the n-gram that ends at each position, and whether there is one. May modify `nodes`."""
     last = np.full(1, UNKNOWN, np.int64)
     for start, ids in stream:
         where = slice(start, start + len(ids))
@@ -129,16 +128,16 @@ def _keys(stream: _Stream, nodes: Array, n_vocab: int) -> Iterator[tuple[slice, 
 
 
 def _follow(stream: _Stream, nodes: Array, keys: Array, n_vocab: int, end_id: int) -> None:
-    """The nodes of the order that was counted just now. After the end of a document none goes on."""
+    """The indices in the order counted last. No n-gram crosses the end of a document."""
     for where, wanted, known in _keys(stream, nodes, n_vocab):
         goes_on = known & (wanted % n_vocab != end_id)
         nodes[where] = np.where(goes_on, find(keys, wanted), UNKNOWN)
 
 
 def find(keys: Array, wanted: Array) -> Array:
-    """Where each lies among the keys, which ascend.
+    """The index of each query among the ascending keys.
 
-    Asked for in ascending order: in any other, nearly every step through so many keys waits for memory.
+    Queries are sorted first: in random order nearly every lookup would wait for memory.
     """
     order = np.argsort(wanted)
     found = np.empty(len(wanted), np.int64)

@@ -1,21 +1,22 @@
-"""The cells of recurrent networks, as formulas: what becomes of a state when the next word comes.
+"""The cells of recurrent networks, as formulas: how the state changes with each token.
 
     elman   h' = tanh(x W + b + h U + c)
 
-    gru     r = σ(x W_r + b_r + h U_r + c_r)            how much of the past the proposal sees
-            z = σ(x W_z + b_z + h U_z + c_z)            how much of the past stays
-            n = tanh(x W_n + b_n + r (h U_n + c_n))     the proposal
+    gru     r = σ(x W_r + b_r + h U_r + c_r)            reset gate: how much of the past the proposal sees
+            z = σ(x W_z + b_z + h U_z + c_z)            update gate: how much of the past stays
+            n = tanh(x W_n + b_n + r (h U_n + c_n))     proposal
             h' = (1 - z) n + z h
 
-    lstm    i, f, o = σ(x W + b + h U + c)              what is let in, what is kept, what is shown
-            g = tanh(x W_g + b_g + h U_g + c_g)         the proposal
-            m' = f m + i g                              the cell: a second vector, changed by adding alone
+    lstm    i, f, o = σ(x W + b + h U + c)              input, forget and output gate
+            g = tanh(x W_g + b_g + h U_g + c_g)         proposal
+            m' = f m + i g                              cell: a second vector, changed only by addition
             h' = o tanh(m')
 
-`h` is the state, which the next word and the next block see. The sums x W + b of all gates stand side by
-side, and so do the sums h U + c: there are two biases because of the GRU, whose r falls on one of them alone.
+`h` is the state, which the next token and the next block receive. The terms x W + b of all gates are
+concatenated,
+and so are the terms h U + c. There are two biases because the GRU's r applies to one of them only.
 
-Shapes: C features, G gates; anything may stand in front.
+Shapes: C features, G gates, with any leading dimensions.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from torch import Tensor
 CellKind = Literal["elman", "gru", "lstm"]
 CELLS: tuple[CellKind, ...] = get_args(CellKind)
 
-# The gates, in the order in which their weights stand side by side.
+# The gates, in the order in which their weights are concatenated.
 GATES: dict[CellKind, tuple[str, ...]] = {
     "elman": ("state",),
     "gru": ("reset_gate", "update_gate", "proposal"),
@@ -37,7 +38,7 @@ GATES: dict[CellKind, tuple[str, ...]] = {
 
 
 def take_gates(kind: CellKind, from_word: Tensor, from_state: Tensor) -> dict[str, Tensor]:
-    """Each gate by name, of the sums x W + b and h U + c: … G·C both."""
+    """Each gate by name, from the terms x W + b and h U + c, both … G·C."""
     words, states = from_word.chunk(len(GATES[kind]), -1), from_state.chunk(len(GATES[kind]), -1)
     gates: dict[str, Tensor] = {}
     for name, word, state in zip(GATES[kind], words, states, strict=True):
@@ -51,12 +52,12 @@ def take_gates(kind: CellKind, from_word: Tensor, from_state: Tensor) -> dict[st
 
 
 def next_cell(gates: dict[str, Tensor], cell: Tensor) -> Tensor:
-    """What an LSTM remembers."""
+    """The LSTM's next cell."""
     return gates["forget_gate"] * cell + gates["input_gate"] * gates["proposal"]
 
 
 def next_state(kind: CellKind, gates: dict[str, Tensor], state: Tensor, cell: Tensor | None = None) -> Tensor:
-    """The state after a word, of the one before; an LSTM's of its cell after the word."""
+    """The next state from the previous one; for an LSTM, from its next cell."""
     if kind == "elman":
         return gates["state"]
     if kind == "gru":

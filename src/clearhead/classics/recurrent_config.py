@@ -1,4 +1,4 @@
-"""What a recurrent network is made of: every choice, checked when it is made."""
+"""The configuration of a recurrent network, validated when it is created."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from clearhead.model.config import check_count, check_kind, check_names, check_n
 
 @dataclass(frozen=True)
 class RecurrentConfig:
-    """The shape of a recurrent network, each of whose blocks carries a state of `d_model` features along."""
+    """The shape of a recurrent network whose blocks each carry a state of `d_model` features."""
 
     kind: CellKind
     n_vocab: int
-    n_context: int  # words of a window that it learns from; when it writes, the past has no end
+    n_context: int  # tokens of a training window; generation has no limit on the past
     n_block: int
     d_model: int
-    tied: bool = True  # the unembedding is the embedding
-    dropout: float = 0.0  # on the embedding and on what each block gives the next
+    tied: bool = True  # share one matrix between embedding and unembedding
+    dropout: float = 0.0  # on the embedding and between blocks
 
     def __post_init__(self) -> None:
         check_kind("kind", self.kind, CELLS)
@@ -34,12 +34,12 @@ class RecurrentConfig:
 
     @property
     def causal(self) -> bool:
-        """Its past is all that it ever sees."""
+        """Always true."""
         return True
 
     @property
     def n_parameter(self) -> int:
-        """How many numbers training may change."""
+        """The number of trainable parameters."""
         return (
             self.n_vocab * self.d_model * (1 if self.tied else 2) + self.n_block * self.n_parameter_per_block
         )
@@ -53,6 +53,6 @@ class RecurrentConfig:
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> RecurrentConfig:
-        """The config that `to_json` wrote. A setting it does not know, or lacks, is refused by name."""
+        """Read what `to_json` wrote. Unknown and missing settings are errors that name them."""
         check_names(settings, cls)
         return cls(**settings)

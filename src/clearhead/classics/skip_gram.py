@@ -1,6 +1,6 @@
-"""Skip-gram with negative sampling: words learn to predict their neighbours, and so get vectors.
+"""Skip-gram with negative sampling: word vectors learned by predicting neighboring words.
 
-Shapes: V words, D numbers a vector.
+Shapes: V words, D features per vector.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from clearhead.text.word_corpus import WordCorpus
 
 Word = TypeVar("Word")
 
-STRETCH = 100_000  # words that a thread learns from at a time
-LAST_RATE = 1 / 250  # the share of the rate that is left at the end; word2vec goes from 0.025 to 0.0001
-POWER = 0.75  # of a word's count, for how often it is drawn against a pair
+STRETCH = 100_000  # words that a thread processes at a time
+LAST_RATE = 1 / 250  # factor on the learning rate at the end; word2vec goes from 0.025 to 0.0001
+POWER = 0.75  # exponent on a word's count in the negative-sampling distribution
 MOST = {"width": 10_000, "window": 1000, "negative": 1000, "epochs": 10_000, "workers": 256}
-CERTAIN = 2**32 - 1  # a probability of 1: the kernel compares whole numbers
+CERTAIN = 2**32 - 1  # a probability of 1: the kernel compares integers
 
 
 def pairs(words: Sequence[Word], window: int = 2) -> Iterator[tuple[Word, Word]]:
-    """Every (centre, neighbour) that the lectures' window finds: what skip-gram learns from."""
+    """Every (center, neighbor) pair in the lectures' window: the training examples of skip-gram."""
     for i, centre in enumerate(words):
         for j in range(max(0, i - window), min(len(words), i + window + 1)):
             if j != i:
@@ -38,17 +38,19 @@ def pairs(words: Sequence[Word], window: int = 2) -> Iterator[tuple[Word, Word]]
 
 @dataclass(frozen=True)
 class Settings:
-    """How words are learned: with word2vec's numbers unless told otherwise."""
+    """The hyperparameters of skip-gram; the defaults are word2vec's."""
 
-    width: int = 100  # numbers a vector
-    window: int = 5  # how far the farthest neighbour may be; for each word it is drawn anew, from 1 to this
-    negative: int = 5  # words drawn against each pair
-    min_count: int = 5  # words that occur less often are left out
-    sample: float = 1e-3  # a word that is more of the text than this is partly skipped; 0 skips nothing
-    epochs: int = 5  # times through the text
-    rate: float = 0.025  # of learning; it falls to almost nothing
+    width: int = 100  # features per vector
+    window: int = 5  # maximum distance to a neighbor; the actual one is sampled per word, from 1 to this
+    negative: int = 5  # negative samples per pair
+    min_count: int = 5  # rarer words are left out
+    sample: float = (
+        1e-3  # subsampling threshold: words more frequent than this share are partly skipped; 0 skips none
+    )
+    epochs: int = 5  # passes over the text
+    rate: float = 0.025  # initial learning rate; it decays to almost 0
     seed: int = 0
-    workers: int | None = None  # threads; as many as there are cores unless said
+    workers: int | None = None  # threads; default: the number of cores
 
     def __post_init__(self) -> None:
         for name in ("width", "window", "negative", "min_count", "epochs", "seed", "workers"):
@@ -66,19 +68,19 @@ class Settings:
 
 @dataclass(frozen=True)
 class SkipGramProgress:
-    """How far learning came."""
+    """Progress of training."""
 
-    words: int  # read so far, in all epochs
+    words: int  # words processed so far, in all epochs
     of: int
-    pairs: int  # learned from so far
+    pairs: int  # pairs trained on so far
 
 
 class SkipGram:
-    """Two tables that learn from a text as this is iterated over, a stretch at a time.
+    """Two tables of vectors, trained on a text while this is iterated over, a chunk at a time.
 
-    `inputs` (V D) are the words' vectors as centres, which are kept; `outputs` (V D) those as neighbours.
-    With one worker the same seed gives the same bits; more write into the tables at once, and do not wait
-    for each other, so that what they give differs a little each time.
+    `inputs` (V D) are the vectors of center words, which are kept; `outputs` (V D) those of neighbors.
+    With one worker, the same seed gives the same bits. Several workers update the tables without locks, so
+    results vary slightly between runs.
     """
 
     def __init__(self, corpus: WordCorpus, settings: Settings) -> None:
@@ -102,7 +104,7 @@ class SkipGram:
         words = n_pairs = 0
         workers = settings.workers or _cores()
         with ThreadPoolExecutor(workers) as threads:
-            # One worker is this thread itself.
+            # A single worker is this thread itself.
             results = map(learn, stretches) if workers == 1 else threads.map(learn, stretches)
             try:
                 for (_, start), learned in zip(stretches, results, strict=True):
@@ -144,7 +146,7 @@ class SkipGram:
 
 
 def keeping(counts: NDArray[np.int64], sample: float) -> NDArray[np.float64]:
-    """The probability with which each word is not skipped: word2vec's own formula."""
+    """The probability of keeping each word, by word2vec's formula."""
     if sample == 0:
         return np.ones(len(counts))
     share = counts / counts.sum()
@@ -152,9 +154,9 @@ def keeping(counts: NDArray[np.int64], sample: float) -> NDArray[np.float64]:
 
 
 def alias(weights: NDArray[np.float64]) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
-    """What draws words by their weights with two numbers each (Walker's alias method).
+    """The alias table for sampling words by weight (Walker's alias method).
 
-    Draw any word evenly; with its first number as probability it is the one, or else its second is.
+    Choose a word uniformly; keep it with its first number as probability, otherwise take its second.
     """
     height = (weights / weights.sum() * len(weights)).tolist()
     sure, other = np.ones(len(height)), np.arange(len(height), dtype=np.int32)
@@ -178,7 +180,7 @@ def _cores() -> int:
 
 
 def compiled() -> Any:
-    """The inner loops, compiled as they are first run; only who trains words needs the compiler."""
+    """The inner loops, compiled on first use: only training word vectors needs the compiler."""
     require("numba", "training word vectors")
     from clearhead.classics import skip_gram_kernel
 

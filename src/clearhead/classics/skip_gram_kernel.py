@@ -1,4 +1,4 @@
-"""Skip-gram's inner loops, compiled by numba: several threads may run them on the same tables at once."""
+"""Skip-gram's inner loops, compiled by numba. Several threads may run them on the same tables at once."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 Table = NDArray[np.floating[Any]]
 
-# Sums in any order, so that several numbers are added at a time; infinity stays what it is.
+# Allow sums in any order, so that the compiler can vectorize them; infinities are preserved.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 @njit(nogil=True, fastmath=FAST, inline="always")
 def draw(state: Any) -> Any:
-    """word2vec's random numbers: the next state, of which the upper 32 bits are good."""
+    """word2vec's random number generator: the next state, whose upper 32 bits are usable."""
     return state * np.uint64(25214903917) + np.uint64(11)
 
 
 @njit(nogil=True, fastmath=FAST, inline="always")
 def below(state: Any, n: Any) -> Any:
-    """A number from 0 to n - 1 out of a state."""
+    """A number from 0 to n - 1 from a state."""
     return np.int64(((state >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
@@ -36,10 +36,11 @@ def descend(
     change: Table,
     steps: Table,
 ) -> None:
-    """One step down the gradient of a pair's loss: -log σ(x·y) of its neighbour, the first of `words`, and
-    -log σ(-x·y) of each of the others, which were drawn against it.
+    """One gradient step on a pair's loss: -log σ(x·y) of its neighbor, the first of `words`, and -log σ(-x·y)
+    of each
+    negative sample after it.
 
-    `change` (D) and `steps` (a number a word, or more) are room to work in.
+    `change` (D) and `steps` (at least one per word) are buffers.
     """
     x = inputs[word]
     number = x.dtype.type
@@ -63,9 +64,9 @@ def descend(
 def draw_against(
     neighbour: Any, sure: NDArray[np.uint32], other: NDArray[np.int32], words: NDArray[np.int64], state: Any
 ) -> Any:
-    """Fill `words` with a neighbour and words drawn against it: how many they are, and the next random state.
+    """Fill `words` with a neighbor and its negative samples; return their number and the next random state.
 
-    Where the neighbour itself is drawn, it is left out.
+    A negative sample equal to the neighbor is dropped.
     """
     words[0] = neighbour
     n = 1
@@ -95,7 +96,7 @@ def learn_stretch(
     last_rate: float,
     seed: int,
 ) -> int:
-    """Learn from a stretch of text, the rate going from one to the other; gives the number of pairs."""
+    """Train on a chunk of text with a linearly decaying learning rate; return the number of pairs."""
     state = draw(draw(np.uint64(seed)))
     text = np.empty(ids.shape[0], np.int32)
     n = 0
@@ -124,7 +125,7 @@ def learn_stretch(
             last += 1
         for s in range(first, last + 1):
             if s != t:
-                # As in word2vec the neighbour predicts the centre: over a text each pair comes both ways.
+                # As in word2vec, the neighbor predicts the center: over a text each pair occurs both ways.
                 m, state = draw_against(centre, sure, other, words, state)
                 descend(inputs, outputs, np.int64(text[s]), words[:m], now, change, steps)
                 pairs += 1

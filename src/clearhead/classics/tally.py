@@ -1,4 +1,4 @@
-"""A tally of whole numbers, more than memory holds: counted runs on disk, each sorted, merged at the end."""
+"""Count integers that exceed memory: sorted, counted runs on disk, merged at the end."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 Keys = NDArray[np.int64]
 ENTRY = np.dtype([("key", "<i8"), ("count", "<i8")])
-FAN = 16  # runs that are merged into one
-BYTES_A_KEY = 64  # while keys are sorted and counted
+FAN = 16  # runs merged into one
+BYTES_A_KEY = 64  # memory per key while sorting and counting
 
 
 class Tally:
-    """How often each number was added. At most about `memory` bytes are held at once, but for the result."""
+    """How often each integer was added, in about `memory` bytes, not counting the result."""
 
     def __init__(self, folder: Path, memory: int) -> None:
         self.folder = folder
@@ -23,7 +23,7 @@ class Tally:
         self.spills = 0
         self._held: list[Keys] = []
         self._n_held = 0
-        self._levels: list[list[Path]] = [[]]  # a run of one level is FAN of the level before
+        self._levels: list[list[Path]] = [[]]  # a run of one level merges FAN runs of the level before
         self._numbers = count()
 
     def add(self, keys: Keys) -> None:
@@ -35,7 +35,7 @@ class Tally:
             self._n_held += len(part)
 
     def result(self) -> tuple[Keys, Keys]:
-        """Every number that was added, ascending, and how often it was. The tally is empty then."""
+        """All integers added, ascending, with their counts. Empties the tally."""
         if self.spills == 0:
             keys, counts = _count(self._held)
             self._held, self._n_held = [], 0
@@ -67,7 +67,7 @@ class Tally:
             self._levels[level] = []
 
     def _merge(self, paths: list[Path]) -> Path:
-        """One run of several: as much as is in sight of all of them at a time."""
+        """Merge several runs into one, block by block."""
         runs = [np.memmap(path, ENTRY, mode="r") for path in paths]
         block = max(1, self.capacity // len(runs))
         places = [0] * len(runs)
@@ -75,13 +75,13 @@ class Tally:
         with merged.open("xb") as file:
             while live := [i for i, run in enumerate(runs) if places[i] < len(run)]:
                 heads = [np.asarray(runs[i][places[i] : places[i] + block]) for i in live]
-                cut = min(head["key"][-1] for head in heads)  # below it, nothing is out of sight
+                cut = min(head["key"][-1] for head in heads)  # keys up to here are complete in all blocks
                 lengths = [int(np.searchsorted(head["key"], cut, side="right")) for head in heads]
                 for i, length in zip(live, lengths, strict=True):
                     places[i] += length
                 parts = [head[:length] for head, length in zip(heads, lengths, strict=True)]
                 _add_up(np.concatenate(parts)).tofile(file)
-        del runs, heads, parts  # what is mapped cannot be taken away everywhere
+        del runs, heads, parts  # memory-mapped files cannot be deleted on every system
         for path in paths:
             path.unlink()
         return merged
@@ -98,7 +98,7 @@ def _count(held: list[Keys]) -> tuple[Keys, Keys]:
 
 
 def _add_up(entries: NDArray[np.void]) -> NDArray[np.void]:
-    """Sorted, with the counts of equal keys added up."""
+    """Sort the keys and add up the counts of equal ones."""
     entries = entries[np.argsort(entries["key"], kind="stable")]
     first = np.flatnonzero(np.r_[True, entries["key"][1:] != entries["key"][:-1]])
     summed = entries[first]

@@ -1,6 +1,6 @@
-"""The table of word vectors: one vector a word, whatever the sentence.
+"""A table of static word vectors: one vector per word, whatever the sentence.
 
-Shapes: V words, D numbers a vector.
+Shapes: V words, D features per vector.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from clearhead.errors import UserError, guess
 
 Vector = NDArray[np.float32]
 
-MOST_GUESSED = 20_000  # words among which one is looked for that may have been meant
+MOST_GUESSED = 20_000  # words searched for a suggestion
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WordTable:
-    """Words and their vectors, the most frequent word first."""
+    """Words and their vectors, most frequent word first."""
 
     words: Sequence[str]
     vectors: NDArray[np.float32]  # V D
@@ -41,20 +41,20 @@ class WordTable:
         return word in self._places
 
     def __getitem__(self, word: str) -> Vector:
-        """A word's vector. D."""
+        """The vector of a word: D."""
         return self.vectors[self._place(word)]
 
     @property
     def width(self) -> int:
-        """Numbers a vector."""
+        """Features per vector."""
         return self.vectors.shape[1]
 
     def cosine(self, one: str, other: str) -> float:
-        """How alike two words are, from -1 to 1."""
+        """The cosine similarity of two words, from -1 to 1."""
         return float(self._units[self._place(one)] @ self._units[self._place(other)])
 
     def nearest(self, to: str | ArrayLike, count: int = 10) -> list[tuple[str, float]]:
-        """The words most like a word, without itself, or like a vector, and their cosines."""
+        """The words most similar to a word (itself excluded) or to a vector, with their cosines."""
         if isinstance(to, str):
             place = self._place(to)
             return self._nearest(self._units[place], [place], count)
@@ -66,14 +66,14 @@ class WordTable:
         return self._nearest(_unit(vector), [], count)
 
     def analogy(self, one: str, minus: str, plus: str, count: int = 10) -> list[tuple[str, float]]:
-        """The words nearest to one - minus + plus, without these three: `analogy("king", "man", "woman")`."""
+        """The words nearest to one - minus + plus, these three excluded: `analogy("king", "man", "woman")`."""
         given = [self._place(word) for word in (one, minus, plus)]
         a, b, c = self._units[given]
         return self._nearest(_unit(a - b + c), given, count)
 
     def _nearest(self, unit: Vector, without: list[int], count: int) -> list[tuple[str, float]]:
         if type(count) is not int or count < 1:
-            raise UserError(f"count = {count!r}: expected a whole number of at least 1")
+            raise UserError(f"count = {count!r}: expected an integer of at least 1")
         cosines = self._units @ unit
         cosines[without] = -np.inf
         count = min(count, len(cosines) - len(set(without)))
@@ -107,6 +107,6 @@ class WordTable:
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Of length 1, but for a vector of zeros."""
+    """Scaled to norm 1, except for zero vectors."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return (vectors / np.where(length == 0, 1, length)).astype(np.float32, copy=False)
