@@ -1,1 +1,1 @@
-"""Measurements against peers; each prints one JSON line with a ratio."""
+"""Benchmarks against peer libraries. Each program prints one line of JSON."""

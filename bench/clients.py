@@ -1,4 +1,4 @@
-"""Clients of a server: what they ask, what they get for it, and what of that was wrong."""
+"""Concurrent clients of a server that check every response."""
 
 from __future__ import annotations
 
@@ -22,55 +22,58 @@ SETTINGS: Sequence[dict[str, Any]] = (
     {"n": 3},
     {"regex": "[a-z]{3,12}( [a-z]{1,9}){1,4}[.]"},
 )
-PLAIN, VANISHING = 0.3, 0.1  # of the requests
-CHATS = 8  # one question in so many: each starts a process, for the model's template
+NON_STREAMING, DISCONNECTING = 0.3, 0.1  # share of the requests
+CHAT_EVERY = 8  # requests; each chat starts a process for the model's template
 WORDS = ("the", "chicken", "did", "not", "cross", "a", "road", "because", "it", "was", "too", "tired")
 
-Texts = list[tuple[str, str]]  # of each choice its text, and why it ended
+Choices = list[tuple[str, str]]  # the text and finish_reason of each choice
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked, and of which route. The same question has the same answer always: it has a seed."""
+class Query:
+    """The route and body of a request. It has a seed, so that its response is always the same."""
 
     route: str
     body: dict[str, Any]
 
-    def endless(self) -> Question:
-        """The same, to be left before its end."""
-        never = {"logit_bias": {"256": -100}, "max_tokens": 4096}  # 256 ends a text of bytes
-        kept = {name: value for name, value in self.body.items() if name not in ("stop", "regex", "n")}
-        return Question(self.route, {**kept, **never})
+    def endless(self) -> Query:
+        """Return the same query without an end, for clients that disconnect."""
+        endless = {
+            "logit_bias": {"256": -100},
+            "max_tokens": 4096,
+        }  # 256 is the end token of the byte tokenizer
+        body = {name: value for name, value in self.body.items() if name not in ("stop", "regex", "n")}
+        return Query(self.route, {**body, **endless})
 
 
-def make_questions(model: str, count: int) -> list[Question]:
-    """Both routes, with all the settings, and lengths of many kinds."""
-    questions = []
+def make_queries(model: str, count: int) -> list[Query]:
+    """Return queries of both routes with all settings and various lengths."""
+    queries = []
     for seed in range(count):
-        draw = random.Random(seed)
-        words = " ".join(draw.choice(WORDS) for _ in range(draw.randint(1, 12)))
-        body = {"model": model, "seed": seed, "max_tokens": draw.randint(8, 40), **draw.choice(SETTINGS)}
-        if seed % CHATS == 0:
-            asked = {"messages": [{"role": "user", "content": words}]}
-            questions.append(Question("/v1/chat/completions", {**body, **asked}))
+        rng = random.Random(seed)
+        prompt = " ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 12)))
+        body = {"model": model, "seed": seed, "max_tokens": rng.randint(8, 40), **rng.choice(SETTINGS)}
+        if seed % CHAT_EVERY == 0:
+            messages = {"messages": [{"role": "user", "content": prompt}]}
+            queries.append(Query("/v1/chat/completions", {**body, **messages}))
         else:
-            questions.append(Question("/v1/completions", {**body, "prompt": words}))
-    return questions
+            queries.append(Query("/v1/completions", {**body, "prompt": prompt}))
+    return queries
 
 
 @dataclass
 class Tally:
-    """What came of it all."""
+    """Counts of the outcomes."""
 
-    done: int = 0
-    refused: int = 0  # with 429 and a time to come back
-    vanished: int = 0
+    completed: int = 0
+    rejected: int = 0  # with 429 and Retry-After
+    disconnected: int = 0
     mismatches: int = 0
     errors: list[str] = field(default_factory=list)
 
 
 class Clients:
-    """So many of them at once, each with a connection of its own, who know what they should be told."""
+    """Concurrent clients, each with its own connection, that know the expected response of every query."""
 
     def __init__(self, url: str, token: str, count: int) -> None:
         self.http = httpx.AsyncClient(
@@ -81,100 +84,100 @@ class Clients:
             trust_env=False,
         )
         self.count = count
-        self.known: dict[int, Texts] = {}  # by seed
+        self.expected: dict[int, Choices] = {}  # by seed
 
-    async def learn(self, questions: Sequence[Question]) -> None:
-        """Ask each question of the server while nobody else does."""
-        self.questions = questions
-        for question in questions:
-            self.known[question.body["seed"]] = await self._ask_plainly(question, Tally())
+    async def record(self, queries: Sequence[Query]) -> None:
+        """Send each query alone and record its response."""
+        self.queries = queries
+        for query in queries:
+            self.expected[query.body["seed"]] = await self._request(query, Tally())
 
-    async def stay(self, seconds: float) -> Tally:
-        """All of them ask, one question after the other."""
+    async def run(self, seconds: float) -> Tally:
+        """Let all clients send queries, one after the other."""
         tally, until = Tally(), time.monotonic() + seconds
         async with asyncio.TaskGroup() as group:
             for number in range(self.count):
-                group.create_task(self._live(random.Random(number), until, tally))
+                group.create_task(self._run_client(random.Random(number), until, tally))
         return tally
 
-    async def _live(self, draw: random.Random, until: float, tally: Tally) -> None:
+    async def _run_client(self, rng: random.Random, until: float, tally: Tally) -> None:
         while time.monotonic() < until:
-            question, plainly = draw.choice(self.questions), draw.random() < PLAIN
+            query, streaming = rng.choice(self.queries), rng.random() >= NON_STREAMING
             try:
-                if draw.random() < VANISHING:
-                    await self._vanish(question.endless(), plainly, draw.randint(1, 30), tally)
+                if rng.random() < DISCONNECTING:
+                    await self._disconnect(query.endless(), streaming, rng.randint(1, 30), tally)
                 else:
-                    ask = self._ask_plainly if plainly else self._ask_streaming
-                    texts = await ask(question, tally)
-                    tally.done += 1
-                    tally.mismatches += texts != self.known[question.body["seed"]]
+                    send = self._request_streaming if streaming else self._request
+                    choices = await send(query, tally)
+                    tally.completed += 1
+                    tally.mismatches += choices != self.expected[query.body["seed"]]
             except (httpx.HTTPError, ValueError, LookupError, AssertionError) as error:
                 tally.errors.append(f"{type(error).__name__}: {error}"[:300])
 
-    async def _vanish(self, question: Question, plainly: bool, words: int, tally: Tally) -> None:
-        """Go without a word, in the midst of a text or of waiting for it."""
-        if plainly:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(words / 30):
-                    await self._ask_plainly(question, tally)
-        else:
-            async with self.stream(question, tally) as pieces:
+    async def _disconnect(self, query: Query, streaming: bool, tokens: int, tally: Tally) -> None:
+        """Disconnect in the middle of a stream, or while waiting for a response."""
+        if streaming:
+            async with self.stream(query, tally) as pieces:
                 async for _ in pieces:
-                    words -= 1
-                    if words == 0:
+                    tokens -= 1
+                    if tokens == 0:
                         break
-        tally.vanished += 1
+        else:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(tokens / 30):
+                    await self._request(query, tally)
+        tally.disconnected += 1
 
-    async def _ask_plainly(self, question: Question, tally: Tally) -> Texts:
+    async def _request(self, query: Query, tally: Tally) -> Choices:
         while True:
-            answer = await self.http.post(question.route, json=question.body)
-            if not await self._must_come_back(answer, tally):
+            response = await self.http.post(query.route, json=query.body)
+            if not await self._must_retry(response, tally):
                 break
         return [
             (choice["text"] if "text" in choice else choice["message"]["content"], choice["finish_reason"])
-            for choice in answer.json()["choices"]
+            for choice in response.json()["choices"]
         ]
 
-    async def _ask_streaming(self, question: Question, tally: Tally) -> Texts:
-        texts = [""] * question.body.get("n", 1)
+    async def _request_streaming(self, query: Query, tally: Tally) -> Choices:
+        texts = [""] * query.body.get("n", 1)
         ends = [""] * len(texts)
-        async with self.stream(question, tally) as pieces:
+        async with self.stream(query, tally) as pieces:
             async for choice in pieces:
                 number = choice["index"]
-                assert not ends[number], f"more came after the end: {choice}"
+                assert not ends[number], f"received data after the end: {choice}"
                 texts[number] += choice["text"] if "text" in choice else choice["delta"].get("content") or ""
                 ends[number] = choice["finish_reason"] or ""
         return list(zip(texts, ends, strict=True))
 
     @asynccontextmanager
-    async def stream(self, question: Question, tally: Tally) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
-        """The choices of each event, once the server takes it on."""
-        body = {**question.body, "stream": True}
+    async def stream(self, query: Query, tally: Tally) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """Yield the choices of each event, once the server accepts the request."""
+        body = {**query.body, "stream": True}
         while True:
-            async with self.http.stream("POST", question.route, json=body) as answer:
-                if await self._must_come_back(answer, tally):
+            async with self.http.stream("POST", query.route, json=body) as response:
+                if await self._must_retry(response, tally):
                     continue
-                yield _choices(answer)
+                yield _choices(response)
                 return
 
-    async def _must_come_back(self, answer: httpx.Response, tally: Tally) -> bool:
-        """Having waited for as long as was said; anything but 200 and 429 is an error."""
-        if answer.status_code == 429:
-            await answer.aread()
-            tally.refused += 1
-            await asyncio.sleep(float(answer.headers["Retry-After"]))
+    async def _must_retry(self, response: httpx.Response, tally: Tally) -> bool:
+        """Wait for Retry-After on 429 and return whether to retry; raise on anything but 200 and 429."""
+        if response.status_code == 429:
+            await response.aread()
+            tally.rejected += 1
+            await asyncio.sleep(float(response.headers["Retry-After"]))
             return True
-        if answer.status_code != 200:
-            raise ValueError(f"{answer.status_code}: {(await answer.aread()).decode()}")
+        if response.status_code != 200:
+            raise ValueError(f"{response.status_code}: {(await response.aread()).decode()}")
         return False
 
 
-async def _choices(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+async def _choices(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     ended = False
-    async for line in answer.aiter_lines():
+    async for line in response.aiter_lines():
         if line == "data: [DONE]":
             ended = True
         elif line:
             for choice in json.loads(line.removeprefix("data: "))["choices"]:
                 yield choice
-    assert ended, "the stream broke off"
+    assert ended, "the stream ended without [DONE]"

@@ -1,11 +1,11 @@
-"""Whether a run that is broken off and gone on with ends with the same bytes as one that was not.
+"""Check that an interrupted and resumed run ends with the same bytes as an uninterrupted one.
 
-Usage: python -m bench.exact [--device cpu|cuda] [--free] [--steps 40] [--width 64] [--short].
-Trains the same run twice without a break, then with a break after each of several steps: right after a
-checkpoint, between two of them, several in one epoch of the text, and around the ends of epochs. Every leg
-is a process of its own, but with --short. With --free, `deterministic` is not asked for, which on CUDA shows
-what it is for. Prints one JSON line: `repeated_equal` and `resumed_equal` are true where every file of the
-folder is the same, metrics, weights and all, and `different` names those that are not.
+Usage: python -m bench.exact [--device cpu|cuda] [--nondeterministic] [--steps 40] [--width 64] [--short].
+Trains the same run twice without interruption, then once with interruptions: right after a checkpoint,
+between two checkpoints, several times within an epoch, and around the ends of epochs. Every leg runs in its
+own process, except with --short. --nondeterministic does not request deterministic algorithms, which shows
+their effect on CUDA. Prints one JSON line: `repeated_equal` and `resumed_equal` are true if every file of
+the run folder, including metrics and weights, is identical; `different` lists the files that are not.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any
 
 WEIGHTS, METRICS = "model.safetensors", "metrics.jsonl"
 CHECKPOINT_EVERY = 4
-STORIES = 20  # an epoch of them is about ten steps
+STORIES = 20  # about ten steps per epoch
 
 
 def train_leg(folder: Path, settings: dict[str, Any], stop_after: int | None, device: str | None) -> None:
-    """Begin the run or go on with it, to its end or to a step, where it is left as a crash leaves it."""
+    """Start or resume the run. At step `stop_after`, leave it as a crash would."""
     from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.request import TrainingRequest
     from clearhead.text.corpus import Document
@@ -56,13 +56,13 @@ def train_leg(folder: Path, settings: dict[str, Any], stop_after: int | None, de
 
 
 def train(
-    folder: Path, settings: dict[str, Any], breaks: list[int], device: str | None, here: bool
+    folder: Path, settings: dict[str, Any], interruptions: list[int], device: str | None, in_process: bool
 ) -> dict[str, bytes]:
-    """All files of the finished run's folder."""
+    """Train with interruptions and return all files of the finished run folder."""
     folder.mkdir()
-    for stop_after in [*breaks, None]:
+    for stop_after in [*interruptions, None]:
         leg = (folder, settings, stop_after, device)
-        if here:
+        if in_process:
             train_leg(*leg)
             continue
         process = multiprocessing.get_context("spawn").Process(target=train_leg, args=leg)
@@ -74,7 +74,7 @@ def train(
 
 
 def compare(
-    steps: int, width: int, device: str | None, deterministic: bool, here: bool, place: Path
+    steps: int, width: int, device: str | None, deterministic: bool, in_process: bool, place: Path
 ) -> dict[str, Any]:
     began = time.perf_counter()
     settings = {
@@ -88,38 +88,40 @@ def compare(
         "tokenizer": "char",
         "deterministic": deterministic,
     }
-    whole = train(place / "whole", settings, [], device, here)
-    about = json.loads((place / "whole" / "about.json").read_text())
-    again = train(place / "again", settings, [], device, here)
+    reference = train(place / "reference", settings, [], device, in_process)
+    about = json.loads((place / "reference" / "about.json").read_text())
+    repeated = train(place / "repeated", settings, [], device, in_process)
     end = round(about["epoch"])
-    # Before a checkpoint and after two, in one epoch; so that its end, and the next one's, is gone over anew.
-    breaks = sorted({2, 4, 6, end + 2, 2 * end + 1, steps - 1} & set(range(1, steps)))
-    broken = train(place / "broken", settings, breaks, device, here)
-    again_differs, broken_differs = differing(whole, again), differing(whole, broken)
+    # Around two checkpoints of the first epoch; then so that the ends of two epochs are repeated.
+    interruptions = sorted({2, 4, 6, end + 2, 2 * end + 1, steps - 1} & set(range(1, steps)))
+    resumed = train(place / "resumed", settings, interruptions, device, in_process)
+    repeated_diff, resumed_diff = differing_files(reference, repeated), differing_files(reference, resumed)
     return {
         "bench": "exact",
         **about,
         "deterministic": deterministic,
         "steps": steps,
         "epochs": round(steps / about["epoch"], 2),
-        "broken_after": breaks,
-        "repeated_equal": not again_differs,
-        "resumed_equal": not broken_differs,
-        "metrics_equal": METRICS not in broken_differs,
-        "weights_equal": WEIGHTS not in broken_differs,
-        "different": sorted({*again_differs, *broken_differs}),
-        "weights_sha256": [hashlib.sha256(each[WEIGHTS]).hexdigest()[:16] for each in (whole, again, broken)],
-        "first_step_apart": [first_apart(whole, other) for other in (again, broken)],
+        "interrupted_after": interruptions,
+        "repeated_equal": not repeated_diff,
+        "resumed_equal": not resumed_diff,
+        "metrics_equal": METRICS not in resumed_diff,
+        "weights_equal": WEIGHTS not in resumed_diff,
+        "different": sorted({*repeated_diff, *resumed_diff}),
+        "weights_sha256": [
+            hashlib.sha256(files[WEIGHTS]).hexdigest()[:16] for files in (reference, repeated, resumed)
+        ],
+        "first_differing_step": [first_differing_step(reference, other) for other in (repeated, resumed)],
         "seconds": round(time.perf_counter() - began, 1),
     }
 
 
-def differing(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
+def differing_files(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
     return [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
 
 
-def first_apart(one: dict[str, bytes], other: dict[str, bytes]) -> int | None:
-    """The first step whose metrics are not the same."""
+def first_differing_step(one: dict[str, bytes], other: dict[str, bytes]) -> int | None:
+    """Return the first step whose metrics differ, or None."""
     lines = zip(one[METRICS].splitlines(), other[METRICS].splitlines(), strict=False)
     return next((number for number, (a, b) in enumerate(lines, 1) if a != b), None)
 
@@ -129,11 +131,22 @@ if __name__ == "__main__":
     parser.add_argument("--device")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--free", action="store_true", help="without asking for deterministic algorithms")
-    parser.add_argument("--short", action="store_true", help="few steps of a narrow model, in one process")
-    given = parser.parse_args()
-    if given.short:
-        given.steps, given.width = 15, 32
+    parser.add_argument(
+        "--nondeterministic", action="store_true", help="do not request deterministic algorithms"
+    )
+    parser.add_argument(
+        "--short", action="store_true", help="train a narrow model for a few steps, in one process"
+    )
+    args = parser.parse_args()
+    if args.short:
+        args.steps, args.width = 15, 32
     with tempfile.TemporaryDirectory(prefix="clearhead-exact-") as place:
-        asked = given.steps, given.width, given.device, not given.free, given.short
-        print(json.dumps(compare(*asked, Path(place))))
+        figures = compare(
+            args.steps,
+            args.width,
+            args.device,
+            not args.nondeterministic,
+            args.short,
+            Path(place),
+        )
+    print(json.dumps(figures))

@@ -1,16 +1,23 @@
-"""How fast the explorer answers, in a real Chromium without a window, beside a plain forward of the model.
+"""Latency of the explorer in headless Chromium, compared with a plain forward pass of the model.
 
-Usage: python -m bench.explorer [MODEL] [--short]; SmolLM2, pulled if need be, unless a model is named; short
-mode takes a small random one. On the processor, with the server in a process of its own. Prints one JSON
-line, each figure the median of several: `typed_ms`, from a letter typed into a prompt of 30 tokens until all
-of the page is drawn anew, to be at most `typed_bound_ms`, 1.5 forwards + 100 ms; `head_ms`, paging to another
-head, at most 100; with 1,024 tokens `map_ms`, until the matrix of a head not seen before is drawn, at most
-300, and `pan_fps`, frames a second while it is moved about, at least 30. With 16 tokens: `change_ms`, from
-silencing a head until the prediction and what is open are drawn with that in force, at most
-`change_bound_ms`, 1.5 forwards + 100 ms, and `change_all_ms`, until the small pictures of all heads are too;
-`effects_s`, until the map of how much every head matters is full, at most 10. `load` is the machine's before
-the run: on a crowded one a forward slows down far more than the page does, and the bound with it, so that
-figures count only where it is well under 1.
+Usage: python -m bench.explorer [MODEL] [--short]. The default model is SmolLM2, which is pulled if needed; --short
+uses a small random one. Runs on the CPU, with the server in a separate process. Prints one JSON line; each
+figure is the median of several:
+
+    forward_ms     plain forward pass of 30 tokens
+    typed_ms       letter typed into a prompt of 30 tokens, until the whole page is redrawn;
+                   at most typed_bound_ms, 1.5 forward passes + 100 ms
+    head_ms        switching to another head, at most 100
+    matrix_ms      1,024 tokens: drawing the matrix of a head not shown before, at most 300
+    pan_fps        1,024 tokens: frames per second while panning, at least 30
+    edit_ms        16 tokens: ablating a head, until the prediction and the selected head are redrawn;
+                   at most edit_bound_ms, 1.5 forward passes + 100 ms
+    edit_all_ms    the same, until the thumbnails of all heads are redrawn
+    effect_map_s   16 tokens: the effect map of all heads, at most 10 s
+    load           of the machine before the run
+
+On a busy machine a forward pass slows down far more than the page does, and the bounds with it, so the figures
+are meaningful only at a load well under 1.
 """
 
 from __future__ import annotations
@@ -44,10 +51,10 @@ SENTENCE = (
     "The chicken didn't cross the road because it was too tired, and the duck said that it would wait. "
 )
 SMALL = {"n_context": 2048, "n_block": 2, "n_head": 2, "d_model": 32}
-PATIENCE = 120  # seconds
+TIMEOUT = 120  # seconds
 
-# From what someone does to the last drawing that it brought about, known once nothing has come for a while. A
-# frame's callback comes before the frame is painted, so a task after it is waited for.
+# Measures from an input event to the last repaint it causes, known once nothing has changed for `quiet` ms. A frame's
+# callback runs before the frame is painted, so this waits for a task after it.
 WATCH = """async (quiet) => {
   const main = document.querySelector("main");
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -66,12 +73,12 @@ WATCH = """async (quiet) => {
   })();
 }"""
 
-# Frames a second, and the longest between two of them, while the pointer moves the map.
+# Records the times of animation frames.
 FRAMES = """() => { window.frames = []; const note = (at) => { window.frames.push(at);
   window.noting = requestAnimationFrame(note); }; requestAnimationFrame(note); }"""
 
-# A head is silenced: until the prediction and what is open are drawn with that in force, and until all is.
-SILENCE = """async (count) => {
+# Ablates a head; measures until the prediction and the selected head are redrawn, and until everything is.
+ABLATE = """async (count) => {
   const main = document.querySelector("main");
   const start = performance.now();
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -91,62 +98,62 @@ SILENCE = """async (count) => {
 
 @contextmanager
 def exploring(model: str) -> Iterator[str]:
-    """`clearhead explore` as a user runs it: the address that it prints."""
+    """Run `clearhead explore` and yield the address it prints."""
     command = [sys.executable, "-m", "clearhead", "explore", model, "--no-browser", "--device", "cpu"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            said = []
+            output = []
             for line in process.stderr:
-                said.append(line)
+                output.append(line)
                 if line.startswith("open http"):
                     break
-            assert said, "it said nothing"
-            assert said[-1].startswith("open http"), "".join(said)
-            yield said[-1].split()[1]
+            assert output, "clearhead explore printed nothing"
+            assert output[-1].startswith("open http"), "".join(output)
+            yield output[-1].split()[1]
         finally:
             process.terminate()
-            process.wait(PATIENCE)
+            process.wait(TIMEOUT)
 
 
 def text_of(model: LanguageModel, count: int) -> str:
-    """A text that the model reads as so many tokens."""
+    """Return a text of `count` tokens."""
     words = (SENTENCE * count).split(" ")
-    given = len(model.tokenizer.start_ids)
+    n_start = len(model.tokenizer.start_ids)
     low, high = 1, len(words)
     while low < high:
         middle = (low + high) // 2
-        fits = given + len(model.tokenizer.encode(" ".join(words[:middle]))) < count
-        low, high = (middle + 1, high) if fits else (low, middle)
+        is_short = n_start + len(model.tokenizer.encode(" ".join(words[:middle]))) < count
+        low, high = (middle + 1, high) if is_short else (low, middle)
     return " ".join(words[:low])
 
 
 def forward_seconds(model: LanguageModel, text: str, times: int) -> float:
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.start_ids + model.tokenizer.encode(text)])
-        taken = []
+        seconds = []
         for _ in range(times + 1):
             start = time.perf_counter()
             model.network(ids)
-            taken.append(time.perf_counter() - start)
-    return median(taken[1:])
+            seconds.append(time.perf_counter() - start)
+    return median(seconds[1:])
 
 
 def timed(page: Page, act: Callable[[], Any], quiet: int = 400) -> float:
-    """Milliseconds from the act's event until the last drawing that it brought about."""
+    """Return the milliseconds from the input event of `act` to the last repaint it causes."""
     page.evaluate(WATCH, quiet)
     act()
     return float(page.evaluate("window.times"))
 
 
 def settle(page: Page) -> None:
-    page.wait_for_selector("main[aria-busy=false] canvas", timeout=1000 * PATIENCE)
+    page.wait_for_selector("main[aria-busy=false] canvas", timeout=1000 * TIMEOUT)
     page.wait_for_timeout(300)
-    page.wait_for_selector("main[aria-busy=false] canvas", timeout=1000 * PATIENCE)
+    page.wait_for_selector("main[aria-busy=false] canvas", timeout=1000 * TIMEOUT)
 
 
-def frames_while_moving(page: Page, seconds: float) -> float:
-    """The map larger, and moved about by the pointer."""
+def panning_fps(page: Page, seconds: float) -> float:
+    """Zoom into the matrix, pan it with the pointer, and return frames per second."""
     canvas = page.locator(".map canvas")
     canvas.scroll_into_view_if_needed()
     for _ in range(3):
@@ -167,8 +174,8 @@ def frames_while_moving(page: Page, seconds: float) -> float:
     return 1000 * (len(times) - 1) / (times[-1] - times[0])
 
 
-def measure(page: Page, address: str, model: LanguageModel, turns: int) -> dict[str, float]:
-    page.set_default_timeout(1000 * PATIENCE)
+def measure(page: Page, address: str, model: LanguageModel, rounds: int) -> dict[str, float]:
+    page.set_default_timeout(1000 * TIMEOUT)
     page.add_init_script("localStorage.setItem('walked', 'yes')")
     page.goto(address)
     settle(page)
@@ -184,35 +191,37 @@ def measure(page: Page, address: str, model: LanguageModel, turns: int) -> dict[
     prompt = page.get_by_label("Input text")
     prompt.press("End")
     typed, forwards = [], []
-    for letter in ascii_lowercase[: turns + 1]:  # another each time: the server knows the last few texts
+    for letter in ascii_lowercase[
+        : rounds + 1
+    ]:  # a new one each time, because the server caches recent traces
         forwards.append(forward_seconds(model, text, 3))
         typed.append(timed(page, lambda key=letter: prompt.press(key)))  # type: ignore[misc]
         prompt.press("Backspace")
         settle(page)
-    page.locator(".detail h2").click()  # out of the prompt
+    page.locator(".detail h2").click()  # move the focus out of the prompt
     heads = []
-    for _ in range(turns):
+    for _ in range(rounds):
         heads.append(timed(page, lambda: page.keyboard.press("]")))
         settle(page)
     go_to(text=text_of(model, 1024))
     page.locator(".detail h2").click()
-    maps = []
-    for _ in range(turns):
-        maps.append(timed(page, lambda: page.keyboard.press("]")))
+    matrices = []
+    for _ in range(rounds):
+        matrices.append(timed(page, lambda: page.keyboard.press("]")))
         settle(page)
-    pan = frames_while_moving(page, 2.0)
+    pan = panning_fps(page, 2.0)
     short = text_of(model, 16)
     page.goto(f"{address.partition('?')[0]}?{urlencode({'text': short, 'view': 'change', 'block': 1})}")
     start = time.monotonic()
     page.wait_for_selector("[data-testid=effects][aria-busy=true]")
     page.wait_for_selector("[data-testid=effects][aria-busy=false] [role=grid]")
-    effects = time.monotonic() - start
-    changes, alls, plain = [], [], []
-    for count in range(1, turns + 1):
-        plain.append(forward_seconds(model, short, 3))
-        shown, everything = page.evaluate(SILENCE, count)
-        changes.append(shown)
-        alls.append(everything)
+    effect_map = time.monotonic() - start
+    edits, edits_all, edit_forwards = [], [], []
+    for count in range(1, rounds + 1):
+        edit_forwards.append(forward_seconds(model, short, 3))
+        shown, everything = page.evaluate(ABLATE, count)
+        edits.append(shown)
+        edits_all.append(everything)
         page.wait_for_selector("[data-testid=effects][aria-busy=false] [role=grid]")
         page.keyboard.press("]")
         settle(page)
@@ -222,12 +231,12 @@ def measure(page: Page, address: str, model: LanguageModel, turns: int) -> dict[
         "typed_ms": round(median(typed[1:]), 1),
         "typed_bound_ms": round(1.5 * forward + 100, 1),
         "head_ms": round(median(heads), 1),
-        "map_ms": round(median(maps), 1),
+        "matrix_ms": round(median(matrices), 1),
         "pan_fps": round(pan, 1),
-        "change_ms": round(median(changes), 1),
-        "change_all_ms": round(median(alls), 1),
-        "change_bound_ms": round(1500 * median(plain) + 100, 1),
-        "effects_s": round(effects, 2),
+        "edit_ms": round(median(edits), 1),
+        "edit_all_ms": round(median(edits_all), 1),
+        "edit_bound_ms": round(1500 * median(edit_forwards) + 100, 1),
+        "effect_map_s": round(effect_map, 2),
     }
 
 
@@ -239,21 +248,27 @@ def save_small(folder: Path) -> None:
 
 
 def main(name: str | None, short: bool) -> dict[str, Any]:
-    crowd = round(os.getloadavg()[0], 1)
+    machine_load = round(os.getloadavg()[0], 1)
     with tempfile.TemporaryDirectory() as folder:
         if short:
             save_small(Path(folder) / "small")
-        given = str(Path(folder) / "small") if short else name or str(pull("smollm2"))
-        model = load(given, "cpu")
-        with exploring(given) as address, browsing() as browser:
+        path = str(Path(folder) / "small") if short else name or str(pull("smollm2"))
+        model = load(path, "cpu")
+        with exploring(path) as address, browsing() as browser:
             page = browser.new_page(viewport={"width": 1400, "height": 1000})
             figures = measure(page, address, model, 2 if short else 7)
-    return {"bench": "explorer", "model": Path(given).name, "cores": os.cpu_count(), "load": crowd, **figures}
+    return {
+        "bench": "explorer",
+        "model": Path(path).name,
+        "cores": os.cpu_count(),
+        "load": machine_load,
+        **figures,
+    }
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?")
     parser.add_argument("--short", action="store_true")
-    given = parser.parse_args()
-    print(json.dumps(main(given.model, given.short)))
+    args = parser.parse_args()
+    print(json.dumps(main(args.model, args.short)))

@@ -1,8 +1,8 @@
-"""Damaged files, many of them: each must be read or refused in one line, quickly and in little memory.
+"""Fuzz the model readers: each damaged file must load or be rejected in one line, fast and in little memory.
 
-Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--short]. Of the files eight in ten are GGUF; one in
-ten is a model's folder with a changed safetensors header, one in ten with a changed config.json. Prints one
-JSON line; `crashed` lists whatever was neither read nor refused, and must be empty.
+Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--short]. Eight of ten files are GGUF; one of ten
+is a model folder with a mutated safetensors header, one of ten a folder with a mutated config.json. Prints
+one JSON line; `crashed` lists the files that were neither accepted nor rejected, and must be empty.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
 FILES, SHORT = 100_000, 400
-# Where counts, lengths and offsets go wrong.
+# Edge cases for counts, lengths and offsets.
 NUMBERS = (0, 1, 2**7, 2**16, 2**31 - 1, 2**32 - 1, 2**40, 10**18, 2**63 - 1, 2**63, 2**64 - 1)
-WORDS = (
+LITERALS = (
     b"-1",
     b"0",
     b"1e999",
@@ -52,33 +52,33 @@ WORDS = (
 )
 
 
-def mutate(data: bytes, choose: random.Random, begin: int, end: int) -> bytes:
-    """A few changes from `begin` to `end`: bits, numbers, words; bytes put in, taken out, doubled; a cut."""
+def mutate(data: bytes, rng: random.Random, begin: int, end: int) -> bytes:
+    """Flip, overwrite, insert, delete, duplicate or truncate bytes between `begin` and `end`, a few times."""
     changed = bytearray(data)
-    for _ in range(choose.choice((1, 1, 2, 4))):
-        at = choose.randrange(begin, end)
-        kind = choose.randrange(7)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at = rng.randrange(begin, end)
+        kind = rng.randrange(7)
         if kind == 0 and at < len(changed):
-            changed[at] ^= 1 << choose.randrange(8)
+            changed[at] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            width = choose.choice((4, 8))
-            number = choose.choice(NUMBERS) % 2 ** (8 * width)
+            width = rng.choice((4, 8))
+            number = rng.choice(NUMBERS) % 2 ** (8 * width)
             changed[at : at + width] = number.to_bytes(width, "little")
         elif kind == 2:
-            changed[at : at + choose.randint(0, 4)] = choose.choice(WORDS)
+            changed[at : at + rng.randint(0, 4)] = rng.choice(LITERALS)
         elif kind == 3:
-            changed[at:at] = choose.randbytes(choose.randint(1, 16))
+            changed[at:at] = rng.randbytes(rng.randint(1, 16))
         elif kind == 4:
-            del changed[at : at + choose.randint(1, 16)]
+            del changed[at : at + rng.randint(1, 16)]
         elif kind == 5:
-            changed[at:at] = changed[at : at + choose.randint(1, 64)]
-        elif choose.randrange(4) == 0:  # a cut is mostly found at once
+            changed[at:at] = changed[at : at + rng.randint(1, 64)]
+        elif rng.randrange(4) == 0:  # rare, because truncation is mostly detected at once
             del changed[at:]
     return bytes(changed)
 
 
 def make_gguf(path: Path) -> None:
-    """A small file with a tokenizer and a tensor of each of several kinds."""
+    """Write a small file with a tokenizer and one tensor of each of several types."""
     tokenizer = Tokenizer.train("bpe", ["a cat and a hat and a bat"] * 3, 270)
     writer = gguf.GGUFWriter(path, "llama")
     for key, value in write_tokenizer(tokenizer, 280).items():
@@ -101,7 +101,7 @@ def make_gguf(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """A small model, without our own file, whose hash would refuse every change at once."""
+    """Save a small model without Clearhead's own file, whose hash would reject every change at once."""
     config = preset("modern", n_vocab=257, n_context=16, n_block=1, n_head=2, d_model=16)
     folder.save(path, Saved(Transformer(config), Tokenizer.train("byte", []), None))
     (path / folder.OURS).unlink()
@@ -115,26 +115,26 @@ def read_gguf(path: Path) -> None:
 
 
 class Fuzz:
-    """A target's valid file, the bytes of it that are changed, and what reads it."""
+    """A valid file, the byte range to mutate, and the function that reads it."""
 
     def __init__(self, path: Path, begin: int, end: int, read: Callable[[], Any]) -> None:
         self.path, self.valid, self.begin, self.end, self.read = path, path.read_bytes(), begin, end, read
-        read()  # it is valid, and all that is loaded once is loaded
+        read()  # checks that the file is valid, and warms up imports
 
-    def try_one(self, choose: random.Random) -> tuple[str, float]:
-        """How it ended, and after how many seconds."""
-        self.path.write_bytes(mutate(self.valid, choose, self.begin, self.end))
+    def try_one(self, rng: random.Random) -> tuple[str, float]:
+        """Read one mutated file. Return the outcome and the seconds taken."""
+        self.path.write_bytes(mutate(self.valid, rng, self.begin, self.end))
         start = time.perf_counter()
         try:
             self.read()
-            ended = "accepted"
+            outcome = "accepted"
         except UserError as error:
-            ended = "refused" if "\n" not in str(error) else f"two lines: {error}"
+            outcome = "rejected" if "\n" not in str(error) else f"more than one line: {error}"
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            ended = f"{type(error).__name__}: {error}"
-        return ended, time.perf_counter() - start
+            outcome = f"{type(error).__name__}: {error}"
+        return outcome, time.perf_counter() - start
 
 
 def measure(n_file: int, seed: int, place: Path) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def measure(n_file: int, seed: int, place: Path) -> dict[str, Any]:
     safetensors_end = 8 + struct.unpack("<Q", weights.read_bytes()[:8])[0]
     gguf_file = place / "model.gguf"
     targets = {
-        # Counts and the first keys; all of it, mostly vocabulary; the tensors' names, shapes and places.
+        # Counts and the first keys; the whole header, mostly vocabulary; tensor names, shapes and offsets.
         "gguf start": Fuzz(gguf_file, 0, 512, lambda: read_gguf(gguf_file)),
         "gguf": Fuzz(gguf_file, 0, header_end, lambda: read_gguf(gguf_file)),
         "gguf tensors": Fuzz(gguf_file, header_end - 512, header_end, lambda: read_gguf(gguf_file)),
@@ -156,35 +156,35 @@ def measure(n_file: int, seed: int, place: Path) -> dict[str, Any]:
         "config": Fuzz(config, 0, config.stat().st_size, lambda: folder.load(config.parent)),
     }
     plan = ("gguf start", "gguf", "gguf tensors", "gguf") * 2 + ("safetensors", "config")
-    before = _peak()
+    before = _peak_mb()
     counts: Counter[str] = Counter()
-    worst: dict[str, float] = dict.fromkeys(targets, 0.0)
+    slowest: dict[str, float] = dict.fromkeys(targets, 0.0)
     crashed = []
     start = time.perf_counter()
     for i in range(n_file):
         name = plan[i % len(plan)]
-        ended, seconds = targets[name].try_one(random.Random(f"{seed} {i}"))
-        worst[name] = max(worst[name], seconds)
-        if ended in ("accepted", "refused"):
-            counts[ended] += 1
+        outcome, seconds = targets[name].try_one(random.Random(f"{seed} {i}"))
+        slowest[name] = max(slowest[name], seconds)
+        if outcome in ("accepted", "rejected"):
+            counts[outcome] += 1
         else:
-            crashed.append(f"{name}, file {i}: {ended[:300]}")
+            crashed.append(f"{name}, file {i}: {outcome[:300]}")
     return {
         "bench": "fuzz",
         "files": n_file,
         "accepted": counts["accepted"],
-        "refused": counts["refused"],
+        "rejected": counts["rejected"],
         "crashed": crashed[:5],
         "n_crashed": len(crashed),
-        "seconds_a_file_worst": round(max(worst.values()), 4),
-        "seconds_worst": {name: round(seconds, 4) for name, seconds in worst.items()},
+        "max_seconds": round(max(slowest.values()), 4),
+        "max_seconds_by_target": {name: round(seconds, 4) for name, seconds in slowest.items()},
         "seconds": round(time.perf_counter() - start, 1),
-        "peak_mb": round(_peak() - before, 1),
+        "memory_growth_mb": round(_peak_mb() - before, 1),
     }
 
 
-def _peak() -> float:
-    """The most memory this process ever had, in MB. Linux counts in kB, macOS in bytes."""
+def _peak_mb() -> float:
+    """Return the peak memory of this process in MB. Linux reports kB, macOS bytes."""
     unit = 2**20 if sys.platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
@@ -194,9 +194,9 @@ if __name__ == "__main__":
     parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--short", action="store_true")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as place:
-        figures = measure(SHORT if asked.short else asked.files, asked.seed, Path(place))
+        figures = measure(SHORT if args.short else args.files, args.seed, Path(place))
     print(json.dumps(figures))
     raise SystemExit(1 if figures["n_crashed"] else 0)

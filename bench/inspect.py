@@ -1,8 +1,9 @@
-"""What looking inside costs: side by side in one run with a plain forward, transformers and TransformerLens.
+"""The cost of a trace, compared in one run with a plain forward pass, transformers and TransformerLens.
 
-A random model of GPT-2's 124M shape on the processor. Its peers, transformers and transformer-lens, are no
-dependencies of ours. Usage: python -m bench.inspect [--short]. Prints one JSON line; the ratios asked for are
-inspect_over_forward ≤ 1.10, memory_of_lens ≤ 1/30, head_over_forward ≤ 0.05 and sweep_speedup ≥ 6.
+Usage: python -m bench.inspect [--short]. Uses a random model with the shape of GPT-2 124M on the CPU. The
+peers, transformers and transformer-lens, are not dependencies of Clearhead. Prints one JSON line; the
+targets are inspect_over_forward ≤ 1.10, memory_over_lens ≤ 1/30, head_over_forward ≤ 0.05 and sweep_speedup
+≥ 6.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ def make(shape: dict[str, int]) -> LanguageModel:
     return LanguageModel(Transformer(preset("gpt2", **shape)).eval(), Tokenizer.train("byte", []))
 
 
-def interleaved(works: dict[str, Callable[[], Any]], times: int) -> dict[str, float]:
-    """Median seconds of each, one after the other, so that a noisy machine is unfair to none."""
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    for turn in range(times + 1):
-        for name, work in works.items():
+def interleaved(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Return the median seconds of each function, called alternately so that noise affects all alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for turn in range(rounds + 1):
+        for name, function in functions.items():
             start = time.perf_counter()
-            work()
-            if turn:  # the first sets things up
+            function()
+            if turn:  # the first round is warmup
                 seconds[name].append(time.perf_counter() - start)
     return {name: median(values) for name, values in seconds.items()}
 
@@ -53,42 +54,42 @@ def random_ids(length: int, vocabulary: int) -> Tensor:
 
 def trace_of(network: Transformer, ids: Tensor) -> Trace:
     trace = Trace(network, ids, [[""] * ids.shape[1]])
-    assert len(trace.logits) == ids.shape[1]  # computed when first asked for: a forward has them too
+    assert len(trace.logits) == ids.shape[1]  # computed lazily; a forward pass computes them too
     return trace
 
 
 def own_figures(
-    network: Transformer, lengths: list[int], times: int, peers: dict[str, Any]
+    network: Transformer, lengths: list[int], rounds: int, peers: dict[str, Any]
 ) -> dict[str, Any]:
-    """At each length: inspecting, one head's weights, and the peers, all over our own plain forward."""
+    """Time a trace, one head's weights and the peers at each length, relative to a plain forward pass."""
     figures: dict[str, Any] = {}
     for length in lengths:
         ids = random_ids(length, network.config.n_vocab)
         trace = trace_of(network, ids)
-        works: dict[str, Callable[[], Any]] = {
+        functions: dict[str, Callable[[], Any]] = {
             "forward": partial(network, ids),
             "inspect": partial(trace_of, network, ids),
             "head": partial(trace.read, "block.1.head.1.weights"),
             **{name: partial(run, ids) for name, run in peers.items()},
         }
-        seconds = interleaved(works, times)
+        seconds = interleaved(functions, rounds)
         forward = seconds.pop("forward")
         figures[str(length)] = {
             **{f"{name}_over_forward": round(each / forward, 3) for name, each in seconds.items()},
             "forward_ms": round(1000 * forward, 1),
-            "kept_mb": round(kept_bytes(trace) / 1e6, 1),
+            "trace_mb": round(trace_bytes(trace) / 1e6, 1),
         }
     return figures
 
 
-def kept_bytes(trace: Trace) -> int:
-    """Of the stream, which is all that a trace keeps beside the logits."""
+def trace_bytes(trace: Trace) -> int:
+    """Return the size of the residual stream, which is all that a trace keeps besides the logits."""
     tensors = [*trace.stream.inputs, *trace.stream.middles, trace.stream.last]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def open_lens(model: LanguageModel) -> tuple[Any, Any]:
-    """The same weights in transformers and in TransformerLens."""
+def load_peers(model: LanguageModel) -> tuple[Any, Any]:
+    """Load the same weights in transformers and in TransformerLens."""
     import transformers
     from transformer_lens.model_bridge import TransformerBridge  # type: ignore[import-not-found]
 
@@ -101,7 +102,7 @@ def open_lens(model: LanguageModel) -> tuple[Any, Any]:
 
 
 def weights_difference(network: Transformer, bridge: Any, length: int) -> float:
-    """The largest difference of any attention weight from TransformerLens's, all heads of all blocks."""
+    """Return the largest difference of any attention weight from TransformerLens, over all heads."""
     ids = random_ids(length, network.config.n_vocab)
     trace = trace_of(network, ids)
     _, cache = bridge.run_with_cache(ids)
@@ -113,13 +114,13 @@ def weights_difference(network: Transformer, bridge: Any, length: int) -> float:
 
 
 def sweep_figures(network: Transformer, bridge: Any, length: int) -> dict[str, Any]:
-    """Every head silenced in turn, the last logit of one word measured: ours in batches, theirs in a loop."""
+    """Ablate every head in turn and read one logit: in batches here, in a loop with TransformerLens."""
     ids = random_ids(length, network.config.n_vocab)
-    config, word = network.config, 7
+    config, token = network.config, 7
 
     def ours() -> Tensor:
         return trace_of(network, ids).sweep(
-            "head", lambda trace: float(trace.read("logits", rows=-1)[0, word])
+            "head", lambda trace: float(trace.read("logits", rows=-1)[0, token])
         )
 
     def theirs() -> Tensor:
@@ -127,13 +128,13 @@ def sweep_figures(network: Transformer, bridge: Any, length: int) -> dict[str, A
         for i in range(config.n_block):
             for j in range(config.n_head):
 
-                def silence(z: Tensor, hook: Any, j: int = j) -> Tensor:  # noqa: ARG001
+                def ablate(z: Tensor, hook: Any, j: int = j) -> Tensor:  # noqa: ARG001
                     z = z.clone()
                     z[:, :, j] = 0
                     return z
 
-                logits = bridge.run_with_hooks(ids, fwd_hooks=[(f"blocks.{i}.attn.hook_z", silence)])
-                table[i, j] = logits[0, -1, word]
+                logits = bridge.run_with_hooks(ids, fwd_hooks=[(f"blocks.{i}.attn.hook_z", ablate)])
+                table[i, j] = logits[0, -1, token]
         return table
 
     start = time.perf_counter()
@@ -153,18 +154,18 @@ def sweep_figures(network: Transformer, bridge: Any, length: int) -> dict[str, A
 def main(short: bool) -> dict[str, Any]:
     model = make(SHORT if short else SHAPE)
     network = model.transformer()
-    lengths, times = ([16], 2) if short else ([64, 256, 1024], 5)
+    lengths, rounds = ([16], 2) if short else ([64, 256, 1024], 5)
     result: dict[str, Any] = {"bench": "inspect"}
     if short:
-        return {**result, **own_figures(network, lengths, times, {})}
-    theirs, bridge = open_lens(model)
+        return {**result, **own_figures(network, lengths, rounds, {})}
+    theirs, bridge = load_peers(model)
     peers = {"transformers": theirs, "lens": bridge.run_with_cache}
-    result |= own_figures(network, lengths, times, peers)
+    result |= own_figures(network, lengths, rounds, peers)
     ids = random_ids(1024, SHAPE["n_vocab"])
     _, cache = bridge.run_with_cache(ids)
     lens_bytes = sum(value.numel() * value.element_size() for value in cache.values())
     result["lens_mb"] = round(lens_bytes / 1e6, 1)
-    result["memory_of_lens"] = round(kept_bytes(trace_of(network, ids)) / lens_bytes, 4)
+    result["memory_over_lens"] = round(trace_bytes(trace_of(network, ids)) / lens_bytes, 4)
     result["weights_difference"] = weights_difference(network, bridge, 64)
     return {**result, **sweep_figures(network, bridge, 32)}
 

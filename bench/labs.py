@@ -1,8 +1,8 @@
-"""The labs that train, in full: three seeds each, how far apart they lie, and whether each claim came out.
+"""Run the labs that train in full, with three seeds, and check their claims.
 
-Usage: python -m bench.labs [NAME …] [--seeds 3]. Prints one JSON line: of each lab the lowest, mean and
-highest of its numbers over the seeds, whether its claim came out with every one of them, and how long it
-took. The suite runs the same labs with fewer seeds and steps (tests/labs).
+Usage: python -m bench.labs [NAME …] [--seeds 3]. Prints one JSON line: for each lab the lowest, mean and
+highest of its numbers over the seeds, whether its claim holds with every seed, and the time taken. The test
+suite runs the same labs with fewer seeds and steps (tests/labs).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Spread = list[float]  # lowest, mean, highest
 
 
 def _any_one(result: Result) -> bool:
-    """Trained at 101 alone, attention knows nearly all with every seed, the Elman net not much."""
+    """Trained on 101 digits alone, attention is right with every seed; the Elman network is not."""
     lines = result.part("trained on 101 digits")
     at = lines.x.index(101.0)
     return bool(lines.spread["attention"][at][0] >= 0.99 and lines.spread["Elman"][at][1] < 0.75)
 
 
 def _stream(result: Result) -> bool:
-    """The head forms, and without it, or without the one that it relies on, what it knew is lost."""
+    """The induction head forms; ablating it, or the previous-token head it relies on, raises the loss."""
     found = result.found
     learned, lost = _number(found["loss, said again"]), _number(found["without all induction heads"])
     without = [_number(found[f"without the {head}"]) for head in ("induction head", "previous-token head")]
@@ -36,14 +36,14 @@ def _stream(result: Result) -> bool:
 
 
 def _neighbours(result: Result) -> bool:
-    """All other animals are nearer to the cat than any place or thing."""
+    """Every other animal is closer to the cat than any place or thing."""
     found = result.found
     others = [_number(found[f"largest cosine of cat and a {group}"]) for group in ("place", "thing")]
     return _number(found["least cosine of cat and an animal"]) > max(others)
 
 
 def _pronoun(result: Result) -> bool:
-    """With every seed: both ways, `it` knows its noun; looking back, it is the same, and the end knows."""
+    """A bidirectional model resolves `it` at `it`; a causal one only at the end, with every seed."""
     both, back = _by_kind(result, "what stands at it, in stories", ("sees both ways", "looks back"))
     knows = all(
         each["right at it"] >= 0.95 and each["right way"] >= 0.95 and each["turned"] >= 0.9 for each in both
@@ -53,13 +53,13 @@ def _pronoun(result: Result) -> bool:
 
 
 def _senses(result: Result) -> bool:
-    """With every seed, two of the same sense are more alike than two of different ones."""
+    """Two occurrences of the same sense are more similar than two of different senses, with every seed."""
     kinds = _by_kind(result, "at the end", ("LSTM", "transformer"))
     return all(each["same sense"] > each["other sense"] + 0.01 for of_kind in kinds for each in of_kind)
 
 
 def _by_kind(result: Result, name: str, kinds: Sequence[str]) -> list[list[dict[str, float]]]:
-    """The rows of a table that begin with each of these, by column."""
+    """Return the rows of a table that start with each kind, as a dict by column."""
     table = result.part(name)
     rows = [
         (row, dict(zip(table.columns, line, strict=True)))
@@ -78,7 +78,7 @@ CLAIMS: dict[str, Callable[[Result], bool]] = {
 
 
 def measure(names: Sequence[str] = (), seeds: int = 3, **settings: Any) -> dict[str, Any]:
-    """Those that are named, or all with a claim here; `settings` are for all of them."""
+    """Run the named labs, or all that have a claim, with the same settings."""
     labs = {name: _measure(find_lab(name), seeds, settings) for name in names or CLAIMS}
     claims = [each["claim"] for each in labs.values()]
     return {"bench": "labs", "seeds": seeds, "labs": labs, "claims": False not in claims}
@@ -86,7 +86,7 @@ def measure(names: Sequence[str] = (), seeds: int = 3, **settings: Any) -> dict[
 
 def _measure(of: Lab, seeds: int, settings: dict[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
-    if any(setting.name == "seeds" for setting in of.settings):  # it goes through them by itself
+    if any(setting.name == "seeds" for setting in of.settings):  # the lab iterates over seeds itself
         results = [lab(of.name, seeds=seeds, **settings)]
         numbers = _found(results) | _along_lines(results[0])
     else:
@@ -101,7 +101,7 @@ def _measure(of: Lab, seeds: int, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _found(results: list[Result]) -> dict[str, Spread]:
-    """What is a number with every seed."""
+    """Return the spread of every result that is a number with all seeds."""
     found: dict[str, Spread] = {}
     for name in results[0].found:
         values = [result.found.get(name) for result in results]
@@ -111,7 +111,7 @@ def _found(results: list[Result]) -> dict[str, Spread]:
 
 
 def _along_lines(result: Result) -> dict[str, Spread]:
-    """Of a lab that shows the spread itself: at each place of its lines."""
+    """Return the spread at each point of the lines, for a lab that computes it itself."""
     found: dict[str, Spread] = {}
     for part in result.parts:
         if isinstance(part, Lines):
@@ -124,12 +124,12 @@ def _along_lines(result: Result) -> dict[str, Spread]:
 
 
 def _spread(values: Iterable[float]) -> Spread:
-    given = list(values)
-    return [round(each, 4) for each in (min(given), mean(given), max(given))]
+    numbers = list(values)
+    return [round(number, 4) for number in (min(numbers), mean(numbers), max(numbers))]
 
 
 def _number(value: object) -> float:
-    assert isinstance(value, int | float), f"{value!r} is no number"
+    assert isinstance(value, int | float), f"expected a number, got {value!r}"
     return float(value)
 
 
@@ -137,5 +137,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--seeds", type=int, default=3)
-    given = parser.parse_args()
-    print(json.dumps(measure(given.names, given.seeds)))
+    args = parser.parse_args()
+    print(json.dumps(measure(args.names, args.seeds)))

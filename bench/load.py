@@ -1,8 +1,8 @@
-"""Opening a GGUF file: ours and transformers, each in a fresh process, taking turns.
+"""Load a GGUF file with Clearhead and with transformers, alternating, each in a fresh process.
 
-Transformers and accelerate are no dependencies of ours. Usage: python -m bench.load [FILE] [--short], with a
-GGUF file that both read; SmolLM2's, pulled if need be, unless said. Prints one JSON line; the ratios asked
-for are load_speedup ≥ 1 and memory_of_transformers < 1.
+Usage: python -m bench.load [FILE] [--short], where FILE is a GGUF file that both can read; the default is
+SmolLM2, which is pulled if needed. Needs transformers and accelerate, which are not dependencies of
+Clearhead. Prints one JSON line; the targets are load_speedup ≥ 1 and memory_over_transformers < 1.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 from clearhead.formats.pulled import pull
 
-# Each prints the seconds that opening took, imports aside, and the most memory the process held. The first
-# logits are part of it: weights that lie on the disk until they are used would otherwise look cheap.
+# Prints the load time without imports, and the peak memory of the process. Includes the first logits, because
+# memory-mapped weights would otherwise look free.
 MEASURE = """
 import json, resource, sys, time
 {prepare}
@@ -50,7 +50,7 @@ TRANSFORMERS = MEASURE.format(
 def run(program: str, path: str) -> dict[str, float]:
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"it failed: {done.stderr.strip().splitlines()[-1]}")
+        raise SystemExit(f"loading failed: {done.stderr.strip().splitlines()[-1]}")
     answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return answer
 
@@ -68,7 +68,7 @@ def main(path: str, short: bool) -> dict[str, Any]:
         "load_speedup": round(seconds[1] / seconds[0], 2),
         "peak_mb": round(peaks[0]),
         "transformers_peak_mb": round(peaks[1]),
-        "memory_of_transformers": round(peaks[0] / peaks[1], 3),
+        "memory_over_transformers": round(peaks[0] / peaks[1], 3),
     }
 
 
@@ -76,5 +76,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="?")
     parser.add_argument("--short", action="store_true")
-    given = parser.parse_args()
-    print(json.dumps(main(given.file or str(pull("smollm2")), given.short)))
+    args = parser.parse_args()
+    print(json.dumps(main(args.file or str(pull("smollm2")), args.short)))

@@ -1,13 +1,14 @@
-"""Many clients of `clearhead serve` at once, on this machine: what they were told, and what it cost.
+"""Load test of `clearhead serve` with many concurrent clients on this machine. Linux only.
 
-Usage: python -m bench.load_test [--clients 200] [--seconds 60] [--short]. The server is a process of its own,
-with a small random model; on Linux. Clients ask both routes, as streams and plainly, with many seeds and
-settings; a tenth vanish midway. Who gets a 429 comes back after as long as it was told. Each text is
-compared with what the same question got of the server alone. Prints one JSON line; asked for are no
-`mismatches`, no `errors`, as much memory in the load's last quarter (`end_mb`) as while warming up before it
-(`warm_mb`), the most of either, and under a second until slots are free: `next_seconds`, from when all who
-are being written for vanish until one who waited has a first word; `freed_seconds`, from when everyone
-vanishes until nothing is written and nobody waits; the longest of all rounds.
+Usage: python -m bench.load_test [--clients 200] [--seconds 60] [--short]. The server is a separate process
+with a small random model. Clients use both routes, streaming and not, with many seeds and settings; a tenth
+of the requests are abandoned midway. After a 429, a client retries after the time given in Retry-After.
+Each response is compared with that of the same query sent alone.
+
+Prints one JSON line. The targets are no `mismatches`; no `errors`; a peak memory in the last quarter of the
+load (`end_mb`) no higher than during warmup (`warm_mb`); and slots freed within a second, in the slowest
+round: `next_seconds` from when all active clients disconnect until a waiting one receives its first token,
+and `freed_seconds` from when all clients disconnect until nothing runs or waits.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 
 import torch
 
-from bench.clients import Clients, Question, Tally, make_questions
+from bench.clients import Clients, Query, Tally, make_queries
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -36,17 +37,17 @@ from clearhead.text.tokenizer import Tokenizer
 
 MODEL = "small"
 SHAPE = {"n_context": 256, "n_block": 2, "n_head": 2, "d_model": 32}
-SLOTS, QUEUE = 16, 128  # fewer than the clients: some are told to come back
+SLOTS, QUEUE = 16, 128  # fewer than the clients, so that some receive a 429
 TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"
-QUESTIONS, ROUNDS = 64, 5
-WRITTEN = 'clearhead_tokens_total{kind="written"}'
-PATIENCE = 60  # seconds
+QUERIES, ROUNDS = 64, 5
+TOKENS = 'clearhead_tokens_total{kind="written"}'
+TIMEOUT = 60  # seconds
 
 
 def save_model(folder: Path) -> None:
-    """One that can chat, with random weights."""
-    made = Tokenizer.train("byte", [])
-    tokenizer = Tokenizer(made._inner, {**made.config, "chat_template": TEMPLATE})
+    """Save a model with random weights and a chat template."""
+    trained = Tokenizer.train("byte", [])
+    tokenizer = Tokenizer(trained._inner, {**trained.config, "chat_template": TEMPLATE})
     torch.manual_seed(0)
     network = Transformer(preset("modern", n_vocab=tokenizer.n_vocab, **SHAPE))
     LanguageModel(network, tokenizer).save(folder)
@@ -54,7 +55,7 @@ def save_model(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs: where, who may ask, and in which process."""
+    """A running server."""
 
     url: str
     token: str
@@ -62,131 +63,131 @@ class Server:
     slots: int
 
     @property
-    def resident(self) -> float:
-        """Megabytes."""
+    def resident_mb(self) -> float:
+        """Return the resident memory in megabytes."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
-    async def metric(self, clients: Clients, *beginnings: str) -> float:
-        """The sum of the metrics that begin so."""
-        told = (await clients.http.get("/metrics")).text
-        return sum(float(line.split()[-1]) for line in told.splitlines() if line.startswith(beginnings))
+    async def metric(self, clients: Clients, *prefixes: str) -> float:
+        """Return the sum of the metrics that start with one of the prefixes."""
+        metrics = (await clients.http.get("/metrics")).text
+        return sum(float(line.split()[-1]) for line in metrics.splitlines() if line.startswith(prefixes))
 
 
 @contextmanager
 def serving(folder: Path, slots: int, queue: int) -> Iterator[Server]:
-    """`clearhead serve` as a user runs it. What it says goes to a file beside the model."""
-    said = folder.with_suffix(".log")
+    """Run `clearhead serve`, logging to a file next to the model."""
+    log = folder.with_suffix(".log")
     options = ["--port", "0", "--device", "cpu", "--slots", str(slots), "--queue", str(queue)]
     command = [sys.executable, "-m", "clearhead", "serve", str(folder), *options]
-    with said.open("wb") as stderr, subprocess.Popen(command, stderr=stderr) as process:
+    with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr) as process:
         try:
-            until = time.monotonic() + PATIENCE
-            while "\nopen " not in said.read_text():
-                assert process.poll() is None, said.read_text()
-                assert time.monotonic() < until, "the server did not start"
+            deadline = time.monotonic() + TIMEOUT
+            while "\nopen " not in log.read_text():
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, "the server did not start"
                 time.sleep(0.05)
-            address = said.read_text().partition("\nopen ")[2].split()[0]
+            address = log.read_text().partition("\nopen ")[2].split()[0]
             url, _, token = address.partition("/?token=")
             yield Server(url, token, process.pid, slots)
         finally:
             process.terminate()
-            process.wait(PATIENCE)
-    assert "Traceback" not in said.read_text(), said.read_text()[-5000:]
+            process.wait(TIMEOUT)
+    assert "Traceback" not in log.read_text(), log.read_text()[-5000:]
 
 
-async def wait_for(holds: Callable[[], Awaitable[bool]]) -> float:
-    """Seconds until it holds."""
-    begun = time.monotonic()
-    while not await holds():
-        assert time.monotonic() - begun < PATIENCE, "it never came"
+async def wait_for(condition: Callable[[], Awaitable[bool]]) -> float:
+    """Wait until the condition holds. Return the seconds waited."""
+    start = time.monotonic()
+    while not await condition():
+        assert time.monotonic() - start < TIMEOUT, "timed out"
         await asyncio.sleep(0.01)
-    return time.monotonic() - begun
+    return time.monotonic() - start
 
 
-async def rest(server: Server, clients: Clients) -> float:
-    async def rests() -> bool:
+async def wait_until_idle(server: Server, clients: Clients) -> float:
+    async def idle() -> bool:
         return await server.metric(clients, "clearhead_running{", "clearhead_waiting{") == 0
 
-    return await wait_for(rests)
+    return await wait_for(idle)
 
 
-async def vanish(server: Server, clients: Clients, questions: list[Question]) -> tuple[float, float]:
-    """Everyone streams without end. Those who are written for vanish, and then everyone.
+async def disconnect(server: Server, clients: Clients, queries: list[Query]) -> tuple[float, float]:
+    """Stream endless queries, disconnect the clients that receive tokens, and then all others.
 
-    Gives the seconds until the first of the others has a word, and until all slots are free.
+    Returns the seconds until another client receives its first token, and until all slots are free.
     """
-    begun: set[int] = set()
+    active: set[int] = set()
 
     async def listen(number: int) -> None:
-        question = questions[number % len(questions)].endless()
-        async with clients.stream(question, Tally()) as pieces:
+        query = queries[number % len(queries)].endless()
+        async with clients.stream(query, Tally()) as pieces:
             async for choice in pieces:
                 if choice.get("text") or choice.get("delta", {}).get("content"):
-                    begun.add(number)
+                    active.add(number)
 
-    async def all_written_for() -> bool:
-        return len(begun) >= server.slots
+    async def all_slots_active() -> bool:
+        return len(active) >= server.slots
 
-    async def one_written_for() -> bool:
-        return bool(begun)
+    async def any_active() -> bool:
+        return bool(active)
 
     listening = [asyncio.create_task(listen(number)) for number in range(clients.count)]
-    await wait_for(all_written_for)
-    for number in begun:
+    await wait_for(all_slots_active)
+    for number in active:
         listening[number].cancel()
-    begun.clear()
-    following = await wait_for(one_written_for)
+    active.clear()
+    following = await wait_for(any_active)
     for task in listening:
         task.cancel()
-    freed = await rest(server, clients)
+    freed = await wait_until_idle(server, clients)
     ended = await asyncio.gather(*listening, return_exceptions=True)
     for error in ended:
         assert isinstance(error, asyncio.CancelledError), error
     return following, freed
 
 
-async def note_memory(server: Server, notes: list[float]) -> None:
-    """Megabytes, ten times a second, until it is cancelled."""
+async def sample_memory(server: Server, samples: list[float]) -> None:
+    """Append the resident megabytes ten times per second, until cancelled."""
     while True:
-        notes.append(server.resident)
+        samples.append(server.resident_mb)
         await asyncio.sleep(0.1)
 
 
 async def measure(server: Server, count: int, seconds: float, rounds: int = ROUNDS) -> dict[str, Any]:
-    """The figures of a server under so many clients."""
+    """Run the load test and return its figures."""
     clients = Clients(server.url, server.token, count)
-    questions = make_questions(MODEL, min(count, QUESTIONS))
+    queries = make_queries(MODEL, min(count, QUERIES))
     memory: list[float] = []
     async with clients.http:
-        await clients.learn(questions)
-        noting = asyncio.create_task(note_memory(server, memory))
-        warming = await clients.stay(seconds / 4)
+        await clients.record(queries)
+        sampling = asyncio.create_task(sample_memory(server, memory))
+        warmup = await clients.run(seconds / 4)
         warm = max(memory)
         memory.clear()
-        written, begun = await server.metric(clients, WRITTEN), time.monotonic()
-        tally = await clients.stay(seconds)
-        took = time.monotonic() - begun
-        await rest(server, clients)
-        written = await server.metric(clients, WRITTEN) - written
+        tokens, start = await server.metric(clients, TOKENS), time.monotonic()
+        tally = await clients.run(seconds)
+        elapsed = time.monotonic() - start
+        await wait_until_idle(server, clients)
+        tokens = await server.metric(clients, TOKENS) - tokens
         end = max(memory[-(len(memory) // 4) :])
-        noting.cancel()
-        leavings = [await vanish(server, clients, questions) for _ in range(rounds)]
-    errors = warming.errors + tally.errors
+        sampling.cancel()
+        disconnections = [await disconnect(server, clients, queries) for _ in range(rounds)]
+    errors = warmup.errors + tally.errors
     return {
         "clients": count,
-        "seconds": round(took, 1),
-        "done": tally.done,
-        "refused": tally.refused,
-        "vanished": tally.vanished,
-        "mismatches": warming.mismatches + tally.mismatches,
+        "seconds": round(elapsed, 1),
+        "completed": tally.completed,
+        "rejected": tally.rejected,
+        "disconnected": tally.disconnected,
+        "mismatches": warmup.mismatches + tally.mismatches,
         "errors": len(errors),
         "first_errors": errors[:3],
-        "tokens_per_second": round(written / took),
+        "tokens_per_second": round(tokens / elapsed),
         "warm_mb": round(warm, 1),
         "end_mb": round(end, 1),
-        "next_seconds": round(max(following for following, _ in leavings), 3),
-        "freed_seconds": round(max(freed for _, freed in leavings), 3),
+        "next_seconds": round(max(following for following, _ in disconnections), 3),
+        "freed_seconds": round(max(freed for _, freed in disconnections), 3),
     }
 
 
@@ -203,6 +204,6 @@ if __name__ == "__main__":
     parser.add_argument("--clients", type=int)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--short", action="store_true")
-    given = parser.parse_args()
-    count, seconds = (20, 3) if given.short else (200, 60)
-    print(json.dumps(main(given.clients or count, given.seconds or seconds, given.short)))
+    args = parser.parse_args()
+    count, seconds = (20, 3) if args.short else (200, 60)
+    print(json.dumps(main(args.clients or count, args.seconds or seconds, args.short)))

@@ -1,13 +1,13 @@
-"""Whether training for so many minutes takes so many minutes: short and long texts, short and long times.
+"""Check that training with a time budget takes that time, for short and long texts and budgets.
 
-Usage: python -m bench.minutes TEXT… [--minutes 0.5 2 5] [--sizes 10kB 1MB 70MB] [--device cpu|cuda]
-[--from MODEL] [--one-thread] [--short]. Prints one JSON line for each size of the text's beginning and each
-number of minutes; each is trained in a process of its own with an empty cache of tokens, and kept in a folder
-as a user's is. `over` is the share by which `seconds`, from before torch is imported until the model is
-saved, is more than what was `asked` (less, if negative); `process` is the process's life. `parts` are the
-seconds of imports, reading, tokenizer and tokens (`text`), of measuring the machine (`plan`), and so on. On a
-machine that does much else, --one-thread counts the time of the process on a processor, and not the clock on
-the wall: on a core of its own they are the same.
+Usage: python -m bench.minutes TEXT… [--minutes 0.5 2 5] [--sizes 10kB 1MB 70MB] [--device cpu|cuda] [--from
+MODEL] [--one-thread] [--short]. Prints one JSON line for each size (taken from the beginning of the text)
+and each number of minutes. Each run is a separate process with an empty token cache, and is saved to a run
+folder. `seconds` is the time from before torch is imported until the model is saved; `overrun` is the share
+by which it exceeds `requested_seconds` (negative if it is shorter); `process_seconds` is the lifetime of
+the process. `phases` has the seconds of imports, reading, training the tokenizer and tokenizing (`text`),
+of timing the machine (`plan`), and so on. On a busy machine, --one-thread counts the CPU time of the
+process instead of wall-clock time; on an idle core they are the same.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNITS = {"B": 1, "kB": 10**3, "MB": 10**6}
 def train_one(
     text: Path, folder: Path, minutes: float, device: str | None, start: str | None
 ) -> dict[str, Any]:
-    """As `clearhead train TEXT --minutes M` does, its clock begun before its imports."""
+    """Train as `clearhead train TEXT --minutes M` does, with a clock that starts before the imports."""
     began = time.perf_counter()
     from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.request import TrainingRequest
@@ -53,14 +53,14 @@ def train_one(
         assert refused is None, refused
         kept.finish()
     ended = time.perf_counter()
-    seconds, asked, config = ended - began, 60 * minutes, run.plan.config
+    seconds, requested, config = ended - began, 60 * minutes, run.plan.config
     return {
         "bench": "minutes",
         "bytes": text.stat().st_size,
-        "asked": asked,
+        "requested_seconds": requested,
         "seconds": round(seconds, 2),
-        "over": round(seconds / asked - 1, 4),
-        "parts": {
+        "overrun": round(seconds / requested - 1, 4),
+        "phases": {
             "text": round(run.prepared, 2),
             "plan": round(run.planned - run.prepared, 2),
             "steps": round(run.trained, 2),
@@ -76,7 +76,7 @@ def train_one(
         "epochs": round(run.plan.epochs(len(run.tokens)), 2),
         "steps": run.trainer.step,
         "steps_planned": [planned for planned, _ in groupby(steps)],
-        "validated": len(run.validation),
+        "validation_tokens": len(run.validation),
         "loss": round(run.losses[-1], 4),
         "bfloat16": run.plan.recipe.bfloat16,
         "device": str(run.device),
@@ -84,7 +84,7 @@ def train_one(
 
 
 def run_one(text: Path, minutes: float, options: list[str], one_thread: bool) -> dict[str, Any]:
-    """In a process of its own."""
+    """Run `train_one` in a separate process."""
     began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "bench.minutes", "--one", str(text), "--minutes", str(minutes), *options],
@@ -93,7 +93,7 @@ def run_one(text: Path, minutes: float, options: list[str], one_thread: bool) ->
         check=True,
         env={**os.environ, **(dict.fromkeys(THREADS, "1") if one_thread else {})},
     )
-    return {**json.loads(done.stdout), "process": round(time.perf_counter() - began, 2)}
+    return {**json.loads(done.stdout), "process_seconds": round(time.perf_counter() - began, 2)}
 
 
 def read_text(sources: list[str], short: bool) -> bytes:
@@ -107,11 +107,11 @@ def read_text(sources: list[str], short: bool) -> bytes:
 
 
 def to_bytes(size: str) -> int:
-    """10000 of 10kB."""
-    found = re.fullmatch(r"([\d.]+)(B|kB|MB)", size)
-    if not found:
-        raise argparse.ArgumentTypeError(f"{size!r} is no size: expected such as 10kB, 1MB")
-    return int(float(found[1]) * UNITS[found[2]])
+    """Parse a size such as 10kB into bytes."""
+    match = re.fullmatch(r"([\d.]+)(B|kB|MB)", size)
+    if not match:
+        raise argparse.ArgumentTypeError(f"invalid size {size!r}: expected for example 10kB or 1MB")
+    return int(float(match[1]) * UNITS[match[2]])
 
 
 if __name__ == "__main__":
@@ -120,25 +120,25 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, nargs="+", default=MINUTES)
     parser.add_argument("--sizes", type=to_bytes, nargs="+", default=list(map(to_bytes, SIZES)))
     parser.add_argument("--device")
-    parser.add_argument("--from", dest="start", help="a model to go on from")
-    parser.add_argument("--one-thread", action="store_true", help="count processor time, for a busy machine")
-    parser.add_argument("--short", action="store_true", help="six seconds on some stories")
+    parser.add_argument("--from", dest="start", help="model to fine-tune")
+    parser.add_argument("--one-thread", action="store_true", help="count CPU time, for a busy machine")
+    parser.add_argument("--short", action="store_true", help="train for six seconds on a few stories")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    options = [*(("--device", given.device) if given.device else ())]
-    options += [*(("--from", given.start) if given.start else ()), *(["--one-thread"] * given.one_thread)]
+    args = parser.parse_args()
+    options = [*(("--device", args.device) if args.device else ())]
+    options += [*(("--from", args.start) if args.start else ()), *(["--one-thread"] * args.one_thread)]
     with tempfile.TemporaryDirectory(prefix="clearhead-minutes-") as place:
         folder = Path(place)
-        if given.one:
-            if given.one_thread:
+        if args.one:
+            if args.one_thread:
                 time.perf_counter = time.process_time
-            print(json.dumps(train_one(given.one, folder, given.minutes[0], given.device, given.start)))
+            print(json.dumps(train_one(args.one, folder, args.minutes[0], args.device, args.start)))
             sys.exit()
-        if given.short:
-            given.minutes, given.sizes = [0.1], [30_000]
-        text = read_text(given.text, given.short)
-        for size in given.sizes:
+        if args.short:
+            args.minutes, args.sizes = [0.1], [30_000]
+        text = read_text(args.text, args.short)
+        for size in args.sizes:
             path = folder / "text.txt"
             path.write_bytes(text[:size].decode(errors="ignore").encode())
-            for minutes in given.minutes:
-                print(json.dumps(run_one(path, minutes, options, given.one_thread)), flush=True)
+            for minutes in args.minutes:
+                print(json.dumps(run_one(path, minutes, options, args.one_thread)), flush=True)

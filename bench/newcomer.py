@@ -1,14 +1,14 @@
-"""The newcomer's path: from a clean clone, in a fresh environment, each step as the README has it.
+"""Follow the README as a new user: from a clean clone, in a fresh environment, step by step.
 
 Usage: python -m bench.newcomer [--short] [--without-test] [--minutes 0.2] [--folder DIR]. Prints one JSON
-line: of each step the seconds, the megabytes of disk that it added, and whether it went well. Exit code 1 if
-one did not.
+line: the seconds and the megabytes of disk of each step, and whether it succeeded. The exit code is 1 if a
+step failed.
 
-In full: `make demo` and `make test` in a clone of what is committed, then a venv of its own with nothing in
-it, and every command of the README's shell blocks in turn. Commands that serve are started, their page is
-fetched, and they are ended. `--short` is what the suite runs: a source distribution and a wheel made of the
-working tree without npm, the wheel alone in a venv that sees the packages here, and each kind of command
-once, on a small model.
+The full mode runs `make demo` and `make test` in a clone of the last commit, then every command in the shell
+blocks of the README in a new virtual environment. Commands that start a server are stopped after their page
+has been fetched. `--short`, which the test suite runs, builds a source distribution and a wheel of the
+working tree without npm, installs the wheel in a virtual environment that sees the packages installed here,
+and runs each kind of command once on a small model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import threading
 import time
 import urllib.request
 import zipfile
-from itertools import islice
+from itertools import filterfalse, islice
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,10 @@ from clearhead.text.stories import stories
 
 ROOT = Path(__file__).parents[1]
 BUILT = ("src/clearhead/page/site", "src/clearhead/page/bundles")
-SHELLS = ("", "sh", "bash", "console")  # the languages of blocks
-SERVES = ("serve", "explore")
-LONGEST = 3600  # seconds of a step
-PATIENCE = 120  # seconds until a server says its address
+SHELLS = ("", "sh", "bash", "console")  # languages of the code blocks
+SERVERS = ("serve", "explore")
+STEP_TIMEOUT = 3600  # seconds
+STARTUP_TIMEOUT = 120  # seconds until a server prints its address
 SMALL = "--steps 5 --blocks 1 --heads 1 --width 32 --context 32 --tokenizer char"
 SHORT = (
     "clearhead --version",
@@ -51,14 +51,14 @@ SHORT = (
 )
 
 
-class Way:
-    """A folder in which one step follows another, and what came of each."""
+class Walkthrough:
+    """A sequence of commands in a folder, and the result of each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.steps = folder, list[dict[str, Any]]()
         self.work = folder / "work"
         self.work.mkdir()
-        texts = [told.text for told in islice(stories(), 400)]
+        texts = [story.text for story in islice(stories(), 400)]
         (self.work / "my.txt").write_text("\n".join(texts[:300]), encoding="utf-8")
         (self.work / "other.txt").write_text("\n".join(texts[300:]), encoding="utf-8")
         schema = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
@@ -69,79 +69,81 @@ class Way:
             },
             "CLEARHEAD_HOME": str(folder / "home"),
             "CLEARHEAD_CONFIG": "",
-            "CI": "1",  # nobody looks: demo opens no browser
+            "CI": "1",  # keeps demo from opening a browser
         }
 
-    def step(self, command: str, cwd: Path | None = None, other: dict[str, str] | None = None) -> bool:
-        """Do it as it would be typed, and write down how it went."""
-        before, began = _disk(self.folder), time.perf_counter()
+    def step(self, command: str, cwd: Path | None = None, variables: dict[str, str] | None = None) -> bool:
+        """Run a command as a user types it, and record the result."""
+        before, began = _disk_usage(self.folder), time.perf_counter()
         words = shlex.split(command)
-        serving = words[0] == "clearhead" and words[1] in SERVES
-        said = (self._serve if serving else self._run)(
-            words, cwd or self.work, {**self.environment, **(other or {})}
+        serving = words[0] == "clearhead" and words[1] in SERVERS
+        error = (self._serve if serving else self._run)(
+            words, cwd or self.work, {**self.environment, **(variables or {})}
         )
-        taken = time.perf_counter() - began
+        seconds = time.perf_counter() - began
         self.steps.append(
             {
                 "command": command,
-                "seconds": round(taken, 1),
-                "disk_mb": round((_disk(self.folder) - before) / 1e6, 1),
-                "ok": said is None,
-                **({} if said is None else {"said": said[-500:]}),
+                "seconds": round(seconds, 1),
+                "disk_mb": round((_disk_usage(self.folder) - before) / 1e6, 1),
+                "ok": error is None,
+                **({} if error is None else {"error": error[-500:]}),
             }
         )
         print(
-            f"{'ok' if said is None else 'FAILED':<7} {taken:7.1f} s  {command}", file=sys.stderr, flush=True
+            f"{'ok' if error is None else 'FAILED':<7} {seconds:7.1f} s  {command}",
+            file=sys.stderr,
+            flush=True,
         )
-        return said is None
+        return error is None
 
     def _run(self, words: list[str], cwd: Path, environment: dict[str, str]) -> str | None:
         typed = "Hello\n/quit\n" if "chat" in words[:2] else ""
         done = subprocess.run(
-            [_found(words[0], environment), *words[1:]],
+            [_find_command(words[0], environment), *words[1:]],
             cwd=cwd,
             env=environment,
             input=typed,
             capture_output=True,
             text=True,
-            timeout=LONGEST,
+            timeout=STEP_TIMEOUT,
         )
-        return None if done.returncode == 0 else done.stderr.strip() or done.stdout.strip() or "no word"
+        return None if done.returncode == 0 else done.stderr.strip() or done.stdout.strip() or "no output"
 
     def _serve(self, words: list[str], cwd: Path, environment: dict[str, str]) -> str | None:
-        """Start it, fetch what is at its address, and end it as Ctrl-C would."""
+        """Start a server, fetch its page, and stop it as Ctrl-C does."""
         no_browser = ["--no-browser"] if words[1] == "explore" and "--no-browser" not in words else []
         with subprocess.Popen(
-            [_found(words[0], environment), *words[1:], *no_browser],
+            [_find_command(words[0], environment), *words[1:], *no_browser],
             cwd=cwd,
             env=environment,
             stderr=subprocess.PIPE,
             text=True,
         ) as server:
-            timer = threading.Timer(PATIENCE, server.kill)
+            timer = threading.Timer(STARTUP_TIMEOUT, server.kill)
             timer.start()
             assert server.stderr is not None
-            said = []
+            output = []
             try:
                 for line in server.stderr:
-                    said.append(line)
-                    if found := re.search(r"open (http://\S+)", line):
+                    output.append(line)
+                    if match := re.search(r"open (http://\S+)", line):
                         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-                        with opener.open(found[1], timeout=60) as page:  # the token becomes a cookie
+                        with opener.open(match[1], timeout=60) as page:  # the token becomes a cookie
                             if b"<html" not in page.read():
-                                return f"no page at {found[1]}"
+                                return f"no page at {match[1]}"
                         break
                 else:
-                    return "".join(said)
+                    return "".join(output)
             finally:
                 server.send_signal(signal.SIGINT)
                 server.stderr.read()
                 timer.cancel()
-        return None if server.returncode in (0, 130) else f"ended with {server.returncode}"
+        return None if server.returncode in (0, 130) else f"exited with code {server.returncode}"
 
 
 def readme_commands(text: str, minutes: float) -> list[str]:
-    """The commands in the README's shell blocks, with less time to train, and on this text."""
+    """Return the commands in the shell blocks of the README, with shorter training runs."""
     commands, language = [], None
     for line in text.splitlines():
         if line.startswith("```"):
@@ -154,7 +156,7 @@ def readme_commands(text: str, minutes: float) -> list[str]:
 
 
 def shorten(command: str, minutes: float) -> str:
-    """Minutes and steps as a newcomer would not wait for them here."""
+    """Reduce the minutes and steps of a training command."""
     command = re.sub(r"--minutes [\d.]+", f"--minutes {minutes:g}", command)
     command = re.sub(r"--steps \d+", "--steps 20", command)
     trains = re.match(r"clearhead (train|race)\b", command) and "--kind ngram" not in command
@@ -163,43 +165,49 @@ def shorten(command: str, minutes: float) -> str:
     return command
 
 
-def go_all_the_way(path: Way, without_test: bool, minutes: float) -> dict[str, Any]:
-    clone = path.folder / "clone"
-    path.step(f"git clone --quiet {shlex.quote(str(ROOT))} {shlex.quote(str(clone))}")
+def is_make(command: str) -> bool:
+    return command.startswith("make ")
+
+
+def run_full(walk: Walkthrough, without_test: bool, minutes: float) -> dict[str, Any]:
+    clone = walk.folder / "clone"
+    walk.step(f"git clone --quiet {shlex.quote(str(ROOT))} {shlex.quote(str(clone))}")
     commands = readme_commands((clone / "README.md").read_text(encoding="utf-8"), minutes)
-    for command in [each for each in commands if each.startswith("make ")]:
+    for command in filter(is_make, commands):
         if not (without_test and command == "make test"):
-            path.step(command, clone)
-    path.step(f"{shlex.quote(sys.executable)} -m venv {path.folder / 'venv'}")
-    _enter(path, path.folder / "venv")
-    for command in [each for each in commands if not each.startswith("make ")]:
+            walk.step(command, clone)
+    walk.step(f"{shlex.quote(sys.executable)} -m venv {walk.folder / 'venv'}")
+    _activate(walk, walk.folder / "venv")
+    for command in filterfalse(is_make, commands):
         if command.startswith("pip install ."):
-            path.step(command.replace("pip install", "pip install --constraint constraints.txt"), clone)
+            walk.step(command.replace("pip install", "pip install --constraint constraints.txt"), clone)
         else:
-            path.step(command)
+            walk.step(command)
     return {}
 
 
-def go_a_short_way(path: Way) -> dict[str, Any]:
-    source, python = path.folder / "source", shlex.quote(sys.executable)
+def run_short(walk: Walkthrough) -> dict[str, Any]:
+    source, python = walk.folder / "source", shlex.quote(sys.executable)
     page = copy_tree(source)
-    without_npm = {"PATH": str(path.folder / "nowhere")}
+    without_npm = {"PATH": str(walk.folder / "nowhere")}
     if not page:
         without_npm["CLEARHEAD_WITHOUT_PAGE"] = "1"
-    path.step(f"{python} -m build --no-isolation --outdir {path.folder / 'dist'} {source}", other=without_npm)
-    (wheel,) = (path.folder / "dist").glob("*.whl")
+    walk.step(
+        f"{python} -m build --no-isolation --outdir {walk.folder / 'dist'} {source}", variables=without_npm
+    )
+    (wheel,) = (walk.folder / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
         carried = sum(name.startswith("clearhead/page/site/") for name in packed.namelist())
-    venv = path.folder / "venv"
-    path.step(f"{python} -m venv --without-pip {venv}")
+    venv = walk.folder / "venv"
+    walk.step(f"{python} -m venv --without-pip {venv}")
     (site,) = venv.glob("lib/python*/site-packages")
-    outer = [each for each in sys.path if each.endswith("site-packages")]
+    outer = [entry for entry in sys.path if entry.endswith("site-packages")]
     (site / "outer.pth").write_text("\n".join(outer), encoding="utf-8")
-    path.step(f"{python} -m pip --python {venv / 'bin/python'} install --quiet --no-deps --no-index {wheel}")
-    _enter(path, venv)
+    walk.step(f"{python} -m pip --python {venv / 'bin/python'} install --quiet --no-deps --no-index {wheel}")
+    _activate(walk, venv)
     for command in SHORT:
         if page or " explore " not in command:
-            path.step(command)
+            walk.step(command)
     return {
         "page_built": page,
         "page_files_in_wheel": carried,
@@ -208,7 +216,7 @@ def go_a_short_way(path: Way) -> dict[str, Any]:
 
 
 def copy_tree(to: Path) -> bool:
-    """What git has of the working tree, and then the page, which so is newer. Whether there is one."""
+    """Copy the files git knows, then the built page so that it is newer. Return whether the page is built."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -225,16 +233,16 @@ def copy_tree(to: Path) -> bool:
     return page
 
 
-def _enter(path: Way, venv: Path) -> None:
-    """From here on its commands are found first, as after `activate`."""
-    path.environment["PATH"] = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"
+def _activate(walk: Walkthrough, venv: Path) -> None:
+    """Find the commands of the virtual environment first, as its `activate` does."""
+    walk.environment["PATH"] = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 
-def _found(command: str, environment: dict[str, str]) -> str:
+def _find_command(command: str, environment: dict[str, str]) -> str:
     return shutil.which(command, path=environment["PATH"]) or command
 
 
-def _disk(folder: Path) -> int:
+def _disk_usage(folder: Path) -> int:
     return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
 
 
@@ -243,22 +251,25 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--short", action="store_true")
-    parser.add_argument("--without-test", action="store_true", help="leave `make test` out, which calls this")
-    parser.add_argument("--minutes", type=float, default=0.2, help="that each training takes")
-    parser.add_argument("--folder", type=Path, help="where all of it is kept; else it is cleared away")
-    given = parser.parse_args()
+    parser.add_argument(
+        "--without-test", action="store_true", help="skip `make test`, which calls this program"
+    )
+    parser.add_argument("--minutes", type=float, default=0.2, help="minutes of each training run")
+    parser.add_argument("--folder", type=Path, help="folder to keep (default: temporary)")
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="newcomer-") as temporary:
-        folder = Path(given.folder or temporary).absolute()
+        folder = Path(args.folder or temporary).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        path = Way(folder)
-        if given.short:
-            found = go_a_short_way(path)
-        else:
-            found = go_all_the_way(path, given.without_test, given.minutes)
-        seconds = sum(step["seconds"] for step in path.steps)
-        failed = [step["command"] for step in path.steps if not step["ok"]]
-        report = {"short": given.short, **found, "failed": failed, "steps": path.steps}
-        print(json.dumps({**report, "seconds": round(seconds, 1), "disk_mb": round(_disk(folder) / 1e6, 1)}))
+        walk = Walkthrough(folder)
+        extra = run_short(walk) if args.short else run_full(walk, args.without_test, args.minutes)
+        seconds = sum(step["seconds"] for step in walk.steps)
+        failed = [step["command"] for step in walk.steps if not step["ok"]]
+        report = {"short": args.short, **extra, "failed": failed, "steps": walk.steps}
+        print(
+            json.dumps(
+                {**report, "seconds": round(seconds, 1), "disk_mb": round(_disk_usage(folder) / 1e6, 1)}
+            )
+        )
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""Peers to measure beside, where they are installed."""
+"""Peer libraries to benchmark against, if they are installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def transformers_gpt2(sizes: dict[str, int]) -> Any:
-    """transformers' own GPT-2 of these sizes, random and without dropout; None where it is not installed."""
+    """Return transformers' GPT-2 with random weights and no dropout, or None if it is not installed."""
     try:
         from transformers import GPT2Config, GPT2LMHeadModel
     except ImportError:
@@ -30,7 +30,7 @@ def transformers_gpt2(sizes: dict[str, int]) -> Any:
 
 
 def llama_cpp(path: str, prompt: list[int], tokens: int) -> Callable[[], object] | None:
-    """So many words after a prompt by llama.cpp, with torch's number of threads; None without it."""
+    """Return a function that generates tokens with llama.cpp, or None if it is not installed."""
     try:
         import xllamacpp
     except ImportError:
@@ -43,9 +43,9 @@ def llama_cpp(path: str, prompt: list[int], tokens: int) -> Callable[[], object]
     request = {"prompt": prompt, "n_predict": tokens, "temperature": 1.0, "top_k": 50, "ignore_eos": True}
     request |= {"top_p": 1.0, "min_p": 0.0, "cache_prompt": False}
 
-    def write() -> None:
+    def generate() -> None:
         answers: list[Any] = []
         server.handle_completions(request, answers.append)
         assert answers[0]["usage"]["completion_tokens"] == tokens, answers[0]
 
-    return write
+    return generate

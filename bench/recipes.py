@@ -1,11 +1,10 @@
-"""Our recipe against nanoGPT's: the same text, tokenizer, model, batch and wall clock, several seeds.
+"""Compare the `fast` recipe with `classic` (nanoGPT's): same text, tokenizer, model, batch and time, several seeds.
 
 Usage: python -m bench.recipes TEXT… [--minutes 0.5] [--seeds 3] [--megabytes N] [--classic-rate R]
-[--one-thread] [--short].
-Prints one JSON line; `better` is how many nats of validation loss `fast` ends below `classic`. The two runs
-of a seed take turns of about a second, each with its own clock, so that whatever else the machine does slows
-both alike. Where it does much else, --one-thread counts the time of one thread on its processor, and not the
-clock on the wall: on a core of its own they are the same.
+[--one-thread] [--short]. Prints one JSON line; `improvement` is the validation loss of `classic` minus that
+of `fast`, in nats. The two runs of a seed alternate about every second, each with its own clock, so that
+other jobs on the machine slow both alike. On a busy machine, --one-thread counts the CPU time of one thread
+instead of wall-clock time; on an idle core they are the same.
 """
 
 from __future__ import annotations
@@ -28,16 +27,14 @@ from clearhead.text.corpus import Document, documents
 from clearhead.text.stories import stories
 from clearhead.training.recipe import RECIPES
 
-TURN = 1.0  # seconds
+SLICE = 1.0  # seconds
 
 
 def compare(
     texts: list[Document], minutes: float, seeds: int, classic_rate: float | None, cache: Path
 ) -> dict[str, Any]:
-    """Both recipes with the sizes that are planned for `fast`."""
-    tokenizer = Run(
-        texts, TrainingRequest(steps=1, tokenizer="bpe"), cache=cache
-    ).tokenizer  # not on the clock
+    """Train both recipes with the sizes that the plan chooses for `fast`."""
+    tokenizer = Run(texts, TrainingRequest(steps=1, tokenizer="bpe"), cache=cache).tokenizer  # not timed
     planned = Run(texts, TrainingRequest(minutes=minutes, tokenizer="bpe"), cache=cache, tokenizer=tokenizer)
     config, batch = planned.model.transformer().config, planned.plan.recipe.batch_size
     sizes = TrainingRequest(
@@ -49,15 +46,15 @@ def compare(
         batch=batch,
         tokenizer="bpe",
     )
-    results: dict[str, list[Timed]] = {name: [] for name in RECIPES}
+    results: dict[str, list[TimedRun]] = {name: [] for name in RECIPES}
     for seed in range(seeds):
         runs = []
         for name in RECIPES if seed % 2 == 0 else reversed(RECIPES):
             rate = classic_rate if name == "classic" else None
             request = replace(sizes, recipe=name, learning_rate=rate, seed=seed)
-            runs.append(Timed(Run(texts, request, cache=cache, tokenizer=tokenizer)))
+            runs.append(TimedRun(Run(texts, request, cache=cache, tokenizer=tokenizer)))
             results[name].append(runs[-1])
-        take_turns(runs)
+        alternate(runs)
     figures = {name: describe(runs) for name, runs in results.items()}
     return {
         "bench": "recipes",
@@ -67,36 +64,36 @@ def compare(
         "vocab": config.n_vocab,
         "tokens": len(planned.tokens),
         **figures,
-        "better": round(figures["classic"]["mean"] - figures["fast"]["mean"], 4),
+        "improvement": round(figures["classic"]["mean"] - figures["fast"]["mean"], 4),
     }
 
 
-class Timed:
-    """A run whose clock stands still while it is another's turn."""
+class TimedRun:
+    """A run whose clock stops while another run trains."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.steps, self.stopped = run, iter(run), time.perf_counter()
         self.seconds = 0.0
         self.done = False
 
-    def go_on(self) -> None:
+    def train_slice(self) -> None:
         start = time.perf_counter()
         self.run.start += start - self.stopped
-        while not self.done and time.perf_counter() - start < TURN:
+        while not self.done and time.perf_counter() - start < SLICE:
             progress = next(self.steps, None)
             self.done = progress is None
             self.seconds = progress.seconds if progress else self.seconds
         self.stopped = time.perf_counter()
 
 
-def take_turns(runs: list[Timed]) -> None:
-    """Train all to their ends."""
-    while any(not each.done for each in runs):
-        for each in runs:
-            each.go_on()
+def alternate(runs: list[TimedRun]) -> None:
+    """Train all runs to their ends."""
+    while any(not run.done for run in runs):
+        for run in runs:
+            run.train_slice()
 
 
-def describe(timed: list[Timed]) -> dict[str, Any]:
+def describe(timed: list[TimedRun]) -> dict[str, Any]:
     runs = [each.run for each in timed]
     losses = [round(run.losses[-1], 4) for run in runs]
     recipe = runs[0].plan.recipe
@@ -113,14 +110,14 @@ def describe(timed: list[Timed]) -> dict[str, Any]:
 
 
 def beginning(texts: list[Document], megabytes: float) -> list[Document]:
-    """About the first so many megabytes, as one document."""
+    """Return about the first megabytes of the texts as one document."""
     pieces, left = [], megabytes * 1e6
     for piece in (piece for document in texts for piece in document.pieces()):
         pieces.append(piece)
         left -= len(piece.encode())
         if left <= 0:
             break
-    return [Document.of("the beginning", "".join(pieces))]
+    return [Document.of("beginning", "".join(pieces))]
 
 
 if __name__ == "__main__":
@@ -128,22 +125,26 @@ if __name__ == "__main__":
     parser.add_argument("text", nargs="*")
     parser.add_argument("--minutes", type=float, default=0.5)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--megabytes", type=float, help="of the text's beginning; all of it unless said")
-    parser.add_argument("--classic-rate", type=float, help="instead of the published one")
-    parser.add_argument("--one-thread", action="store_true", help="count processor time, for a busy machine")
-    parser.add_argument("--short", action="store_true", help="two seconds on some stories, one seed")
-    given = parser.parse_args()
-    if given.one_thread:
+    parser.add_argument("--megabytes", type=float, help="use only the beginning of the text")
+    parser.add_argument(
+        "--classic-rate", type=float, help="learning rate of `classic` (default: as published)"
+    )
+    parser.add_argument("--one-thread", action="store_true", help="count CPU time, for a busy machine")
+    parser.add_argument(
+        "--short", action="store_true", help="train for two seconds on a few stories with one seed"
+    )
+    args = parser.parse_args()
+    if args.one_thread:
         torch.set_num_threads(1)
         time.perf_counter = time.thread_time
-    if given.short:
+    if args.short:
         texts = [Document.of("stories", "\n".join(story.text for story in islice(stories(), 150)))]
-        given.minutes, given.seeds = 2 / 60, 1
+        args.minutes, args.seeds = 2 / 60, 1
     else:
-        texts = list(documents(given.text))
-    if given.megabytes:
-        texts = beginning(texts, given.megabytes)
+        texts = list(documents(args.text))
+    if args.megabytes:
+        texts = beginning(texts, args.megabytes)
     with tempfile.TemporaryDirectory() as cache:
         print(
-            json.dumps(compare(texts, given.minutes, given.seeds, given.classic_rate, Path(cache))),
+            json.dumps(compare(texts, args.minutes, args.seeds, args.classic_rate, Path(cache))),
         )

@@ -1,9 +1,10 @@
-"""Many requests at once: the engine beside the plain loop, which makes one text after the other.
+"""Throughput of continuous batching, compared with a sequential loop that generates one sequence at a time.
 
-A random model of 4 blocks, width 128, and a real one. Usage: python -m bench.serve [MODEL] [--short], the
-model SmolLM2, pulled if need be, unless said; on the best device here. Prints one JSON line: tokens a second
-and their ratio to the plain loop's with 1, 8 and 32 requests, and the longest that a text had to wait for its
-next word while a long prompt was read, over the median wait before.
+Usage: python -m bench.serve [MODEL] [--short]. Measures a random model of 4 blocks and width 128, and
+MODEL, by default SmolLM2, which is pulled if needed, on the best device. Prints one JSON line: tokens per
+second with 1, 8 and 32 requests and the speedup over the sequential loop; and `max_wait_ratio`, the longest
+wait of a sequence for its next token during the prefill of a long prompt, relative to the median wait
+before.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 SMALL = {"n_vocab": 1024, "n_context": 256, "n_block": 4, "n_head": 4, "d_model": 128}
 SHORT = {"n_vocab": 300, "n_context": 64, "n_block": 1, "n_head": 2, "d_model": 32}
-TURNS = 3  # each figure is the best of so many: other work on a machine only ever slows it down
+ROUNDS = 3  # the best counts, because other jobs on the machine only slow it down
 
 
 def make(shape: dict[str, int]) -> LanguageModel:
@@ -37,13 +38,13 @@ def make(shape: dict[str, int]) -> LanguageModel:
     return LanguageModel(network, Tokenizer.train("byte", []))
 
 
-def ask(model: LanguageModel, number: int, tokens: int) -> GenerationRequest:
-    drawn = torch.randint(256, (16,), generator=torch.Generator().manual_seed(number))
-    return model.request(drawn.tolist(), tokens, seed=number)
+def make_request(model: LanguageModel, seed: int, tokens: int) -> GenerationRequest:
+    prompt = torch.randint(256, (16,), generator=torch.Generator().manual_seed(seed))
+    return model.request(prompt.tolist(), tokens, seed=seed)
 
 
 def serve(engine: Engine, requests: list[GenerationRequest]) -> tuple[int, float]:
-    """Tokens made, and seconds."""
+    """Return the number of generated tokens and the seconds taken."""
     start = time.perf_counter()
     tickets = [engine.submit(request) for request in requests]
     for ticket in tickets:
@@ -51,46 +52,47 @@ def serve(engine: Engine, requests: list[GenerationRequest]) -> tuple[int, float
     return sum(len(ticket.events) for ticket in tickets), time.perf_counter() - start
 
 
-def make_plainly(model: LanguageModel, request: GenerationRequest) -> float:
+def generate_sequentially(model: LanguageModel, request: GenerationRequest) -> float:
     start = time.perf_counter()
     model.generate(list(request.ids), request.tokens, seed=request.seed)
     return time.perf_counter() - start
 
 
-def longest_wait(engine: Engine, model: LanguageModel, length: int, tokens: int) -> float:
-    moments: list[float] = []
+def max_wait_ratio(engine: Engine, model: LanguageModel, length: int, tokens: int) -> float:
+    """Return the longest wait for a token during a prefill of `length` tokens, relative to the median before."""
+    times: list[float] = []
 
     def listen(_: Event) -> None:
-        moments.append(time.perf_counter())
+        times.append(time.perf_counter())
 
     writing = engine.submit(model.request([65], tokens, temperature=0), listen)
-    while len(moments) < tokens // 2:
+    while len(times) < tokens // 2:
         time.sleep(0.001)
-    quiet = len(moments)
+    before_prefill = len(times)
     engine.submit(model.request([66] * length, 1)).texts()
     writing.texts()
-    waits = [after - before for before, after in pairwise(moments)]
-    return max(waits[quiet:]) / median(waits[:quiet])
+    waits = [after - before for before, after in pairwise(times)]
+    return max(waits[before_prefill:]) / median(waits[:before_prefill])
 
 
 def measure(model: LanguageModel, counts: list[int], tokens: int) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     with model.engine(max(counts)) as engine:
-        requests = [ask(model, number, tokens) for number in range(max(counts))]
-        alone = serve(engine, requests[:1])[0]  # how many it makes before its end, if it ends early
-        plain, served = 0.0, dict.fromkeys(counts, 0.0)
-        for _ in range(TURNS):
-            plain = max(plain, alone / make_plainly(model, requests[0]))
+        requests = [make_request(model, seed, tokens) for seed in range(max(counts))]
+        alone = serve(engine, requests[:1])[0]  # the sequence may end early
+        sequential, served = 0.0, dict.fromkeys(counts, 0.0)
+        for _ in range(ROUNDS):
+            sequential = max(sequential, alone / generate_sequentially(model, requests[0]))
             for count in counts:
                 made, seconds = serve(engine, requests[:count])
                 served[count] = max(served[count], made / seconds)
         for count, rate in served.items():
             figures[str(count)] = {
                 "tokens_per_second": round(rate, 1),
-                "over_plain": round(rate / plain, 2),
+                "speedup": round(rate / sequential, 2),
             }
-        wait = longest_wait(engine, model, model.config.n_context // 2, tokens)
-    return {**figures, "plain_tokens_per_second": round(plain, 1), "longest_wait": round(wait, 1)}
+        wait = max_wait_ratio(engine, model, model.config.n_context // 2, tokens)
+    return {**figures, "sequential_tokens_per_second": round(sequential, 1), "max_wait_ratio": round(wait, 1)}
 
 
 def main(name: str | None, short: bool) -> dict[str, Any]:
@@ -109,5 +111,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?")
     parser.add_argument("--short", action="store_true")
-    given = parser.parse_args()
-    print(json.dumps(main(given.model, given.short)))
+    args = parser.parse_args()
+    print(json.dumps(main(args.model, args.short)))

@@ -1,7 +1,7 @@
-"""What the demo's minute of training is worth: how many sampled sentences parse, and is any story a copy?
+"""Quality of the demo's minute of training: how many generated sentences parse, and whether any story is a copy.
 
-Usage: python -m bench.stories [MINUTES] [SIZES AS JSON]. Prints one JSON line; `ratio` is the share that
-parses over the 95% asked for.
+Usage: python -m bench.stories [MINUTES] [SIZES AS JSON]. Prints one JSON line; `ratio` is the share of
+sentences that parse, relative to the target of 95%.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from clearhead.runs.run import Run
 from clearhead.text.stories import parses, sentences
 
 SENTENCES = 200
-ASKED = 0.95
+TARGET = 0.95
 
 
 def measure(run: Run, training: set[str]) -> dict[str, Any]:
-    """Train, then sample stories until there are enough sentences."""
+    """Train, then generate stories and parse their sentences."""
     for _ in run:
         pass
     stories = sample_stories(run.model)
@@ -36,15 +36,15 @@ def measure(run: Run, training: set[str]) -> dict[str, Any]:
         "steps": run.plan.recipe.steps,
         "validation_loss": round(run.losses[-1], 4),
         "sentences": len(sampled),
-        "parse": share,
+        "parsed": share,
         "copies": sum(story in training for story in stories),
-        "ratio": round(share / ASKED, 3),
-        "wrong": [sentence for sentence in sampled if not parses(sentence)][:3],
+        "ratio": round(share / TARGET, 3),
+        "failures": [sentence for sentence in sampled if not parses(sentence)][:3],
     }
 
 
 def sample_stories(model: LanguageModel) -> list[str]:
-    """As the demo samples: its temperature, from the start of a document to its end."""
+    """Generate stories as the demo does, with its temperature, each up to its end."""
     texts = model.generate(tokens=250, samples=40, seed=1)
     assert isinstance(texts, list)
     return [text.strip() for text in texts]
@@ -54,8 +54,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("minutes", type=float, nargs="?", default=1.0)
     parser.add_argument("sizes", type=json.loads, nargs="?", default={})
-    given = parser.parse_args()
+    args = parser.parse_args()
     texts = demo_texts()
     with tempfile.TemporaryDirectory() as cache:
-        run = Run(texts, demo_request(minutes=given.minutes, **given.sizes), cache=Path(cache))
+        run = Run(texts, demo_request(minutes=args.minutes, **args.sizes), cache=Path(cache))
         print(json.dumps(measure(run, {text for document in texts for text in document.read()})))

@@ -1,14 +1,14 @@
-"""How fast training is, and how far it comes: each work a JSON line.
+"""Speed and final loss of training. Prints one JSON line.
 
-    python -m bench.train plays TEXT [--seeds 3]    the loss after about a second on a GPU, and the wall clock
-    python -m bench.train best TEXT [--seeds 3]     the lowest loss of a single model in two minutes on a GPU
-    python -m bench.train minutes TEXT [--seeds 1]  the loss after 180 seconds of everything, as planned here
-    python -m bench.train gpt2 [--batch 64]         tokens a second of GPT-2 124M, beside transformers' own
-    python -m bench.train grow                      a step's time as the text grows, and as the context does
+    python -m bench.train plays TEXT [--seeds 3]    loss after about one second on a GPU, and wall-clock time
+    python -m bench.train best TEXT [--seeds 3]     lowest loss of a single model in two minutes on a GPU
+    python -m bench.train minutes TEXT [--seeds 1]  loss after 180 seconds in total, with the automatic plan
+    python -m bench.train gpt2 [--batch 64]         tokens per second of GPT-2 124M, compared with transformers
+    python -m bench.train grow                      step time by length of the text and by context
 
-Characters, the last tenth of the text for validation: every token of it once, in disjoint windows of the
-context, weights as they are at the end. Each run is a process of its own; the first one of `plays` finds
-nothing compiled before. --short makes every work small enough for a processor.
+Texts are tokenized into characters, and the last tenth is for validation: every token once, in disjoint
+windows of the context length, with the weights of the last step. Each run is a separate process; the first
+one of `plays` starts with an empty compilation cache. --short makes every benchmark small enough for a CPU.
 """
 
 from __future__ import annotations
@@ -41,41 +41,41 @@ from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
 SIZES = {"blocks": 6, "heads": 6, "width": 384, "context": 256, "batch": 64}
-WORKS: dict[str, dict[str, Any]] = {
+BENCHMARKS: dict[str, dict[str, Any]] = {
     "plays": {**SIZES, "steps": 180, "dropout": 0.0, "learning_rate": 0.05, "compiled": True},
     "best": {**SIZES, "steps": 2000, "learning_rate": 0.04, "compiled": True},
-    "minutes": {"minutes": 2.9, "context": 256},  # what is left of the 180 seconds is starting up
+    "minutes": {"minutes": 2.9, "context": 256},  # startup takes the rest of the 180 seconds
 }
 SHORT = {"blocks": 1, "heads": 1, "width": 32, "context": 256, "batch": 2, "steps": 3}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("work", choices=[*WORKS, "gpt2", "grow", "one"])
-    parser.add_argument("text", nargs="?", help="or, of one run, its request")
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "gpt2", "grow", "one"])
+    parser.add_argument("text", nargs="?", help="a text file; for `one`, the settings as JSON")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--short", action="store_true")
-    asked = parser.parse_args()
-    if asked.training_step == "one":
-        print(json.dumps(take_one(json.loads(asked.text))))
+    args = parser.parse_args()
+    if args.benchmark == "one":
+        print(json.dumps(train_one(json.loads(args.text))))
         return
-    if asked.training_step == "gpt2":
-        print(json.dumps(measure_gpt2(asked.batch, asked.short)))
+    if args.benchmark == "gpt2":
+        print(json.dumps(measure_gpt2(args.batch, args.short)))
         return
-    if asked.training_step == "grow":
-        print(json.dumps(measure_growth(asked.short)))
+    if args.benchmark == "grow":
+        print(json.dumps(measure_growth(args.short)))
         return
-    seeds = asked.seeds or (1 if asked.training_step == "minutes" else 3)
-    settings = SHORT if asked.short else WORKS[asked.training_step]
-    print(json.dumps({"bench": asked.training_step, **measure_runs(asked.text, settings, seeds)}))
+    seeds = args.seeds or (1 if args.benchmark == "minutes" else 3)
+    settings = SHORT if args.short else BENCHMARKS[args.benchmark]
+    print(json.dumps({"bench": args.benchmark, **measure_runs(args.text, settings, seeds)}))
 
 
 def measure_runs(text: str, settings: dict[str, Any], seeds: int) -> dict[str, Any]:
-    """One process after the other, so that everything is counted that a user waits for."""
+    """Run one process per seed, so that the time includes everything a user waits for."""
     runs = []
     with tempfile.TemporaryDirectory() as place:
-        compiled = {name: str(Path(place, name)) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
+        caches = {name: str(Path(place, name)) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
         for seed in range(seeds):
             request = json.dumps({"text": text, "cache": place, **settings, "seed": seed})
             start = time.perf_counter()
@@ -83,18 +83,18 @@ def measure_runs(text: str, settings: dict[str, Any], seeds: int) -> dict[str, A
                 [sys.executable, "-m", "bench.train", "one", request],
                 capture_output=True,
                 text=True,
-                env={**os.environ, **compiled},
+                env={**os.environ, **caches},
             )
             if done.returncode:
                 raise SystemExit(done.stderr)
             wall = round(time.perf_counter() - start, 2)
-            runs.append({**json.loads(done.stdout.splitlines()[-1]), "wall": wall})
+            runs.append({**json.loads(done.stdout.splitlines()[-1]), "wall_seconds": wall})
     losses = [run["loss"] for run in runs]
     return {"settings": settings, "mean_loss": round(mean(losses), 4), "runs": runs}
 
 
-def take_one(settings: dict[str, Any]) -> dict[str, Any]:
-    """A run, and the seconds of its steps alone, of setting them up, and of validation."""
+def train_one(settings: dict[str, Any]) -> dict[str, Any]:
+    """Train one run. Return its loss and the seconds of each phase."""
     text, cache = settings.pop("text"), Path(settings.pop("cache"))
     began = time.perf_counter()
     request = TrainingRequest(tokenizer="char", validation=0.1, **settings)
@@ -107,21 +107,21 @@ def take_one(settings: dict[str, Any]) -> dict[str, Any]:
     config = run.plan.config
     return {
         "loss": round(run.losses[-1], 4),
-        "training": round(run.trained, 3),
+        "training_seconds": round(run.trained, 3),
         "steps": last.record.step,
-        "tokens_a_second": round(last.record.tokens / run.trained),
-        "preparing": round(planned - began, 2),
-        "setting_up": round(ready - planned, 2),
-        "validating": round(run.validating, 2),
+        "tokens_per_second": round(last.record.tokens / run.trained),
+        "preparation_seconds": round(planned - began, 2),
+        "setup_seconds": round(ready - planned, 2),
+        "validation_seconds": round(run.validating, 2),
         "parameters": config.n_parameter,
         "shape": [config.n_block, config.d_model, config.n_context, run.plan.recipe.batch_size],
         "bfloat16": run.plan.recipe.bfloat16,
-        "restraint": [config.dropout, run.plan.recipe.weight_decay, run.plan.recipe.token_noise],
+        "regularization": [config.dropout, run.plan.recipe.weight_decay, run.plan.recipe.token_noise],
     }
 
 
 def measure_gpt2(batch: int, short: bool) -> dict[str, Any]:
-    """Context 1024, AdamW; transformers' the same way, where it is installed: compiled, fused AdamW."""
+    """Train at context 1024 with AdamW, and transformers likewise (compiled, fused AdamW) if it is installed."""
     device = pick_device()
     sizes = {"n_block": 12, "n_head": 12, "d_model": 768, "n_context": 1024, "n_vocab": 50304}
     if short:
@@ -139,14 +139,14 @@ def measure_gpt2(batch: int, short: bool) -> dict[str, Any]:
     )
     trainer = Trainer(Transformer(preset("gpt2", **sizes)).to(device), batches, recipe)
     trainer.set_up()
-    a_step = batch * sizes["n_context"]
+    tokens_per_step = batch * sizes["n_context"]
     figures: dict[str, Any] = {"bench": "gpt2", "batch": batch, "device": str(device), "bfloat16": half}
-    ours = a_step / _seconds(trainer.take_step, device, short)
-    figures["tokens_a_second"] = round(ours)
+    ours = tokens_per_step / _seconds(trainer.take_step, device, short)
+    figures["tokens_per_second"] = round(ours)
     del trainer
     theirs = _transformers_step(batches, sizes, device, half, compiled)
     if theirs is not None:
-        peer = a_step / _seconds(theirs, device, short)
+        peer = tokens_per_step / _seconds(theirs, device, short)
         figures |= {"transformers": round(peer), "ratio": round(ours / peer, 2)}
     return figures
 
@@ -176,7 +176,7 @@ def _transformers_step(
 
 
 def measure_growth(short: bool) -> dict[str, Any]:
-    """Milliseconds a step: on texts of 1 MB to 1 GB; and of as many tokens in ever longer windows."""
+    """Return milliseconds per step on texts of 1 MB to 1 GB, and for equally many tokens in longer windows."""
     device = pick_device()
     texts = (10**6, 10**7) if short else (10**6, 10**7, 10**8, 10**9)
     contexts = (64, 128) if short else (256, 512, 1024, 2048, 4096)
@@ -193,7 +193,7 @@ def measure_growth(short: bool) -> dict[str, Any]:
 
 
 def _long_text(place: Path, length: int) -> Tokens:
-    """So many tokens of a byte, on disk."""
+    """Return random byte tokens, memory-mapped from disk."""
     file = Path(place, f"{length}.npy")
     ids = np.lib.format.open_memmap(file, "w+", np.uint8, (length,))
     random = np.random.default_rng(0)
@@ -215,22 +215,22 @@ def _growing_step(
     return trainer.take_step
 
 
-def _seconds(work: Callable[[], object], device: torch.device, short: bool) -> float:
-    """Of many times, in groups, the middle one; what sets things up not counted."""
+def _seconds(step: Callable[[], object], device: torch.device, short: bool) -> float:
+    """Return the median seconds per step over several groups of steps, after a warmup."""
 
-    def wait() -> None:
+    def synchronize() -> None:
         if device.type == "cuda":
             torch.cuda.synchronize()
 
     for _ in range(1 if short else 5):
-        work()
+        step()
     seconds, count = [], 1 if short else 5
     for _ in range(3 if short else 7):
-        wait()
+        synchronize()
         start = time.perf_counter()
         for _ in range(count):
-            work()
-        wait()
+            step()
+        synchronize()
         seconds.append((time.perf_counter() - start) / count)
     return median(seconds)
 

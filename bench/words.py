@@ -1,12 +1,12 @@
-"""Skip-gram against gensim's on the same text, with the same settings and threads, in one run.
+"""Compare skip-gram word vectors with gensim's: same text, settings and threads. Prints one JSON line.
 
     python -m bench.words novels.txt.xz [--megabytes 30] [--epochs 1] [--seeds 3]
 
-Our time begins with the text as it is, packed or not, and so counts unpacking, splitting, counting and
-compiling; gensim's begins with a file in which these words already stand one passage a line, read as
-sentences. Its other way (--corpus-file) is faster, but with two workers its rate falls only half as far in
-each epoch. Both are judged by gensim, from a file in word2vec's format, on WordSim-353 (Spearman's rank
-correlation).
+Clearhead's time starts with the original, possibly compressed, text and includes decompressing, splitting,
+counting and compiling. gensim's time starts with a file of the same words, one passage per line, read as
+sentences. Its other input (--corpus-file) is faster, but with two workers its learning rate decays only half
+as far in each epoch. gensim evaluates both on WordSim-353 (Spearman's rank correlation), from files in
+word2vec's format.
 """
 
 from __future__ import annotations
@@ -30,84 +30,86 @@ from clearhead.text.corpus import Document, documents
 from clearhead.text.word_corpus import WordCorpus, passages
 from clearhead.word_vectors import learn_words
 
-LONGEST_LINE = 10_000  # words; of longer ones gensim would take no more
-Judge = Callable[[Path], float]
+LONGEST_LINE = 10_000  # words; gensim ignores the rest of longer lines
+Evaluator = Callable[[Path], float]
 Save = Callable[[], object]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("text")
-    parser.add_argument("--megabytes", type=float, help="only the beginning of the text")
+    parser.add_argument("--megabytes", type=float, help="use only the beginning of the text")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--width", type=int, default=100)
     parser.add_argument("--sample", type=float, default=1e-3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--corpus-file", action="store_true", help="gensim's other way of reading")
-    asked = parser.parse_args()
+    parser.add_argument("--corpus-file", action="store_true", help="let gensim read through corpus_file")
+    args = parser.parse_args()
     settings = [
         Settings(
-            width=asked.width,
-            epochs=asked.epochs,
-            sample=asked.sample,
-            workers=asked.workers,
+            width=args.width,
+            epochs=args.epochs,
+            sample=args.sample,
+            workers=args.workers,
             seed=seed,
         )
-        for seed in range(1, asked.seeds + 1)
+        for seed in range(1, args.seeds + 1)
     ]
-    text = [_beginning(document, asked.megabytes) for document in documents([asked.text])]
-    print(json.dumps(measure(text, settings, asked.corpus_file)))
+    text = [_beginning(document, args.megabytes) for document in documents([args.text])]
+    print(json.dumps(measure(text, settings, args.corpus_file)))
 
 
 @dataclass(frozen=True)
-class Run:
-    """What one training took, and how good it is."""
+class Measurement:
+    """Time and quality of one training run."""
 
     seconds: float
-    processor: float  # seconds of it, in all threads: on a crowded machine these tell more
+    cpu_seconds: float  # over all threads; more meaningful on a busy machine
     wordsim353: float
 
 
 def measure(text: list[Document], settings: list[Settings], corpus_file: bool = False) -> dict[str, Any]:
-    """Times and correlations, a run of each for each of the settings; without gensim only our times."""
+    """Train with each of the settings, and with gensim if it is installed. Return times and correlations."""
     compared = importlib.util.find_spec("gensim") is not None
-    judge = _judge() if compared else lambda _: math.nan
+    evaluate = _make_evaluator() if compared else lambda _: math.nan
     ours, theirs = [], []
     with tempfile.TemporaryDirectory() as place:
         lines, file = Path(place, "lines.txt"), Path(place, "x.bin")
         if compared:
             _write_lines(text, lines)
-        for each in settings:
-            ours.append(_run(partial(_train_ours, text, each, file), file, judge))
+        for setting in settings:
+            ours.append(_run(partial(_train_ours, text, setting, file), file, evaluate))
             if compared:
-                theirs.append(_run(partial(_train_gensim, lines, each, file, corpus_file), file, judge))
+                theirs.append(_run(partial(_train_gensim, lines, setting, file, corpus_file), file, evaluate))
     result: dict[str, Any] = {
         "bench": "words",
         "epochs": settings[0].epochs,
         "workers": settings[0].workers,
         "seconds": [round(run.seconds, 2) for run in ours],
-        "processor_seconds": [round(run.processor, 2) for run in ours],
+        "cpu_seconds": [round(run.cpu_seconds, 2) for run in ours],
     }
     if compared:
         result |= {
             "gensim_seconds": [round(run.seconds, 2) for run in theirs],
-            "gensim_processor_seconds": [round(run.processor, 2) for run in theirs],
+            "gensim_cpu_seconds": [round(run.cpu_seconds, 2) for run in theirs],
             "wordsim353": [round(run.wordsim353, 4) for run in ours],
             "gensim_wordsim353": [round(run.wordsim353, 4) for run in theirs],
-            "better_by": round(mean(r.wordsim353 for r in ours) - mean(r.wordsim353 for r in theirs), 4),
-            "processor_ratio": round(sum(r.processor for r in ours) / sum(r.processor for r in theirs), 3),
+            "correlation_difference": round(
+                mean(r.wordsim353 for r in ours) - mean(r.wordsim353 for r in theirs), 4
+            ),
+            "cpu_ratio": round(sum(r.cpu_seconds for r in ours) / sum(r.cpu_seconds for r in theirs), 3),
             "ratio": round(sum(r.seconds for r in ours) / sum(r.seconds for r in theirs), 3),
         }
     return result
 
 
-def _run(train: Callable[[], Save], file: Path, judge: Judge) -> Run:
-    start, processor = time.perf_counter(), time.process_time()
+def _run(train: Callable[[], Save], file: Path, evaluate: Evaluator) -> Measurement:
+    start, cpu_start = time.perf_counter(), time.process_time()
     save = train()
-    seconds, processor = time.perf_counter() - start, time.process_time() - processor
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     save()
-    return Run(seconds, processor, judge(file))
+    return Measurement(seconds, cpu_seconds, evaluate(file))
 
 
 def _train_ours(text: list[Document], settings: Settings, file: Path) -> Save:
@@ -135,18 +137,18 @@ def _train_gensim(lines: Path, settings: Settings, file: Path, corpus_file: bool
     return partial(model.wv.save_word2vec_format, str(file), binary=True)
 
 
-def _judge() -> Judge:
+def _make_evaluator() -> Evaluator:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # gensim's, and those of what it imports
+        warnings.simplefilter("ignore")  # from gensim and its imports
         from gensim.models import KeyedVectors
         from gensim.test.utils import datapath
 
-    def judge(file: Path) -> float:
+    def evaluate(file: Path) -> float:
         vectors = KeyedVectors.load_word2vec_format(str(file), binary=True)
         _, spearman, _ = vectors.evaluate_word_pairs(datapath("wordsim353.tsv"))
         return float(spearman[0])
 
-    return judge
+    return evaluate
 
 
 def _write_lines(text: list[Document], lines: Path) -> None:

@@ -1,1 +1,1 @@
-"""Tools for developers: reference docs, screenshots, a test browser, fault injection."""
+"""Developer tools: reference documentation, screenshots, a test browser and fault injection."""

@@ -1,4 +1,4 @@
-"""A real Chromium without a window: the one that is installed, none is fetched."""
+"""Headless Chromium for tests and screenshots: the installed one, nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, sync_playwright
 
-# Nothing of its own goes over the network.
+# Keeps the browser from using the network on its own.
 OPTIONS = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 
 
 def find_chromium() -> str | None:
     names = ("chromium", "chromium-browser", "google-chrome")
-    return next((found for name in names if (found := shutil.which(name))), None)
+    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 @contextmanager
 def browsing() -> Iterator[Browser]:
-    """The browser, until one has seen enough."""
-    found = find_chromium()
-    assert found is not None, "there is no Chromium: install Debian's, `apt install chromium`"
+    """Launch the browser, and close it on exit."""
+    path = find_chromium()
+    assert path is not None, "Chromium is not installed: on Debian, run `apt install chromium`"
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=found, args=[*OPTIONS, *as_root, "--no-first-run"]
+            executable_path=path, args=[*OPTIONS, *as_root, "--no-first-run"]
         )
         try:
             yield browser

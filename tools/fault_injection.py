@@ -1,7 +1,7 @@
-"""Commands in processes that break off inside a chosen file operation: killed, signalled, or on a full disk.
+"""Run commands that fail at a chosen file operation: killed, interrupted by a signal, or on a full disk.
 
-Run as a module it is a server that has imported everything once and forks a process for each command, so that
-a hundred of them cost no hundred starts. `Commands` is the way to it. On Linux and macOS only.
+As a module, this is a server that imports everything once and forks a process for each command, which saves
+the startup time of each. `Commands` is its client. Linux and macOS only.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ REPOSITORY = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at a file operation, counted from 0, or from the first one that speaks of `since`."""
+    """A fault at one file operation, counted from 0, or from the first one whose description contains `since`."""
 
     at: int
-    when: str = "before"  # or after; or torn, once half is written
+    when: str = "before"  # or "after", or "torn": after half of the data is written
     number: int = signal.SIGKILL
     since: str = ""
-    fill: str | None = None  # instead of a signal, a file here that takes all the room the disk has left
+    fill: str | None = None  # instead of a signal, fill the disk with a file at this path
 
 
 @dataclass(frozen=True)
-class Ended:
-    code: int  # minus the signal's number where one ended it
+class CommandResult:
+    code: int  # the negative signal number if a signal ended the process
     out: str
     err: str
     operations: list[str]
 
 
 class Commands:
-    """Processes of `clearhead`, each in the folder given."""
+    """Starts `clearhead` processes in a folder."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
@@ -81,7 +81,7 @@ class Commands:
         }
         return Process(self, self.ask(request)["pid"], notes)
 
-    def run(self, *arguments: object, fault: Fault | None = None) -> Ended:
+    def run(self, *arguments: object, fault: Fault | None = None) -> CommandResult:
         return self.start(*arguments, fault=fault).wait()
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Commands:
 
 
 class Process:
-    """One that may still run. To wait for it frees its number, so it is to be signalled before."""
+    """A process that may still be running. Send signals before `wait`, which releases its process id."""
 
     def __init__(self, commands: Commands, pid: int, notes: Path) -> None:
         self.commands, self.pid, self.notes = commands, pid, notes
@@ -104,15 +104,15 @@ class Process:
     def operations(self) -> list[str]:
         return (self.notes / "operations").read_text().splitlines()
 
-    def wait(self) -> Ended:
+    def wait(self) -> CommandResult:
         code = self.commands.ask({"wait": self.pid})["code"]
         out, err = ((self.notes / name).read_text() for name in ("out", "err"))
-        ended = Ended(code, out, err, self.operations())
+        result = CommandResult(code, out, err, self.operations())
         shutil.rmtree(self.notes)
-        return ended
+        return result
 
 
-# The server's side
+# Server
 
 
 def serve() -> None:
@@ -123,11 +123,11 @@ def serve() -> None:
             _, status = os.waitpid(request["wait"], 0)
             answer = {"code": os.waitstatus_to_exitcode(status)}
         else:
-            # Made here, so that they are there however early the process ends.
+            # Created here, so that they exist however early the process ends.
             streams = [os.open(Path(request["notes"], name), os.O_CREAT | os.O_WRONLY) for name in _STREAMS]
             pid = os.fork()
             if not pid:
-                _be_the_command(request, *streams)
+                _run_command(request, *streams)
             for stream in streams:
                 os.close(stream)
             answer = {"pid": pid}
@@ -138,18 +138,18 @@ _STREAMS = ("out", "err", "operations")
 
 
 def _import_everything() -> None:
-    """What a run imports on the way. No tensor is touched: threads would not outlive the fork."""
+    """Import what a run needs. Uses no tensors, because torch's threads do not survive a fork."""
     import matplotlib.backends.backend_svg  # noqa: F401
     import torch._dynamo  # noqa: F401 (optimizers import it at their first step)
 
     from clearhead.cli import run
 
     with contextlib.redirect_stderr(io.StringIO()):
-        run(["models", "nowhere"])  # typer imports what reads options when it reads the first
+        run(["models", "nowhere"])  # typer imports its parser when it first parses options
 
 
-def _be_the_command(request: dict[str, Any], out: int, err: int, operations: int) -> None:
-    """In the forked process; never returns."""
+def _run_command(request: dict[str, Any], out: int, err: int, operations: int) -> None:
+    """Run the command in the forked process. Never returns."""
     code = 1
     try:
         os.chdir(request["folder"])
@@ -158,7 +158,7 @@ def _be_the_command(request: dict[str, Any], out: int, err: int, operations: int
         os.dup2(err, 2)
         sys.argv = ["clearhead", *request["arguments"]]
         fault = Fault(**request["fault"]) if request["fault"] else None
-        _Watch(Path(request["folder"]), operations, fault).install()
+        _FileWatcher(Path(request["folder"]), operations, fault).install()
         from clearhead.cli import main
 
         main()
@@ -170,8 +170,8 @@ def _be_the_command(request: dict[str, Any], out: int, err: int, operations: int
         os._exit(code)
 
 
-class _Watch:
-    """Counts what is done to files in a folder, and brings about the fault when its turn has come."""
+class _FileWatcher:
+    """Counts the file operations in a folder and triggers the fault at the chosen one."""
 
     def __init__(self, folder: Path, notes: int, fault: Fault | None) -> None:
         self.folder, self.notes, self.fault, self.count = str(folder.resolve()), notes, fault, 0
@@ -179,37 +179,37 @@ class _Watch:
     def install(self) -> None:
         import safetensors.torch
 
-        # The kernel keeps what a killed process wrote, flushed or not: the flush itself is left out.
-        setattr(os, "fsync", lambda _: None)  # noqa: B010 (mypy would want the name of the argument)
+        # The kernel keeps what a killed process wrote, synced or not, so fsync is skipped.
+        setattr(os, "fsync", lambda _: None)  # noqa: B010 (mypy wants the name of the argument)
         for name in FILE_OPERATIONS:
             setattr(os, name, self._watched(name, getattr(os, name)))
         tensors: Any = safetensors.torch
         tensors.serialize_file = self._watched_tensors(tensors.serialize_file)
         io.open = builtins.open = self._watched_open(builtins.open)
 
-    def _step(self, what: str, path: object, work: Callable[[], Any], half: Callable[[], Any]) -> Any:
-        said = f"{what} {_shown(path)}"
-        os.write(self.notes, f"{said}\n".encode())
+    def _step(self, name: str, path: object, work: Callable[[], Any], half: Callable[[], Any]) -> Any:
+        description = f"{name} {_short_path(path)}"
+        os.write(self.notes, f"{description}\n".encode())
         fault = None
-        if self.fault is not None and (self.count or self.fault.since in said):
+        if self.fault is not None and (self.count or self.fault.since in description):
             fault = self.fault if self.fault.at == self.count else None
             self.count += 1
         if fault is None:
             return work()
         if fault.when == "before":
-            _strike(fault)
+            _trigger(fault)
         if fault.when == "torn":
             half()
-            _strike(fault)
+            _trigger(fault)
         try:
             return work()
         finally:
             if fault.when == "after":
-                _strike(fault)
+                _trigger(fault)
 
     def _watched(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def operation(target: Any, *rest: Any, **named: Any) -> Any:
-            inside = isinstance(target, int) or named.get("dir_fd") is not None or self._holds(target)
+            inside = isinstance(target, int) or named.get("dir_fd") is not None or self._contains(target)
             if not inside:
                 return real(target, *rest, **named)
             return self._step(name, target, lambda: real(target, *rest, **named), lambda: None)
@@ -228,7 +228,7 @@ class _Watch:
 
     def _watched_open(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def opened(path: Any, mode: str = "r", *rest: Any, **named: Any) -> Any:
-            if not set(mode) & set("wxa+") or not self._holds(path):
+            if not set(mode) & set("wxa+") or not self._contains(path):
                 return real(path, mode, *rest, **named)
             file = self._step("open", path, lambda: real(path, mode, *rest, **named), lambda: None)
             write = file.write
@@ -242,18 +242,18 @@ class _Watch:
 
             try:
                 file.write = watched_write
-            except AttributeError:  # a raw file has no room for it
-                return _Raw(file, watched_write)
+            except AttributeError:  # raw files do not allow it
+                return _RawFile(file, watched_write)
             return file
 
         return opened
 
-    def _holds(self, path: Any) -> bool:
+    def _contains(self, path: Any) -> bool:
         return isinstance(path, str | os.PathLike) and str(Path(path).absolute()).startswith(self.folder)
 
 
-class _Raw:
-    """A raw file with its writing watched."""
+class _RawFile:
+    """A raw file whose writes are watched."""
 
     def __init__(self, file: Any, write: Callable[[Any], Any]) -> None:
         self.file, self.write = file, write
@@ -261,14 +261,14 @@ class _Raw:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.file, name)
 
-    def __enter__(self) -> _Raw:
+    def __enter__(self) -> _RawFile:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.file.close()
 
 
-def _strike(fault: Fault) -> None:
+def _trigger(fault: Fault) -> None:
     if fault.fill is None:
         os.kill(os.getpid(), fault.number)
         return
@@ -282,8 +282,8 @@ def _strike(fault: Fault) -> None:
     os.close(handle)
 
 
-def _shown(path: object) -> str:
-    """A path by its last two names."""
+def _short_path(path: object) -> str:
+    """Return the last two parts of a path."""
     if isinstance(path, int):
         return "-"
     return "/".join(Path(str(path)).parts[-2:])

@@ -1,7 +1,7 @@
-"""Pictures of the page, for README and docs: the flow and a head, light and dark.
+"""Take screenshots of the page for the README and the docs: the flow and a head, light and dark.
 
-Usage: python -m tools.screenshots OUT [MODEL]; a model trained on the built-in stories for a minute unless
-one is named. Writes flow-light.png, flow-dark.png, head-light.png and head-dark.png into the folder OUT.
+Usage: python -m tools.screenshots OUT [MODEL]. Without MODEL, trains a model on the built-in stories for one
+minute. Writes flow-light.png, flow-dark.png, head-light.png and head-dark.png into the folder OUT.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MINUTES = "1"
 
 
 def train(folder: Path) -> Path:
-    """As the demo does."""
+    """Train the demo's model."""
     command = [sys.executable, "-m", "clearhead", "demo", "--minutes", MINUTES, "--no-browser"]
     subprocess.run([*command, "--out", str(folder / "demo")], check=True, cwd=folder)
     return folder / "demo"
 
 
 def take(browser: Browser, address: str, out: Path, theme: str) -> list[Path]:
-    """The flow as it opens, and one head at its softmax."""
+    """Take a screenshot of the flow, and of one head at its softmax step."""
     page = browser.new_page(
         viewport={"width": 1440, "height": 1000},
         device_scale_factor=2,
@@ -44,18 +44,18 @@ def take(browser: Browser, address: str, out: Path, theme: str) -> list[Path]:
     settle(page)
     page.locator(".steps").get_by_role("button", name="softmax").click()
     settle(page)
-    made = [out / f"flow-{theme}.png", out / f"head-{theme}.png"]
-    page.screenshot(path=made[0])
-    page.locator("[data-place=detail]").screenshot(path=made[1])
+    paths = [out / f"flow-{theme}.png", out / f"head-{theme}.png"]
+    page.screenshot(path=paths[0])
+    page.locator("[data-place=detail]").screenshot(path=paths[1])
     page.close()
-    return made
+    return paths
 
 
 def main(out: Path, model: str | None) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        given = model or str(train(Path(folder)))
-        with exploring(given) as address, browsing() as browser:
+        name = model or str(train(Path(folder)))
+        with exploring(name) as address, browsing() as browser:
             for theme in ("light", "dark"):
                 for path in take(browser, address, out, theme):
                     print(path)
@@ -65,5 +65,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("model", nargs="?")
-    given = parser.parse_args()
-    main(given.out, given.model)
+    args = parser.parse_args()
+    main(args.out, args.model)

@@ -1,8 +1,8 @@
-"""The small pictures of docs/sites.md and docs/tutorial.md: every site, and a head as it forms.
+"""Draw the small pictures of docs/sites.md and docs/tutorial.md: every site, and a head during training.
 
-Usage: python -m tools.site_pictures docs/pictures. It trains on the built-in stories, with fixed seeds and steps:
-a transformer of the preset `modern` (with snapshots), one of `lecture`, an LSTM and a GRU. The sites that
-only Gemma 3 has are drawn from a network of its shape that has learned nothing. A few minutes on two cores.
+Usage: python -m tools.site_pictures docs/pictures. Trains models on the built-in stories with fixed seeds and
+steps: a transformer of the preset `modern` (with snapshots), one of `lecture`, an LSTM and a GRU. The sites
+that only Gemma 3 has are drawn from an untrained network of its shape. Takes a few minutes on two cores.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ STORIES = 4000
 TEXT = " The chicken didn't cross the road because it was too tired."
 SHAPE = {"blocks": 2, "width": 64, "context": 64, "batch": 16, "tokenizer": "bpe", "vocab": 1024, "seed": 0}
 STEPS, FEW_STEPS = 2000, 400
-DOTS, COLOURS = 92, 128  # an inch; in a picture
-WIDEST = 7.5  # inches: as wide as the page's text, so that labels are not shrunk
-FORMING = 5  # pictures of one head
+DPI, COLORS = 92, 128
+MAX_WIDTH = 7.5  # inches: the width of the page's text, so that labels are not shrunk
+N_SNAPSHOT = 5  # pictures of one head
 
 
 def pictured(config: ch.Config) -> dict[str, str]:
-    """Each kind of site by the name that its picture goes by, and the one that is drawn of it."""
-    best = {name: name for name in end_names(config)}
-    best |= {f"block.{name}": f"block.1.{name}" for name in block_names(config)}
-    return best | {f"head.{name}": f"block.1.head.0.{name}" for name in head_names(config)}
+    """Return the site to draw for each kind of site, by the name of its picture."""
+    sites = {name: name for name in end_names(config)}
+    sites |= {f"block.{name}": f"block.1.{name}" for name in block_names(config)}
+    return sites | {f"head.{name}": f"block.1.head.0.{name}" for name in head_names(config)}
 
 
 def draw(trace: Any, site: str, path: Path) -> None:
-    """A figure in few dots and few colours: small enough for a page with fifty of them."""
+    """Save a figure at a low resolution with few colors, small enough for a page with fifty of them."""
     out = io.BytesIO()
     canvas = ch.figure(trace, site).canvas
-    canvas.set_size_inches(min(WIDEST, canvas.get_figwidth()), canvas.get_figheight())
-    canvas.savefig(out, format="png", dpi=DOTS, bbox_inches="tight")
-    # By coverage: the commonest colours alone would leave the ends of the scale out.
-    few = (
-        Image.open(out).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    canvas.set_size_inches(min(MAX_WIDTH, canvas.get_figwidth()), canvas.get_figheight())
+    canvas.savefig(out, format="png", dpi=DPI, bbox_inches="tight")
+    # By coverage: choosing the most common colors would drop the ends of the scale.
+    reduced = (
+        Image.open(out).convert("RGB").quantize(COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     )
-    few.save(path, optimize=True)
+    reduced.save(path, optimize=True)
 
 
 def train(folder: Path, name: str, **settings: Any) -> ch.LanguageModel:
     text = folder / "stories.txt"
     if not text.exists():
-        text.write_text("\n\n".join(told.text for told in islice(stories(), STORIES)), encoding="utf-8")
+        text.write_text("\n\n".join(story.text for story in islice(stories(), STORIES)), encoding="utf-8")
     return ch.train(text, out=folder / name, device="cpu", **{**SHAPE, **settings})
 
 
 def draw_sites(folder: Path, out: Path) -> None:
-    """Of each model what no model before it has."""
+    """Draw the sites of each model that no earlier model has."""
     modern = train(folder, "modern", steps=STEPS, heads=4, snapshots=8)
     lecture = train(folder, "lecture", steps=FEW_STEPS, heads=4, preset="lecture")
     gemma = ch.Config(
@@ -69,8 +69,8 @@ def draw_sites(folder: Path, out: Path) -> None:
         norm="rms",
         post_norm=True,
     )
-    unlearned = ch.LanguageModel(ch.Transformer(gemma), modern.tokenizer)
-    for model in (modern, lecture, unlearned):
+    untrained = ch.LanguageModel(ch.Transformer(gemma), modern.tokenizer)
+    for model in (modern, lecture, untrained):
         trace = model.inspect(TEXT)
         for name, site in pictured(model.transformer().config).items():
             if not (out / f"{name}.png").exists():
@@ -83,19 +83,19 @@ def draw_sites(folder: Path, out: Path) -> None:
                 draw(trace, site, path)
 
 
-def draw_forming(folder: Path, out: Path) -> None:
-    """The head that ends up looking most at the token before, at snapshots of its training."""
+def draw_training(folder: Path, out: Path) -> None:
+    """Draw the best previous-token head at snapshots of its training."""
     scores = ch.heads(ch.load(folder / "modern"))
     for kind in scores.kinds:
         print(kind, scores.best(kind), f"chance {scores.chance[kind]:.3f}")
     block, head, _ = scores.best("previous")
     steps = sorted(
-        int(each.name.removeprefix("step-")) for each in (folder / "modern" / "snapshots").iterdir()
+        int(path.name.removeprefix("step-")) for path in (folder / "modern" / "snapshots").iterdir()
     )
-    for number, step in enumerate(steps[-FORMING:]):
+    for number, step in enumerate(steps[-N_SNAPSHOT:]):
         model = ch.load(folder / "modern", step=step)
-        found = ch.heads(model).previous[block, head]
-        print(f"step {step}: {found:.2f} of its weight goes to the token before")
+        score = ch.heads(model).previous[block, head]
+        print(f"step {step}: {score:.2f} of its attention is on the previous token")
         draw(model.inspect(TEXT), f"block.{block}.head.{head}.weights", out / f"forming-{number}.png")
 
 
@@ -106,8 +106,8 @@ def main(out: Path) -> None:
         old.unlink()
     with tempfile.TemporaryDirectory() as folder:
         draw_sites(Path(folder), sites)
-        draw_forming(Path(folder), out)
-    print(f"{sum(each.stat().st_size for each in sites.glob('*.png')):,} bytes in {sites}")
+        draw_training(Path(folder), out)
+    print(f"{sum(path.stat().st_size for path in sites.glob('*.png')):,} bytes in {sites}")
 
 
 if __name__ == "__main__":

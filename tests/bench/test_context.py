@@ -1,4 +1,4 @@
-"""The measurement of a full context, in its short mode: a few words."""
+"""Tests of the benchmark of full contexts in its short mode."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from bench.context import main
 
 
 @pytest.mark.clock
-def test_short_mode_measures_both_ways():
+def test_short_mode_measures_both_methods():
     measured = main(short=True)
     assert measured["shift_speedup_64"] > 1
-    assert 0 < measured["again_loss"] < 10
+    assert 0 < measured["recompute_loss"] < 10
     assert 0 < measured["shift_loss"] < 10

@@ -1,4 +1,4 @@
-"""The measurement of exactness, in its short mode, where hardly more than torch is installed."""
+"""Tests of the reproducibility benchmark in its short mode, with little more than torch installed."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ runpy.run_module("bench.exact", run_name="__main__", alter_sys=True)
 
 
 @pytest.mark.slow
-def test_short_mode_finds_the_same_bytes_on_a_bare_machine():
+def test_short_mode_finds_identical_files_with_minimal_dependencies():
     done = subprocess.run(
         [sys.executable, "-c", BARE.format(missing=MISSING)],
         cwd=Path(__file__).parents[2],
@@ -32,5 +32,7 @@ def test_short_mode_finds_the_same_bytes_on_a_bare_machine():
     assert figures["resumed_equal"]
     assert figures["different"] == []
     assert len(set(figures["weights_sha256"])) == 1
-    first, *rest = figures["broken_after"]
-    assert first < 4 <= rest[0] < rest[1] < figures["epoch"] < rest[2], "not within an epoch and over its end"
+    first, *rest = figures["interrupted_after"]
+    assert first < 4 <= rest[0] < rest[1] < figures["epoch"] < rest[2], (
+        "expected interruptions within an epoch and past its end"
+    )

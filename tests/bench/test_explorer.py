@@ -1,4 +1,4 @@
-"""The measurement of the explorer in its short mode, and its pictures: a small model, a real browser."""
+"""Tests of the explorer benchmark and the screenshots, with a small model in a real browser."""
 
 import subprocess
 import sys
@@ -33,20 +33,20 @@ def run(*command):
 
 
 def test_short_mode_prints_one_line_with_its_bounds():
-    said = run("bench.explorer", "--short")
-    assert said.count("\n") == 1
-    figures = loads(said)
+    output = run("bench.explorer", "--short")
+    assert output.count("\n") == 1
+    figures = loads(output)
     assert figures["typed_bound_ms"] == pytest.approx(1.5 * figures["forward_ms"] + 100, abs=0.2)
-    for name in ("typed_ms", "head_ms", "map_ms", "change_ms"):
+    for name in ("typed_ms", "head_ms", "matrix_ms", "edit_ms"):
         assert 0 < figures[name] < 20_000, name
     assert 0 < figures["pan_fps"] <= 240
-    assert 0 < figures["effects_s"] < 60
+    assert 0 < figures["effect_map_s"] < 60
 
 
-def test_pictures_of_the_flow_and_of_a_head(model_folder, tmp_path):
-    said = run("tools.screenshots", str(tmp_path), str(model_folder))
+def test_screenshots_of_the_flow_and_of_a_head(model_folder, tmp_path):
+    output = run("tools.screenshots", str(tmp_path), str(model_folder))
     names = {f"{what}-{theme}.png" for what in ("flow", "head") for theme in ("light", "dark")}
-    assert {Path(line).name for line in said.split()} == names
+    assert {Path(line).name for line in output.split()} == names
     for name in names:
         with Image.open(tmp_path / name) as picture:
             picture.load()

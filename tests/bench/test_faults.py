@@ -1,4 +1,4 @@
-"""The measurement of killed runs, in its short mode."""
+"""Tests of the benchmark of killed runs in its short mode."""
 
 import subprocess
 import sys
@@ -19,4 +19,4 @@ def test_short_mode_prints_one_line():
     )
     measured = loads(done.stdout)
     assert measured["resumed_equal"] == measured["runs"] > 0
-    assert measured["worst_steps"] <= measured["checkpoint_every"]
+    assert measured["max_lost_steps"] <= measured["checkpoint_every"]

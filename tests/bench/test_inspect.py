@@ -1,4 +1,4 @@
-"""The measurement of looking inside, in its short mode: no peers, a small model."""
+"""Tests of the inspection benchmark in its short mode: no peers, a small model."""
 
 from bench.inspect import main
 

@@ -1,4 +1,4 @@
-"""The measurement of the labs, with networks too small to learn anything: their claims must then fail."""
+"""Tests of the labs benchmark with untrained networks, whose claims must fail."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from bench.labs import CLAIMS, measure
 from clearhead.labs.catalog import LABS
 
 
-def test_claims_are_those_of_labs_that_train():
+def test_every_claim_belongs_to_a_lab_that_trains():
     assert all(LABS[name].long for name in CLAIMS)
 
 
@@ -18,7 +18,7 @@ def test_claims_are_those_of_labs_that_train():
         ("pronoun", {"steps": 1}),
     ],
 )
-def test_a_network_that_has_not_learned_is_told_apart(name, settings):
+def test_claims_of_an_untrained_network_fail(name, settings):
     figures = measure([name], seeds=2, **settings)
     assert figures["claims"] is False
     measured = figures["labs"][name]
@@ -26,16 +26,18 @@ def test_a_network_that_has_not_learned_is_told_apart(name, settings):
     assert measured["numbers"]
     for low, mean, high in measured["numbers"].values():
         assert low <= mean <= high
-    assert any(low < high for low, _, high in measured["numbers"].values()), "both seeds gave the same"
+    assert any(low < high for low, _, high in measured["numbers"].values()), (
+        "both seeds gave the same numbers"
+    )
 
 
-def test_senses_that_do_not_part_are_told_apart():
+def test_claim_of_untrained_senses_fails():
     assert measure(["senses"], seeds=1, steps=1)["claims"] is False
 
 
 @pytest.mark.slow
-def test_what_has_learned_is_told_too():
-    """The stream's head in the short mode: one seed, two thirds of the steps."""
+def test_claim_of_a_trained_network_holds():
+    """The stream lab with one seed and two thirds of the steps."""
     figures = measure(["stream"], seeds=1, steps=400)
     assert figures["claims"] is True
     low, _, high = figures["labs"]["stream"]["numbers"]["without all induction heads"]

@@ -1,4 +1,4 @@
-"""The measurement of opening a file, in its short mode: ours alone, a small model."""
+"""Tests of the loading benchmark in its short mode: Clearhead alone, with a small model."""
 
 import subprocess
 import sys

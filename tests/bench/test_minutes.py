@@ -1,4 +1,4 @@
-"""The measurement of minutes, in its short mode: one run of a few seconds."""
+"""Tests of the time-budget benchmark in its short mode: one run of a few seconds."""
 
 import subprocess
 import sys
@@ -20,8 +20,8 @@ def test_short_mode_prints_one_line():
     assert done.returncode == 0, done.stderr
     [line] = done.stdout.splitlines()
     figures = loads(line)
-    assert (figures["asked"], figures["bytes"], figures["device"]) == (6.0, 30_000, "cpu")
-    assert figures["over"] == pytest.approx(figures["seconds"] / 6 - 1, abs=0.002)
-    assert sum(figures["parts"].values()) == pytest.approx(figures["seconds"], abs=1)
-    assert figures["process"] > figures["seconds"]
+    assert (figures["requested_seconds"], figures["bytes"], figures["device"]) == (6.0, 30_000, "cpu")
+    assert figures["overrun"] == pytest.approx(figures["seconds"] / 6 - 1, abs=0.002)
+    assert sum(figures["phases"].values()) == pytest.approx(figures["seconds"], abs=1)
+    assert figures["process_seconds"] > figures["seconds"]
     assert figures["steps_planned"][-1] == figures["steps"]

@@ -1,4 +1,4 @@
-"""The newcomer's path: what the README tells is what is tried, and the wheel alone does all of it."""
+"""Tests of the README walkthrough: its list of commands, and its short mode with the wheel alone."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ clearhead explore runs/my
 """
 
 
-def test_commands_are_those_of_the_shell_blocks():
+def test_commands_come_from_the_shell_blocks():
     assert readme_commands(README, 0.2) == [
         "make demo",
         "clearhead train my.txt --minutes 0.2",
@@ -33,11 +33,11 @@ def test_commands_are_those_of_the_shell_blocks():
     ]
 
 
-def test_the_readme_has_both_commands_and_the_rest():
+def test_readme_covers_the_main_commands():
     commands = readme_commands((ROOT / "README.md").read_text(encoding="utf-8"), 0.2)
     assert {"make demo", "make test"} <= set(commands)
-    told = {words[1] for words in map(str.split, commands) if words[0] == "clearhead"}
-    assert {"train", "generate", "inspect", "explore", "eval"} <= told
+    covered = {words[1] for words in map(str.split, commands) if words[0] == "clearhead"}
+    assert {"train", "generate", "inspect", "explore", "eval"} <= covered
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_the_readme_has_both_commands_and_the_rest():
         ("clearhead generate runs/my", "clearhead generate runs/my"),
     ],
 )
-def test_nobody_waits_for_long(command, short):
+def test_training_commands_are_shortened(command, short):
     assert shorten(command, 0.2) == short
 
 
 @pytest.mark.slow
-def test_the_wheel_alone_trains_looks_and_shows(tmp_path):
+def test_wheel_trains_inspects_and_serves(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "bench.newcomer", "--short", "--folder", str(tmp_path / "path")],
         cwd=ROOT,
@@ -66,6 +66,6 @@ def test_the_wheel_alone_trains_looks_and_shows(tmp_path):
     assert report["failed"] == []
     assert (report["page_files_in_wheel"] > 5) == report["page_built"]
     assert (tmp_path / "path" / "work" / "runs" / "my" / "model.safetensors").is_file()
-    told = [step["command"] for step in report["steps"]]
-    assert any(command.startswith("clearhead demo") for command in told)
-    assert ("clearhead explore runs/my" in told) == report["page_built"]
+    commands = [step["command"] for step in report["steps"]]
+    assert any(command.startswith("clearhead demo") for command in commands)
+    assert ("clearhead explore runs/my" in commands) == report["page_built"]

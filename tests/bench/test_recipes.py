@@ -1,4 +1,4 @@
-"""The comparison of recipes, in its short mode: a few steps of each."""
+"""Tests of the recipe benchmark in its short mode: a few steps of each."""
 
 from bench.recipes import compare
 from clearhead.text.corpus import Document
@@ -7,5 +7,5 @@ from clearhead.text.corpus import Document
 def test_a_few_steps_of_each(story_text, tmp_path, work_clock):
     figures = compare([Document.of("stories", story_text)], 2 / 60, 1, None, tmp_path)
     assert len(figures["fast"]["losses"]) == len(figures["classic"]["losses"]) == 1
-    assert figures["better"] == round(figures["classic"]["mean"] - figures["fast"]["mean"], 4)
+    assert figures["improvement"] == round(figures["classic"]["mean"] - figures["fast"]["mean"], 4)
     assert figures["classic"]["rate"] == 0.001

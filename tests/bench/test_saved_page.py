@@ -1,4 +1,4 @@
-"""The measurement runs, on a small model."""
+"""Tests of the saved-page benchmark with a small model."""
 
 import json
 import sys
@@ -10,15 +10,15 @@ from clearhead.page.assets import has_bundles
 from tests.serving import make_model
 
 
-def test_one_line(tmp_path, monkeypatch, capsys):
+def test_prints_one_line(tmp_path, monkeypatch, capsys):
     if not has_bundles():
-        pytest.skip("the page was not built: pip install . builds it, with npm")
+        pytest.skip("the page is not built: pip install . builds it with npm")
     make_model().save(tmp_path / "model")
     command = ["bench.saved_page", str(tmp_path / "model"), "--tokens", "64", "--head", "0.1"]
     monkeypatch.setattr(sys, "argv", command)
     main()
-    told = json.loads(capsys.readouterr().out)
-    assert told["tokens"] == 64
-    sizes = [told[f"{name}_bytes"] for name in ("head", "flow_and_head", "lens_too")]
-    assert 0 < sizes[0] < sizes[1] < sizes[2] < told["bound_bytes"]
-    assert told["within"]
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["tokens"] == 64
+    sizes = [figures[f"{name}_bytes"] for name in ("head", "head_flow", "head_flow_lens")]
+    assert 0 < sizes[0] < sizes[1] < sizes[2] < figures["limit_bytes"]
+    assert figures["within_limit"]

@@ -1,4 +1,4 @@
-"""The demo's measurement in its short mode: few steps, so few sentences parse, but all of it is run."""
+"""Tests of the demo benchmark with few steps: few sentences parse, but everything runs."""
 
 import importlib.util
 from pathlib import Path
@@ -27,6 +27,6 @@ def test_a_short_run_learns_the_shortest_sentences(tmp_path):
     assert result["sentences"] == 200
     assert result["copies"] == 0
     assert result["validation_loss"] < 1.6
-    # A network that has learned nothing writes no sentence that parses.
-    assert 0.05 < result["parse"] <= 1
-    assert result["ratio"] == round(result["parse"] / 0.95, 3)
+    # An untrained network generates no sentence that parses.
+    assert 0.05 < result["parsed"] <= 1
+    assert result["ratio"] == round(result["parsed"] / 0.95, 3)

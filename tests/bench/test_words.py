@@ -1,18 +1,18 @@
-"""The measurement of word vectors in its short mode: a few stories, and gensim only where it is installed."""
+"""Tests of the word-vector benchmark on a few stories, with gensim only if it is installed."""
 
 import importlib.util
 import warnings
 
 import pytest
 
-pytest.importorskip("numba", reason="numba is not installed, which compiles the training of word vectors")
+pytest.importorskip("numba", reason="numba, which compiles the training of word vectors, is not installed")
 
 from bench.words import measure
 from clearhead.classics.skip_gram import Settings
 from clearhead.text.corpus import Document
 
 
-def test_ours_alone(story_text, monkeypatch):
+def test_without_gensim(story_text, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = measure([Document.of("stories", story_text)], [Settings(width=10, epochs=1, workers=1)])
     assert len(result["seconds"]) == 1
@@ -23,11 +23,11 @@ def test_against_gensim(story_text):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip("gensim", reason="gensim is not installed: pip install gensim")
-        # A few pairs of WordSim-353, of which stories have too few words to correlate.
+        # Add a few pairs of WordSim-353: the stories alone have too few of its words.
         text = story_text + "\n\n" + "the king and queen ate bread and butter in a car or a train " * 20
         settings = [Settings(width=10, epochs=1, workers=1, seed=seed) for seed in (1, 2)]
         result = measure([Document.of("stories", text)], settings)
     for name in ("seconds", "gensim_seconds", "wordsim353", "gensim_wordsim353"):
         assert len(result[name]) == 2
     assert all(-1 <= score <= 1 for score in result["wordsim353"] + result["gensim_wordsim353"])
-    assert min(result["ratio"], result["processor_ratio"]) > 0
+    assert min(result["ratio"], result["cpu_ratio"]) > 0

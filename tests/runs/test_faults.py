@@ -14,7 +14,7 @@ from clearhead.runs.run_folder import read_metrics
 if not hasattr(os, "fork"):
     pytest.skip("the processes are forked", allow_module_level=True)
 
-from bench.faults import EVERY, TEXT, Broken, files, make_command
+from bench.faults import CHECKPOINT_EVERY, TEXT, InterruptedRun, make_command, read_files
 from tools.fault_injection import Commands, Fault
 
 WHEN = ("before", "torn", "after")
@@ -42,22 +42,22 @@ def whole(commands, place):
     ended = commands.run(*make_command("whole"))
     assert ended.code == 0, ended.err
     assert len(read_metrics(place / "whole")) == 30
-    return files(place / "whole")
+    return read_files(place / "whole")
 
 
 @pytest.fixture
 def broken(commands, place, whole, request):
     """A run to be broken off; in the end it must be the same as the whole one, and have lost little."""
-    run = Broken(commands, place / request.node.name.replace("[", "-").rstrip("]"))
+    run = InterruptedRun(commands, place / request.node.name.replace("[", "-").rstrip("]"))
     yield run
-    ended = run.go_on()
+    ended = run.resume()
     assert ended.code == 0, ended.err
-    assert files(run.folder) == whole
-    assert run.lost <= EVERY
+    assert read_files(run.folder) == whole
+    assert run.max_lost <= CHECKPOINT_EVERY
 
 
 def kill(run, at, since="", when=None):
-    ended = run.go_on(Fault(at, when or WHEN[at % 3], since=since))
+    ended = run.resume(Fault(at, when or WHEN[at % 3], since=since))
     assert ended.code == -signal.SIGKILL, (at, ended)
 
 
@@ -97,7 +97,7 @@ def test_killed_while_the_model_is_saved_and_the_run_finished(broken):
 
 def test_killed_at_any_moment(broken):
     for seconds in (0.1, 0.25, 0.4):
-        broken.go_on(seconds=seconds)
+        broken.resume(seconds=seconds)
 
 
 def test_two_resumes_in_an_epoch(broken):
@@ -111,23 +111,23 @@ def test_two_resumes_in_an_epoch(broken):
 def test_a_flipped_bit_in_the_newest_checkpoint(name, broken, whole):
     kill(broken, 0, "mkdir checkpoints/.step-000000009")
     flip(newest(broken) / name)
-    ended = broken.go_on()
+    ended = broken.resume()
     assert "going on after step 3\n" in ended.err
     assert (
         "the checkpoint of step 6 is damaged (the disk may be failing): going back to that of step 3"
         in ended.err
     )
-    broken.lost = 0  # that it lost more is the damage's doing
-    assert files(broken.folder) == whole
+    broken.max_lost = 0  # the damage accounts for the lost steps
+    assert read_files(broken.folder) == whole
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_in_the_middle_of_a_save(number, broken):
-    ended = broken.go_on(Fault(5, number=number, since=A_SAVE))
+    ended = broken.resume(Fault(5, number=number, since=A_SAVE))
     assert ended.code == 0
     assert "stopped after 3 steps; the same command with --resume goes on" in ended.err
     assert load(broken.folder, "cpu").training["steps_done"] == 3
-    ended = broken.go_on(Fault(1, number=number, since="metrics.jsonl"))
+    ended = broken.resume(Fault(1, number=number, since="metrics.jsonl"))
     assert "going on after step 3" in ended.err
     assert "stopped after 4 steps" in ended.err
     assert newest(broken).name == "step-000000004"
@@ -137,7 +137,7 @@ def test_a_finished_run_says_so(commands, whole, place):
     ended = commands.run(*make_command("whole"))
     assert (ended.code, ended.out) == (0, "")
     assert ended.err == "the run in whole is finished; try: clearhead generate whole\n"
-    assert files(place / "whole") == whole
+    assert read_files(place / "whole") == whole
 
 
 def test_one_process_at_a_time_and_the_lock_dies_with_it(broken, commands):
@@ -170,5 +170,5 @@ def test_a_disk_that_fills(disk, commands, place, whole):
     filled.unlink()
     ended = commands.start(*make_command("run"), folder=small).wait()
     assert ended.code == 0, ended.err
-    assert files(folder) == whole
+    assert read_files(folder) == whole
     shutil.rmtree(elsewhere)

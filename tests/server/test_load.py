@@ -16,9 +16,9 @@ def test_many_clients_at_once():
     figures = main(count=24, seconds=2, short=True)
     assert figures["errors"] == 0, figures
     assert figures["mismatches"] == 0
-    assert figures["done"] > 24
-    assert figures["refused"] > 0
-    assert figures["vanished"] > 0
+    assert figures["completed"] > 24
+    assert figures["rejected"] > 0
+    assert figures["disconnected"] > 0
     assert figures["next_seconds"] < 5
     assert figures["freed_seconds"] < 5
     assert figures["end_mb"] - figures["warm_mb"] < 50
