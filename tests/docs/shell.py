@@ -28,7 +28,7 @@ NOT_RUN = {
     "clearhead --install-completion": "modifies the user's shell (tests/cli/test_completion.py)",
     "clearhead demo": "trains on 12,000 stories (tests/cli/test_good_use.py): its options are parsed",
     "clearhead explore": "serves until Ctrl-C (tests/cli/test_explore.py): its options are parsed",
-    "clearhead serve": "serves until Ctrl-C (tests/server/test_run.py): its options are parsed",
+    "clearhead serve": "serves until Ctrl-C (tests/server/test_process.py): its options are parsed",
     "clearhead pull": "downloads 98 MB (tests/cli/test_pull.py): its options are parsed",
     "clearhead publish": "builds a whole site (it has its own tests): its options are parsed",
 }

@@ -1,5 +1,6 @@
 """The documentation site, as built by `make docs`: no warnings, no dead links, nothing from other hosts."""
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -109,3 +110,21 @@ def test_links_of_pages_outside_the_site_exist(page):
         parts = urlsplit(link)
         if not parts.scheme and parts.path:
             assert (page.parent / parts.path).exists(), link
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "RELEASING.md"], ids=page_name)
+def test_files_and_modules_named_on_a_page_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"`([\w./-]+\.(?:py|ts|svelte))`", text):
+        if "foo" in name.lower():  # a file that the reader adds
+            continue
+        folders = (ROOT, ROOT / "src" / "clearhead", ROOT / "web" / "src")
+        exists = any((folder / name).is_file() for folder in folders)
+        assert exists or any(_find(name, folder) for folder in ("src", "tests", "web/src")), name
+    for name in re.findall(r"python -m\s+((?:bench|tools|clearhead)[\w.]*)", text):
+        assert importlib.util.find_spec(name), name
+
+
+def _find(name, folder):
+    """Return a file of this name at any depth, if the name has no folder of its own."""
+    return "/" not in name and next((ROOT / folder).rglob(name), None)
