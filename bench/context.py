@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 
-from clearhead.generate.continuation import Reader
-from clearhead.generate.shifting import ShiftingReader
+from clearhead.generate.decoder import ShiftingDecoder, TransformerDecoder
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.runs.request import TrainingRequest
@@ -28,21 +27,21 @@ from clearhead.text.stories import stories
 SHAPE = {"n_vocab": 4096, "n_block": 4, "n_head": 4, "d_model": 256}
 
 
-def speed(kind: type[Reader], network: Transformer, tokens: int) -> float:
+def speed(kind: type[TransformerDecoder], network: Transformer, tokens: int) -> float:
     """Return tokens per second after the context is full."""
-    reader = kind(network)
-    reader.read(torch.randint(network.config.n_vocab, (1, network.config.n_context)))
+    decoder = kind(network)
+    decoder.prefill(torch.randint(network.config.n_vocab, (1, network.config.n_context)))
     start = time.perf_counter()
     for i in range(tokens):
-        reader.read(torch.tensor([[i % network.config.n_vocab]]))
+        decoder.decode_one(torch.tensor([[i % network.config.n_vocab]]))
     return tokens / (time.perf_counter() - start)
 
 
-def mean_loss(kind: type[Reader], network: Transformer, ids: list[int]) -> float:
+def mean_loss(kind: type[TransformerDecoder], network: Transformer, ids: list[int]) -> float:
     """Return the mean loss, in nats, of the tokens after the first full context."""
-    reader, losses = kind(network), []
+    decoder, losses = kind(network), []
     for n, (i, following) in enumerate(pairwise(ids)):
-        logits = reader.read(torch.tensor([[i]]))
+        logits = decoder.decode_one(torch.tensor([[i]]))
         if n >= network.config.n_context:
             losses.append(-float(logits[0].log_softmax(-1)[following]))
     return sum(losses) / len(losses)
@@ -54,8 +53,8 @@ def main(short: bool) -> dict[str, Any]:
         torch.manual_seed(0)
         network = Transformer(preset("modern", **SHAPE, n_context=n_context)).eval()
         # Recomputing is slow, so it gets few tokens; shifting gets enough to shift twice.
-        recomputed = speed(Reader, network, 5 if short else 20)
-        shifted = speed(ShiftingReader, network, n_context)
+        recomputed = speed(TransformerDecoder, network, 5 if short else 20)
+        shifted = speed(ShiftingDecoder, network, n_context)
         figures |= {
             f"recompute_{n_context}": round(recomputed, 1),
             f"shift_{n_context}": round(shifted, 1),
@@ -69,7 +68,9 @@ def main(short: bool) -> dict[str, Any]:
         list(run)
     others = "\n".join(story.text for story in islice(stories(seed=1), 40))
     ids = run.tokenizer.encode(others)[: 200 if short else 1000]
-    recomputed, shifted = (mean_loss(kind, run.model.transformer(), ids) for kind in (Reader, ShiftingReader))
+    recomputed, shifted = (
+        mean_loss(kind, run.model.transformer(), ids) for kind in (TransformerDecoder, ShiftingDecoder)
+    )
     return figures | {"recompute_loss": round(recomputed, 4), "shift_loss": round(shifted, 4)}
 
 

@@ -21,10 +21,9 @@ from typing import Any
 import torch
 
 from bench.peers import llama_cpp, transformers_gpt2
-from clearhead.generate.continuation import continuations
-from clearhead.generate.cuda_decoder import quick_continuations, supports
-from clearhead.generate.readers import make_reader
-from clearhead.generate.sampler import make_drawers
+from clearhead.generate import cuda_decoder
+from clearhead.generate.generation import generate_tokens, make_decoder
+from clearhead.generate.sampler import make_samplers
 from clearhead.generate.sampling import Sampling
 from clearhead.language_model import load
 from clearhead.model.config import preset
@@ -129,11 +128,11 @@ def _gpt2(sizes: dict[str, int], device: torch.device, dtype: torch.dtype) -> tu
 
 
 def _generate(network: Transformer, prompt: list[int], batch: int, tokens: int) -> None:
-    drawers = make_drawers(SAMPLING, Tokenizer.train("byte", []), network.config.n_vocab, prompt, 0, batch)
-    if supports(network, SAMPLING, len(prompt), tokens, batch):
-        steps = quick_continuations(network, prompt, SAMPLING, drawers, tokens)
+    samplers = make_samplers(SAMPLING, Tokenizer.train("byte", []), network.config.n_vocab, prompt, 0, batch)
+    if cuda_decoder.supports(network, SAMPLING, len(prompt), tokens, batch):
+        steps = cuda_decoder.generate_tokens(network, prompt, SAMPLING, samplers, tokens)
     else:
-        steps = continuations(make_reader(network, batch, len(prompt) + tokens), prompt, drawers)
+        steps = generate_tokens(make_decoder(network, batch, len(prompt) + tokens), prompt, samplers)
     for _ in islice(steps, tokens):
         pass
 

@@ -46,10 +46,10 @@ def make_request(model: LanguageModel, seed: int, tokens: int) -> GenerationRequ
 def serve(engine: Engine, requests: list[GenerationRequest]) -> tuple[int, float]:
     """Return the number of generated tokens and the seconds taken."""
     start = time.perf_counter()
-    tickets = [engine.submit(request) for request in requests]
-    for ticket in tickets:
-        ticket.texts()
-    return sum(len(ticket.events) for ticket in tickets), time.perf_counter() - start
+    handles = [engine.submit(request) for request in requests]
+    for handle in handles:
+        handle.texts()
+    return sum(len(handle.events) for handle in handles), time.perf_counter() - start
 
 
 def generate_sequentially(model: LanguageModel, request: GenerationRequest) -> float:

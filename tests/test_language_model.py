@@ -86,8 +86,8 @@ def test_no_prompts_give_no_texts(model):
 
 def test_an_engine_gives_what_generate_gives(model):
     with model.engine(slots=2, queue=10) as engine:
-        tickets = [engine.submit(model.request(prompt, tokens=20, seed=2, top_k=5)) for prompt in PROMPTS]
-        texts = [ticket.texts() for ticket in tickets]
+        handles = [engine.submit(model.request(prompt, tokens=20, seed=2, top_k=5)) for prompt in PROMPTS]
+        texts = [handle.texts() for handle in handles]
     assert texts == [[model.generate(prompt, tokens=20, seed=2, top_k=5)] for prompt in PROMPTS]
 
 
@@ -144,12 +144,12 @@ def test_it_stops_before_a_stop_string(model):
 def test_a_text_knows_how_it_came_about(model):
     text = model.generate("The", tokens=30, seed=5, log_probabilities=3)
     assert isinstance(text, str)
-    assert text.finish in ("stop", "length")
+    assert text.finish_reason in ("stop", "length")
     assert text == model.tokenizer.decode(text.ids) == model.generate("The", tokens=30, seed=5)
     # Each is the model's own log-probability after what was there, whatever the temperature.
     ids = model.tokenizer.encode("The") + text.ids
     told = model.logits(ids[:-1]).log_softmax(-1)[2:]
-    for row, drawn, log_probability in zip(told, text.drawn, text.log_probabilities, strict=True):
+    for row, drawn, log_probability in zip(told, text.sampled, text.log_probabilities, strict=True):
         assert log_probability == pytest.approx(row[drawn.id].item(), abs=1e-4)
         assert [i for i, _ in drawn.alternatives] == row.topk(3).indices.tolist()
         assert [p for _, p in drawn.alternatives] == pytest.approx(row.topk(3).values.tolist(), abs=1e-4)
@@ -162,25 +162,25 @@ def test_pieces_add_up_to_the_whole(model):
         whole = model.generate("The", tokens=40, seed=5, stop=stop, log_probabilities=1)
         assert "".join(pieces) == whole
         assert [i for piece in pieces for i in piece.ids] == whole.ids
-        assert [piece.finish for piece in pieces[:-1]] == [None] * (len(pieces) - 1)
-        assert pieces[-1].finish == whole.finish
+        assert [piece.finish_reason for piece in pieces[:-1]] == [None] * (len(pieces) - 1)
+        assert pieces[-1].finish_reason == whole.finish_reason
         assert all(pieces[:-1])
 
 
 def test_each_of_several_texts_has_an_end_of_its_own(model):
     texts = model.generate("The", tokens=8, seed=1, samples=9, stop="e")
-    assert {text.finish for text in texts} == {"stop", "length"}
+    assert {text.finish_reason for text in texts} == {"stop", "length"}
     for text in texts:
         assert "e" not in text
-        assert (text.finish == "length") <= (len(text.ids) == 8)
+        assert (text.finish_reason == "length") <= (len(text.ids) == 8)
 
 
 def test_it_ends_when_time_is_up(model):
     text = model.generate("The", tokens=10**6, seconds=0.3, logit_bias={model.tokenizer.end_id: -100})
-    assert text.finish == "time"
+    assert text.finish_reason == "time"
     assert len(text) > 3
     [*_, last] = model.stream("The", tokens=10**6, seconds=0.1, logit_bias={model.tokenizer.end_id: -100})
-    assert last.finish == "time"
+    assert last.finish_reason == "time"
 
 
 def test_the_rules_reach_the_words(model):
@@ -195,7 +195,7 @@ def test_text_is_held_to_an_expression_or_a_schema(model):
     assert re.fullmatch("[A-Z][a-z]{3,5}, (yes|no)", model.generate("The", regex="[A-Z][a-z]{3,5}, (yes|no)"))
     texts = model.generate("The", samples=3, regex="[a-f]{9}", temperature=2.0)
     assert len(set(texts)) == 3
-    assert all(re.fullmatch("[a-f]{9}", text) and text.finish == "stop" for text in texts)
+    assert all(re.fullmatch("[a-f]{9}", text) and text.finish_reason == "stop" for text in texts)
     text, trace = model.generate("The", regex="[a-f]{9}", inspect=True)
     assert "".join(trace.tokens) == "The" + text
     assert "".join(model.stream("The", regex="a{3}b?")) in ("aaa", "aaab")

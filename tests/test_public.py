@@ -29,7 +29,7 @@ def test_submodules_do_not_hide_public_names():
     run(
         "import clearhead.runs.training, clearhead.cli, clearhead.formats.folder\n"
         "import clearhead.training.trainer\n"
-        "import clearhead.generate.writing, clearhead.inspect.trace, clearhead.cli.train\n"
+        "import clearhead.generate.detokenizer, clearhead.inspect.trace, clearhead.cli.train\n"
         "from clearhead import load, train\n"
         "assert load is clearhead.language_model.load and clearhead.load is load\n"
         "assert train is clearhead.runs.training.train and clearhead.train is train\n"

@@ -31,7 +31,7 @@ RETURNED_CLASSES = (
     ("clearhead.labs.heads", "HeadScores"),
     ("clearhead.labs.probe", "Probe"),
     ("clearhead.labs.lab", "Result"),
-    ("clearhead.generate.writing", "Generated"),
+    ("clearhead.generate.detokenizer", "Generated"),
     ("clearhead.generate.engine", "Engine"),
     ("clearhead.training.evaluation", "Evaluation"),
     ("clearhead.runs.request", "TrainingRequest"),

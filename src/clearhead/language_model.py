@@ -17,18 +17,17 @@ from clearhead.formats import folder as model_folder
 from clearhead.formats.exporting import export
 from clearhead.formats.opening import find_snapshot, name_of, open_model
 from clearhead.formats.saved import Saved
-from clearhead.generate import filling
-from clearhead.generate.answers import answer, answer_by_search, answer_together
-from clearhead.generate.beams import Search
-from clearhead.generate.capacity import QUEUE, SLOTS
-from clearhead.generate.continuation import Reads
+from clearhead.generate.beam_search import BeamSearch
+from clearhead.generate.decoder import Decoder
+from clearhead.generate.detokenizer import Detokenizer, Generated, merge_empty
 from clearhead.generate.engine import Engine
-from clearhead.generate.request import GenerationRequest
-from clearhead.generate.sampling import Sampling, refuse_unknown
-from clearhead.generate.writing import Generated, Writer, read_stops, with_text
+from clearhead.generate.fill_mask import fill_mask
+from clearhead.generate.generation import run_batch, run_beam_search, run_request
+from clearhead.generate.request import GenerationRequest, parse_stop
+from clearhead.generate.sampling import QUEUE, SLOTS, Sampling, check_names
 from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.read_text import UNNAMED
-from clearhead.inspect.readers import EditedReader, TracedReader, trace_window
+from clearhead.inspect.readers import EditedDecoder, TracingDecoder, trace_window
 from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.tracing import trace_given
 from clearhead.inspect.weights import weight
@@ -140,14 +139,14 @@ class LanguageModel:
 
         The prompt is a text, or ids such as `chat_ids` gives. Ends after `tokens` tokens, at the end of the
         document, or before a stop string. The text is a str that also has `ids`, `log_probabilities` and, as
-        `finish`, why it ended. With `samples`, a list of that many texts; with `inspect`, the text, and a
+        `finish_reason`, why it ended. With `samples`, a list of that many texts; with `inspect`, the text, and a
         trace over the prompt and it. Other settings are those of `stream`. The same seed gives the same text.
         For a list of prompts, which are served as one batch, a list of what each alone would give.
 
         With `beams`, so many texts are followed side by side and the one is given whose log-probability over
         its length (to the `length_penalty`, 1 unless told) is best. Nothing is drawn: it is always the same.
         """
-        refuse_unknown(settings, [*signature(self.stream).parameters, *OF_GENERATE])
+        check_names(settings, [*signature(self.stream).parameters, *OF_GENERATE])
         many = isinstance(prompt, list | tuple) and (not prompt or type(prompt[0]) is not int)
         one = cast("str | Sequence[int] | None", prompt)
         if beams is not None:
@@ -155,7 +154,7 @@ class LanguageModel:
                 raise UserError("beams goes with one prompt: give them one by one")
             given = {**settings, "samples": samples, "inspect": inspect or None}
             return self._search(
-                one, tokens, Search(beams, 1.0 if length_penalty is None else length_penalty), given
+                one, tokens, BeamSearch(beams, 1.0 if length_penalty is None else length_penalty), given
             )
         if length_penalty is not None:
             raise UserError("length_penalty goes with beams: give both, or leave it out")
@@ -167,7 +166,7 @@ class LanguageModel:
             return self._generate_many(cast("Sequence[Any]", prompt), tokens, samples, **settings)
         if inspect:
             return self._generate_traced(one, tokens, **settings)
-        texts = self._write_whole(one, tokens, 1 if samples is None else samples, **settings)
+        texts = self._generate_joined(one, tokens, 1 if samples is None else samples, **settings)
         return texts[0] if samples is None else texts
 
     def request(
@@ -182,7 +181,7 @@ class LanguageModel:
         **sampling: Any,
     ) -> GenerationRequest:
         """What `generate` is asked, to be handed to an engine. It is ended after so many seconds, if said."""
-        ids, stops = self._read_prompt(prompt), read_stops(stop)
+        ids, stops = self._read_prompt(prompt), parse_stop(stop)
         return GenerationRequest(tuple(ids), tokens, Sampling.of(sampling), seed, stops, samples, seconds)
 
     def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
@@ -208,17 +207,17 @@ class LanguageModel:
                 raise UserError(f"{name} goes with one prompt: give them one by one")
         count = 1 if samples is None else samples
         requests = [self.request(each, tokens, samples=count, **settings) for each in prompts]
-        texts = answer_together(self.network, self.tokenizer, requests)
+        texts = run_batch(self.network, self.tokenizer, requests)
         return texts if samples is not None else [text for (text,) in texts]
 
     def _search(
-        self, prompt: str | Sequence[int] | None, tokens: int, search: Search, settings: dict[str, Any]
+        self, prompt: str | Sequence[int] | None, tokens: int, search: BeamSearch, settings: dict[str, Any]
     ) -> Generated:
         seconds = settings.pop("seconds", None)
         if others := [name for name, value in settings.items() if value is not None]:
             raise UserError(f"beam search takes no {' or '.join(others)}: leave that out, or beams")
         request = self.request(prompt, tokens, seconds=seconds)
-        return answer_by_search(self.network, self.tokenizer, request, search)
+        return run_beam_search(self.network, self.tokenizer, request, search)
 
     def _generate_traced(
         self,
@@ -229,25 +228,24 @@ class LanguageModel:
     ) -> tuple[Generated, AnyTrace]:
         ids = self._read_prompt(prompt)
         if isinstance(self.network, Recurrent):
-            [text] = self._write_whole(prompt, tokens, edit=edit, **settings)
-            said = [i for i in text.ids if i not in self.tokenizer.end_ids]
-            said = said if self._is_whole(text, ids) else self.tokenizer.encode(text)
-            return text, self.inspect(ids + said)
+            [text] = self._generate_joined(prompt, tokens, edit=edit, **settings)
+            generated = [i for i in text.ids if i not in self.tokenizer.end_ids]
+            generated = generated if self._is_uncut(text, ids) else self.tokenizer.encode(text)
+            return text, self.inspect(ids + generated)
         network = self.transformer()
         edits = Edits.parse(edit or {}, network.config, grows=True)
-        reader = EditedReader(network, edits) if edit else TracedReader(network)
-        [text] = self._write_whole(prompt, tokens, reader=reader, **settings)
+        decoder = EditedDecoder(network, edits) if edit else TracingDecoder(network)
+        [text] = self._generate_joined(prompt, tokens, decoder=decoder, **settings)
         if text.ids[-1] not in self.tokenizer.end_ids:
-            reader.read(torch.tensor([text.ids[-1:]]))  # the last word was drawn and not yet read
-        if self._is_whole(text, ids):
-            return text, reader.trace(self.tokenizer, self.name)
-        said = self.tokenizer.encode(text)
-        read = torch.tensor([ids + said], device=self.device)
-        return text, trace_window(network, read, self.tokenizer, self.name, edits)
+            decoder.decode_one(torch.tensor([text.ids[-1:]]))  # the last token is not processed yet
+        if self._is_uncut(text, ids):
+            return text, decoder.trace(self.tokenizer, self.name)
+        whole = torch.tensor([ids + self.tokenizer.encode(text)], device=self.device)
+        return text, trace_window(network, whole, self.tokenizer, self.name, edits)
 
-    def _is_whole(self, text: Generated, ids: list[int]) -> bool:
-        """Whether no stop string cut it off: the words drawn would be more than it has."""
-        return Writer(self.tokenizer, prompt=ids).push_all(text.drawn, "length") == text
+    def _is_uncut(self, text: Generated, ids: list[int]) -> bool:
+        """Whether the text is that of all its tokens: no stop string has cut it off."""
+        return Detokenizer(self.tokenizer, prompt=ids).push_all(text.sampled, "length") == text
 
     def stream(
         self,
@@ -284,14 +282,14 @@ class LanguageModel:
         settings = {
             name: value for name, value in locals().items() if name not in ("self", "prompt", "tokens")
         }
-        return with_text(piece for (piece,) in self._write(prompt, tokens, **settings))
+        return merge_empty(piece for (piece,) in self._stream(prompt, tokens, **settings))
 
-    def _write(
+    def _stream(
         self,
         prompt: str | Sequence[int] | None,
         tokens: int,
         samples: int = 1,
-        reader: Reads | None = None,
+        decoder: Decoder | None = None,
         *,
         shift: bool = False,
         edit: Mapping[str, Value | Edit] | None = None,
@@ -299,24 +297,26 @@ class LanguageModel:
     ) -> Iterator[list[Generated]]:
         if not isinstance(shift, bool):
             raise UserError(f"shift = {shift!r}: expected True or False")
-        if shift and (reader is not None or edit):
+        if shift and (decoder is not None or edit):
             raise UserError("inspect and edit read the whole window for each word: leave shift out")
         request = self.request(prompt, tokens, samples=samples, **settings)
-        if reader is None and edit:
+        if decoder is None and edit:
             network = self.transformer("an edit")
-            reader = EditedReader(network, Edits.parse(edit, network.config, grows=True), samples)
-        return answer(self.network, self.tokenizer, request, reader, shift)
+            decoder = EditedDecoder(network, Edits.parse(edit, network.config, grows=True), samples)
+        return run_request(self.network, self.tokenizer, request, decoder, shift)
 
-    def _write_whole(self, *given: Any, **settings: Any) -> list[Generated]:
-        """What `_write` gives, as one text a sample."""
-        return [Generated.joined(pieces) for pieces in zip(*self._write(*given, **settings), strict=True)]
+    def _generate_joined(self, *given: Any, **settings: Any) -> list[Generated]:
+        """What `_stream` gives, as one text a sample."""
+        return [
+            Generated.concatenate(pieces) for pieces in zip(*self._stream(*given, **settings), strict=True)
+        ]
 
     def fill(self, text: str, count: int = 5) -> list[list[tuple[str, float]]]:
         """The likeliest words for each ___ (or <|mask|>) in a text, with their probabilities.
 
         For models that see both ways (`train` with both_ways); a blank is one token.
         """
-        return filling.fill(self.network, self.tokenizer, text, count)
+        return fill_mask(self.network, self.tokenizer, text, count)
 
     def evaluate(
         self,

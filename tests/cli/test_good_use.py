@@ -173,13 +173,13 @@ def test_generate_tells_what_was_drawn(clearhead, model_folder, model):
     given = ("generate", model_folder, "The", "--tokens", 5, "--seed", 3, "--json", "--logit-bias", "e=-100")
     result = clearhead(*given, "--log-probabilities", 2, "--logit-bias", f"#{model.tokenizer.end_id}=-100")
     document = json.loads(result.out)
-    assert document["finishes"] == ["length"]
+    assert document["finish_reasons"] == ["length"]
     assert document["logit_bias"] == {"e": -100.0, str(model.tokenizer.end_id): -100.0}
-    [drawn] = document["drawn"]
-    assert "".join(each["token"] for each in drawn) == document["texts"][0]
-    assert all(each["log_probability"] < 0 and len(each["alternatives"]) == 2 for each in drawn)
+    [sampled] = document["sampled"]
+    assert "".join(each["token"] for each in sampled) == document["texts"][0]
+    assert all(each["log_probability"] < 0 and len(each["alternatives"]) == 2 for each in sampled)
     first = model.logits("The")[-1].log_softmax(-1).max().item()
-    assert drawn[0]["alternatives"][0]["log_probability"] == pytest.approx(first, abs=1e-5)
+    assert sampled[0]["alternatives"][0]["log_probability"] == pytest.approx(first, abs=1e-5)
 
 
 def test_generate_by_beams(clearhead, model_folder, model):
@@ -200,7 +200,7 @@ def test_generate_past_the_context_with_a_word_of_warning(clearhead, model_folde
 
 def test_generate_in_little_time(clearhead, model_folder):
     result = clearhead("generate", model_folder, "The", "--tokens", 10**6, "--seconds", 0.3, "--json")
-    assert json.loads(result.out)["finishes"][0] in ("time", "stop")
+    assert json.loads(result.out)["finish_reasons"][0] in ("time", "stop")
 
 
 def losses_by_hand(model, texts):

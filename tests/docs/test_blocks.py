@@ -69,4 +69,4 @@ def test_invalid_commands_fail(workplace, brief):
     for command in ("clearhead generate runs/nothing", "clearhead serve runs/my --prot 1", "frobnicate x"):
         with pytest.raises(AssertionError):
             run_command("here", command.split())
-    assert clearhead.load("runs/my").generate("Once", tokens=50).finish == "length"
+    assert clearhead.load("runs/my").generate("Once", tokens=50).finish_reason == "length"

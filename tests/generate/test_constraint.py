@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, decoders, models, normalizers
 
 from clearhead.errors import UserError
-from clearhead.generate.constraint import LONGEST, Grammar
+from clearhead.generate.constraint import MAX_CHARACTERS, Grammar
+from clearhead.generate.detokenizer import Detokenizer, Generated
 from clearhead.generate.sampler import Sampler
 from clearhead.generate.sampling import Sampling
-from clearhead.generate.writing import Generated, Writer
 from clearhead.text.tokenizer import Tokenizer
 
 PRINTABLE = "".join(map(chr, range(32, 127))) + "é€\n"
@@ -59,14 +59,14 @@ def write(
 ) -> Generated:
     """What random weights would write: every row of logits is drawn anew."""
     n_vocab = tokenizer.n_vocab + 3  # a model may have more words than its tokenizer
-    drawer = Sampler(Sampling(1.0, **given), tokenizer, n_vocab, prompt, seed)
-    writer = Writer(tokenizer, prompt=prompt, exact=True)
+    sampler = Sampler(Sampling(1.0, **given), tokenizer, n_vocab, prompt, seed)
+    detokenizer = Detokenizer(tokenizer, prompt=prompt, exact=True)
     rows = torch.Generator().manual_seed(seed)
     pieces: list[Generated] = []
-    while writer.finish is None:
+    while detokenizer.finish_reason is None:
         limit = "length" if len(pieces) == tokens - 1 else None
-        pieces.append(writer.push(drawer.draw(4 * torch.randn(n_vocab, generator=rows)), limit))
-    return Generated.joined(pieces)
+        pieces.append(detokenizer.push(sampler.sample(4 * torch.randn(n_vocab, generator=rows)), limit))
+    return Generated.concatenate(pieces)
 
 
 # Python's `re` is the judge: it takes ages over stars within stars, and knows fewer letters as \\w.
@@ -106,10 +106,10 @@ REGEXES = st.recursive(
 def test_what_is_written_fits_the_expression(name, regex, seed):
     tokenizer = TOKENIZERS[name]
     text = write(tokenizer, seed, regex=regex)
-    if text.finish == "stop":
+    if text.finish_reason == "stop":
         assert re.fullmatch(regex, text), (regex, text)
-    assert text.finish in ("stop", "length")
-    assert len(text.ids) == 300 or text.finish == "stop"
+    assert text.finish_reason in ("stop", "length")
+    assert len(text.ids) == 300 or text.finish_reason == "stop"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_is_written_fits_the_expression(name, regex, seed):
 def test_classes_mean_what_they_mean_elsewhere(regex):
     for seed in range(5):
         text = write(TOKENIZERS["char"], seed, regex=regex)
-        assert text.finish == "stop"
+        assert text.finish_reason == "stop"
         assert re.fullmatch(regex, text)
 
 
@@ -157,7 +157,7 @@ SCHEMAS = st.recursive(
 @given(SCHEMAS, st.integers(0, 2**31))
 def test_what_is_written_fits_the_schema(name, schema, seed):
     text = write(TOKENIZERS[name], seed, json_schema=schema)
-    if text.finish == "stop":
+    if text.finish_reason == "stop":
         jsonschema.validate(json.loads(text), schema)
         assert text == text.strip()
         assert "\n" not in text
@@ -176,7 +176,7 @@ def test_most_texts_come_to_an_end():
     }
     for name, tokenizer in TOKENIZERS.items():
         texts = [write(tokenizer, seed, json_schema=schema) for seed in range(8)]
-        assert {text.finish for text in texts} == {"stop"}, name
+        assert {text.finish_reason for text in texts} == {"stop"}, name
         assert all(set(json.loads(text)) == {"name", "ages"} for text in texts)
 
 
@@ -187,10 +187,10 @@ INTEGER = {"type": "integer", "minimum": 0, "maximum": 200}
 def test_where_nothing_may_follow_it_ends_at_once(name):
     tokenizer = TOKENIZERS[name]
     text = write(tokenizer, 0, regex="ab ab")
-    assert (text, text.finish) == ("ab ab", "stop")
+    assert (text, text.finish_reason) == ("ab ab", "stop")
     assert text.ids[-1] not in tokenizer.end_ids
     nothing = write(tokenizer, 0, regex="")
-    assert (nothing, nothing.finish) == ("", "stop")
+    assert (nothing, nothing.finish_reason) == ("", "stop")
     assert nothing.ids[0] in tokenizer.end_ids
 
 
@@ -209,10 +209,10 @@ def test_a_space_at_the_beginning_is_written(prompt):
 
 def test_where_the_tokens_run_out_it_says_length():
     text = write(TOKENIZERS["byte"], 0, tokens=5, regex="[a-z]{9}")
-    assert (text.finish, len(text)) == ("length", 5)
+    assert (text.finish_reason, len(text)) == ("length", 5)
     # Here it might end, and might go on.
     text = write(TOKENIZERS["byte"], 0, tokens=5, regex="[a-z]*", logit_bias={256: -100})
-    assert (text.finish, len(text)) == ("length", 5)
+    assert (text.finish_reason, len(text)) == ("length", 5)
 
 
 def test_every_end_token_may_end():
@@ -224,10 +224,10 @@ def test_every_end_token_may_end():
 def test_samples_share_a_grammar_and_not_their_places_in_it():
     grammar = Grammar(TOKENIZERS["byte"], 257, "ab|cd")
     one, other = grammar.begin(), grammar.begin()
-    assert one.take(ord("a"))
+    assert one.accept(ord("a"))
     assert one.allowed().nonzero()[:, 0].tolist() == [ord("b")]
     assert other.allowed().nonzero()[:, 0].tolist() == [ord("a"), ord("c")]
-    assert not one.take(ord("b"))
+    assert not one.accept(ord("b"))
 
 
 REFUSED_REGEXES = {
@@ -237,9 +237,9 @@ REFUSED_REGEXES = {
     "*a": "repetition operator missing expression",
     r"(a)\1": "backreferences are not supported",
     "(?=a)b": "look-around",
-    "[^\\x00-\\U0010ffff]": "no text fits the regex",
+    "[^\\x00-\\U0010ffff]": "can produce matches the regex",
     "a\ud800": "lone surrogate",
-    "a" * (LONGEST + 1): f"has {LONGEST + 1} characters: expected at most {LONGEST}",
+    "a" * (MAX_CHARACTERS + 1): f"has {MAX_CHARACTERS + 1} characters: expected at most {MAX_CHARACTERS}",
 }
 
 
@@ -273,15 +273,15 @@ REFUSED_SCHEMAS = {
     "pattern": ({"type": "string", "pattern": "(a"}, "unclosed group"),
     "nobody": ({"$ref": "#/$defs/x"}, "does not exist"),
     "elsewhere": ({"$ref": "https://example.com/x.json"}, "not present"),
-    "itself": ({"$ref": "#"}, "no text fits the JSON schema"),
+    "itself": ({"$ref": "#"}, "can produce matches the JSON schema"),
     "empty": ({"type": "integer", "minimum": 5, "maximum": 4}, "greater than maximum"),
     "either": ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "oneOf"),
     "lenient": ({"not": {}, "x-guidance": {"lenient": True}}, "Unimplemented keys"),
-    "not JSON": ({"const": {1, 2}}, "cannot be written as JSON"),
-    "not a number": ({"const": float("nan")}, "cannot be written as JSON"),
-    "circular": (circular(), "cannot be written as JSON"),
+    "not JSON": ({"const": {1, 2}}, "cannot be serialized as JSON"),
+    "not a number": ({"const": float("nan")}, "cannot be serialized as JSON"),
+    "circular": (circular(), "cannot be serialized as JSON"),
     "deep": (nested(200), "recursion limit"),
-    "deeper": (nested(100_000), "cannot be written as JSON"),
+    "deeper": (nested(100_000), "cannot be serialized as JSON"),
     "long": ({"enum": ["x" * 70_000]}, "expected at most"),
     "wide": ({"allOf": [{"properties": {f"p{i}": {}}} for i in range(500)]}, "too large"),
 }
@@ -296,15 +296,15 @@ def test_a_schema_that_cannot_be_used(name):
 
 
 def test_an_expression_that_is_no_text():
-    with pytest.raises(UserError, match="the regex is '5': expected a str"):
+    with pytest.raises(UserError, match="regex = '5': expected a str"):
         Grammar(TOKENIZERS["byte"], 257, 5)
 
 
 def test_characters_that_the_tokenizer_cannot_write():
     few = Tokenizer.train("char", ["abc"])
-    with pytest.raises(UserError, match="no text fits the regex that this model's tokenizer can write"):
+    with pytest.raises(UserError, match="no text that this model's tokenizer can produce matches the regex"):
         Grammar(few, few.n_vocab, r"\d+")
-    with pytest.raises(UserError, match="no text fits the regex"):
+    with pytest.raises(UserError, match="can produce matches the regex"):
         write(few, 0, regex="aé")
     assert write(few, 0, regex="(é|b)a") == "ba"
 
@@ -337,7 +337,7 @@ for given in [{"regex": each} for each in expressions] + [{"json_schema": each} 
     try:
         place = Grammar(tokenizer, 257, **given).begin()
         for _ in range(40):
-            if not place.take(int(place.allowed().nonzero()[0])):
+            if not place.accept(int(place.allowed().nonzero()[0])):
                 break
     except UserError as error:
         assert len(str(error)) < 300

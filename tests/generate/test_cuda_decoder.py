@@ -22,9 +22,10 @@ needs_triton = pytest.mark.skipif(
 # A process of its own: whether kernels are interpreted is decided when they are imported.
 TOGETHER = """
 import itertools, json, sys, torch
-from clearhead.generate.continuation import Reader, continuations
-from clearhead.generate.sampler import make_drawers
-from clearhead.generate.cuda_decoder import quick_continuations
+from clearhead.generate import cuda_decoder
+from clearhead.generate.decoder import TransformerDecoder
+from clearhead.generate.generation import generate_tokens
+from clearhead.generate.sampler import make_samplers
 from clearhead.generate.sampling import Sampling
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -38,9 +39,9 @@ network.to("cuda" if torch.cuda.is_available() else "cpu")
 for parameter in network.parameters():
     parameter.data = parameter.data + 0.05 * torch.randn(parameter.shape).to(parameter)
 tokenizer, prompt, sampling = Tokenizer.train("byte", []), [7, 8, 9, 200, 11], Sampling(**settings)
-make = lambda: make_drawers(sampling, tokenizer, 300, prompt, 5, samples)
-plain = continuations(Reader(network, samples), prompt, make())
-quick = quick_continuations(network, prompt, sampling, make(), 40)
+make = lambda: make_samplers(sampling, tokenizer, 300, prompt, 5, samples)
+plain = generate_tokens(TransformerDecoder(network, samples), prompt, make())
+quick = cuda_decoder.generate_tokens(network, prompt, sampling, make(), 40)
 print(json.dumps([[[d.id for d in step] for step in itertools.islice(way, 40)] for way in (plain, quick)]))
 """
 
@@ -80,13 +81,13 @@ def test_it_is_not_for_the_cpu():
 def test_what_chance_has_for_many_words_is_what_it_has_for_each():
     tokenizer = Tokenizer.train("byte", [])
     one, other = (Sampler(Sampling(), tokenizer, tokenizer.n_vocab, seed=3) for _ in range(2))
-    each = [one.numbers(1).item() for _ in range(100)]
-    assert other.numbers(100).tolist() == each
+    each = [one.uniforms(1).item() for _ in range(100)]
+    assert other.uniforms(100).tolist() == each
     assert len(set(each)) == 100
 
 
 def test_a_word_drawn_elsewhere_may_end_the_text():
     tokenizer = Tokenizer.train("byte", [])
-    drawer, end = Sampler(Sampling(), tokenizer, tokenizer.n_vocab), tokenizer.end_ids[0]
-    assert [drawer.take(i).last for i in (5, end, 7)] == [False, True, True]
-    assert drawer.take(9).id == end
+    sampler, end = Sampler(Sampling(), tokenizer, tokenizer.n_vocab), tokenizer.end_ids[0]
+    assert [sampler.accept(i).last for i in (5, end, 7)] == [False, True, True]
+    assert sampler.accept(9).id == end

@@ -57,24 +57,24 @@ def test_fifty_requests_come_and_go_and_each_is_as_if_alone_to_the_last_bit(make
     requests = [some_request(chance, seed) for seed in range(50)]
     ended_early = {seed: chance.randint(1, 10) for seed in chance.sample(range(50), 12)}
     together = Recorder()
-    with Engine(network, tokenizer, SLOTS, queue=100, around=together) as engine:
-        tickets = []
+    with Engine(network, tokenizer, SLOTS, queue=100, wrap_sampler=together) as engine:
+        handles = []
         for request in requests:
             count = ended_early.get(request.seed)
 
             def listen(event: Event, seed=request.seed, count=count) -> None:
-                if count is not None and len(tickets) > seed and len(tickets[seed].events) == count:
-                    tickets[seed].cancel()
+                if count is not None and len(handles) > seed and len(handles[seed].events) == count:
+                    handles[seed].cancel()
 
-            tickets.append(engine.submit(request, listen))
+            handles.append(engine.submit(request, listen))
             time.sleep(chance.choice([0, 0, 0.002, 0.01]))
-        texts = [ticket.texts() for ticket in tickets]
-    finishes = [event.finish for ticket in tickets for event in ticket if event.finish]
+        texts = [handle.texts() for handle in handles]
+    finishes = [event.finish_reason for handle in handles for event in handle if event.finish_reason]
     assert "length" in finishes
     assert "cancelled" in finishes
     assert "error" not in finishes
     alone = Recorder()
-    with Engine(network, tokenizer, SLOTS, around=alone) as engine:
+    with Engine(network, tokenizer, SLOTS, wrap_sampler=alone) as engine:
         expected = [engine.submit(request).texts() for request in requests]
     for (seed, sample), rows in alone.rows.items():
         made = together.rows.get((seed, sample), [])
@@ -112,10 +112,10 @@ def test_a_queue_that_is_full_says_so_and_takes_more_when_it_is_not(engine):
     running[0].cancel()
     wait_until(lambda: engine.waiting == 2)
     waiting.append(engine.submit(endless()))
-    for ticket in (*running, *waiting):
-        ticket.cancel()
-    for ticket in (*running, *waiting):
-        assert list(ticket)[-1].finish == "cancelled"
+    for handle in (*running, *waiting):
+        handle.cancel()
+    for handle in (*running, *waiting):
+        assert list(handle)[-1].finish_reason == "cancelled"
     wait_until(lambda: engine.running == engine.waiting == 0)
 
 
@@ -130,25 +130,25 @@ def test_cancelling_frees_the_slot(engine):
     assert third.done
     assert not first.done
     first.cancel()
-    assert [event.finish for event in first][-1] == "cancelled"
+    assert [event.finish_reason for event in first][-1] == "cancelled"
 
 
 def test_time_runs_out_while_writing_and_while_waiting(engine):
     started = time.monotonic()
-    tickets = [engine.submit(endless(seconds=0.3)) for _ in range(2)]
+    handles = [engine.submit(endless(seconds=0.3)) for _ in range(2)]
     waiting = engine.submit(endless(seconds=0.1))
-    assert [list(ticket)[-1].finish for ticket in (*tickets, waiting)] == ["time"] * 3
-    assert waiting.events == [Event(0, finish="time")]
-    assert len(tickets[0].events) > 1
+    assert [list(handle)[-1].finish_reason for handle in (*handles, waiting)] == ["time"] * 3
+    assert waiting.events == [Event(0, finish_reason="time")]
+    assert len(handles[0].events) > 1
     assert time.monotonic() - started >= 0.3
 
 
 def test_closing_finishes_what_was_begun_and_what_waits(make, tokenizer):
     engine = Engine(make(), tokenizer, slots=2)
-    tickets = [engine.submit(GenerationRequest((65,), tokens=20)) for _ in range(5)]
+    handles = [engine.submit(GenerationRequest((65,), tokens=20)) for _ in range(5)]
     engine.close()
-    assert all(ticket.done for ticket in tickets)
-    assert {event.finish for ticket in tickets for event in ticket} <= {None, "stop", "length"}
+    assert all(handle.done for handle in handles)
+    assert {event.finish_reason for handle in handles for event in handle} <= {None, "stop", "length"}
     with pytest.raises(Busy, match="closed"):
         engine.submit(GenerationRequest((65,)))
     engine.close()  # again
@@ -156,22 +156,22 @@ def test_closing_finishes_what_was_begun_and_what_waits(make, tokenizer):
 
 def test_closing_at_once_cancels(make, tokenizer):
     engine = Engine(make(), tokenizer, slots=2)
-    tickets = [engine.submit(endless()) for _ in range(5)]
+    handles = [engine.submit(endless()) for _ in range(5)]
     engine.close(cancel=True)
-    assert [ticket.events[-1].finish for ticket in tickets] == ["cancelled"] * 5
+    assert [handle.events[-1].finish_reason for handle in handles] == ["cancelled"] * 5
 
 
 def test_an_error_around_the_engine_cancels(make, tokenizer):
-    tickets = []
+    handles = []
 
     def fail() -> None:
         with Engine(make(), tokenizer, slots=2) as engine:
-            tickets.append(engine.submit(endless()))
+            handles.append(engine.submit(endless()))
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
-    assert tickets[0].events[-1].finish == "cancelled"
+    assert handles[0].events[-1].finish_reason == "cancelled"
 
 
 def test_a_process_that_forgets_to_close_ends_all_the_same(make, tokenizer, tmp_path):
@@ -193,7 +193,7 @@ def test_a_process_that_forgets_to_close_ends_all_the_same(make, tokenizer, tmp_
 
 
 def test_our_own_mistake_is_told_to_whoever_waits(engine, monkeypatch):
-    monkeypatch.setattr(engine._service, "turn", lambda: 1 / 0)
+    monkeypatch.setattr(engine._scheduler, "step", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         engine.submit(GenerationRequest((65,))).texts()
     monkeypatch.undo()
@@ -206,9 +206,9 @@ def test_nobody_waits_for_a_thread_that_is_no_more(engine):
         raise SystemExit
 
     waiting = engine.submit(endless())
-    with pytest.raises(RuntimeError, match="broke down"):
+    with pytest.raises(RuntimeError, match="has failed"):
         engine.submit(GenerationRequest((65,)), leave).texts()
-    with pytest.raises(RuntimeError, match="broke down"):
+    with pytest.raises(RuntimeError, match="has failed"):
         waiting.texts()
     with pytest.raises(Busy, match="closed"):
         engine.submit(GenerationRequest((65,)))
@@ -247,23 +247,23 @@ def test_many_threads_hand_in_and_wait(engine):
 def test_events_go_to_asyncio(engine):
     async def collect() -> list[Event]:
         loop, events = asyncio.get_running_loop(), asyncio.Queue()
-        ticket = engine.submit(
+        handle = engine.submit(
             GenerationRequest((65,), tokens=8, samples=2),
             lambda event: loop.call_soon_threadsafe(events.put_nowait, event),
         )
         seen = []
-        while not (ticket.done and len(seen) == len(ticket.events)):
+        while not (handle.done and len(seen) == len(handle.events)):
             seen.append(await asyncio.wait_for(events.get(), 60))
-        assert seen == ticket.events
+        assert seen == handle.events
         return seen
 
     events = event_loop.run(collect())
-    assert {event.sample for event in events if event.finish} == {0, 1}
+    assert {event.sample for event in events if event.finish_reason} == {0, 1}
 
 
 def test_events_can_be_read_twice(engine):
-    ticket = engine.submit(GenerationRequest((65,), tokens=8))
-    assert list(ticket) == list(ticket) == ticket.events
+    handle = engine.submit(GenerationRequest((65,), tokens=8))
+    assert list(handle) == list(handle) == handle.events
 
 
 def test_two_torch_threads_change_nothing(make, tokenizer):
@@ -273,13 +273,13 @@ def test_two_torch_threads_change_nothing(make, tokenizer):
     torch.set_num_threads(2)
     try:
         alone, together = Recorder(), Recorder()
-        with Engine(network, tokenizer, SLOTS, around=alone) as engine:
+        with Engine(network, tokenizer, SLOTS, wrap_sampler=alone) as engine:
             engine.submit(request).texts()
-        with Engine(network, tokenizer, SLOTS, around=together) as engine:
-            tickets = [engine.submit(some_request(random.Random(i), seed=2 + i)) for i in range(6)]
+        with Engine(network, tokenizer, SLOTS, wrap_sampler=together) as engine:
+            handles = [engine.submit(some_request(random.Random(i), seed=2 + i)) for i in range(6)]
             engine.submit(request).texts()
-            for ticket in tickets:
-                ticket.cancel()
+            for handle in handles:
+                handle.cancel()
     finally:
         torch.set_num_threads(before)
     assert together.rows[1, 0] == alone.rows[1, 0]
@@ -290,7 +290,7 @@ def test_what_a_request_held_is_free_at_its_end(make, tokenizer):
 
     class Listener:
         def __init__(self, engine, request):
-            self.ticket = engine.submit(request, self.listen)
+            self.handle = engine.submit(request, self.listen)
 
         def listen(self, event):
             pass
@@ -308,9 +308,9 @@ def test_what_a_request_held_is_free_at_its_end(make, tokenizer):
                 Listener(engine, GenerationRequest((65,) * 20, 40)),
                 Listener(engine, GenerationRequest((65,), 4096)),
             ]
-            listeners[0].ticket.texts()
-            listeners[1].ticket.cancel()
-            listeners[1].ticket.texts()
+            listeners[0].handle.texts()
+            listeners[1].handle.cancel()
+            listeners[1].handle.texts()
             held = [weakref.ref(listener) for listener in listeners]
             del listeners
         assert [each() for each in held] == [None, None]

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from clearhead.generate.continuation import Reader
-from clearhead.generate.quantized_decoder import QuantizedReader, reads_by_word
-from clearhead.generate.readers import make_reader
+from clearhead.generate.decoder import TransformerDecoder
+from clearhead.generate.generation import make_decoder
+from clearhead.generate.quantized_decoder import QuantizedDecoder, supports
 from clearhead.model.config import Config, preset
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.quantization import quantize
@@ -34,12 +34,12 @@ def make(case):
 @pytest.mark.parametrize("case", SETTINGS)
 def test_word_by_word_as_by_the_layers(case):
     network = make(case)
-    quick, plain = QuantizedReader(network), Reader(network)
+    quick, plain = QuantizedDecoder(network), TransformerDecoder(network)
     words = torch.randint(100, (1, 30))
-    assert quick.read(words[:, :5]).equal(plain.read(words[:, :5]))
+    assert quick.prefill(words[:, :5]).equal(plain.prefill(words[:, :5]))
     apart = []
     for i in range(5, 30):  # further than the context goes
-        ours, expected = quick.read(words[:, i : i + 1]), plain.read(words[:, i : i + 1])
+        ours, expected = quick.decode_one(words[:, i : i + 1]), plain.decode_one(words[:, i : i + 1])
         apart.append((ours - expected).norm() / expected.norm())
         # From the same past, it goes on alike.
         quick.cache.data.copy_(plain.cache.data)
@@ -50,8 +50,8 @@ def test_word_by_word_as_by_the_layers(case):
 
 def test_one_text_of_a_plain_stack_is_read_so():
     network = make("modern")
-    assert isinstance(make_reader(network, 1, 20), QuantizedReader)
-    assert type(make_reader(network, 2, 20)) is Reader
+    assert isinstance(make_decoder(network, 1, 20), QuantizedDecoder)
+    assert type(make_decoder(network, 2, 20)) is TransformerDecoder
     other = Config(**{**SIZES, "parallel": True})
-    assert not reads_by_word(quantize(Transformer(other).eval()))
-    assert not reads_by_word(Transformer(preset("gpt2", **SIZES)))
+    assert not supports(quantize(Transformer(other).eval()))
+    assert not supports(Transformer(preset("gpt2", **SIZES)))

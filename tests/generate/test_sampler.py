@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.generate.sampler import Sampler, make_drawers
+from clearhead.generate.sampler import Sampler, make_samplers
 from clearhead.generate.sampling import Sampling
 from clearhead.text.tokenizer import Tokenizer
 
@@ -16,14 +16,14 @@ LOGITS = torch.tensor([0.15, 0.5, 0.1, 0.25, 1e-30]).log()
 A, B, C, D, END = range(5)
 
 
-def drawer(prompt=(), seed=0, sample=0, **settings) -> Sampler:
+def sampler(prompt=(), seed=0, sample=0, **settings) -> Sampler:
     return Sampler(Sampling(**settings), LETTERS, 5, prompt, seed, sample)
 
 
 def shares(count: int = 4000, **settings) -> list[float]:
     """How often each letter is drawn, when every draw is the first one."""
-    one = drawer(**settings)
-    words = [one.draw(LOGITS).id for _ in range(count)]
+    one = sampler(**settings)
+    words = [one.sample(LOGITS).id for _ in range(count)]
     return [words.count(i) / count for i in range(4)]
 
 
@@ -42,12 +42,12 @@ def test_a_bias_is_added_to_the_logit():
     expected = [0.3 / whole, 0, 0.3 / whole, 0.25 / whole]
     assert shares(temperature=1, logit_bias=bias) == pytest.approx(expected, abs=0.03)
     assert shares(count=50, temperature=1, logit_bias={D: 100}) == [0, 0, 0, 1]
-    assert drawer(temperature=0, logit_bias={"b": -math.inf}).draw(LOGITS).id == D
+    assert sampler(temperature=0, logit_bias={"b": -math.inf}).sample(LOGITS).id == D
 
 
 def greedy(count: int, prompt=(), **settings) -> str:
-    one = drawer(prompt, temperature=0, **settings)
-    return LETTERS.decode([one.draw(LOGITS).id for _ in range(count)])
+    one = sampler(prompt, temperature=0, **settings)
+    return LETTERS.decode([one.sample(LOGITS).id for _ in range(count)])
 
 
 def test_temperature_zero_takes_the_likeliest():
@@ -72,52 +72,52 @@ def test_presence_is_taken_off_once_and_frequency_each_time():
 def test_a_bias_comes_before_the_penalties():
     """The sign of the biased logit says whether repetition divides or multiplies."""
     logits = torch.tensor([-1.0, 1.2, -9.0, -9.0, -9.0])
-    one = drawer([A], temperature=0, repetition_penalty=3.0, logit_bias={A: 4.0})
-    assert one.draw(logits).id == B  # (-1 + 4) / 3 = 1, where -1 * 3 + 4 = 1 as well, and 4 - 1 / 3 = 3.7
-    assert drawer(temperature=0, repetition_penalty=3.0, logit_bias={A: 4.0}).draw(logits).id == A
+    one = sampler([A], temperature=0, repetition_penalty=3.0, logit_bias={A: 4.0})
+    assert one.sample(logits).id == B  # (-1 + 4) / 3 = 1, where -1 * 3 + 4 = 1 as well, and 4 - 1 / 3 = 3.7
+    assert sampler(temperature=0, repetition_penalty=3.0, logit_bias={A: 4.0}).sample(logits).id == A
 
 
 def test_log_probabilities_are_the_models_own():
     """Whatever the rules make of it: b is never drawn here, and is told as the likeliest."""
-    one = drawer(temperature=0.3, top_k=1, logit_bias={B: -100}, log_probabilities=2)
+    one = sampler(temperature=0.3, top_k=1, logit_bias={B: -100}, log_probabilities=2)
     for _ in range(3):
-        drawn = one.draw(LOGITS + 7)
+        drawn = one.sample(LOGITS + 7)
         assert drawn.id == D
         assert drawn.log_probability == pytest.approx(math.log(0.25))
         assert [i for i, _ in drawn.alternatives] == [B, D]
         assert [p for _, p in drawn.alternatives] == pytest.approx([math.log(0.5), math.log(0.25)])
-    assert drawer(log_probabilities=0).draw(LOGITS).alternatives == ()
-    assert drawer(log_probabilities=0).draw(LOGITS).log_probability is not None
-    assert len(drawer(log_probabilities=20).draw(LOGITS).alternatives) == 5
-    assert drawer().draw(LOGITS).log_probability is None
+    assert sampler(log_probabilities=0).sample(LOGITS).alternatives == ()
+    assert sampler(log_probabilities=0).sample(LOGITS).log_probability is not None
+    assert len(sampler(log_probabilities=20).sample(LOGITS).alternatives) == 5
+    assert sampler().sample(LOGITS).log_probability is None
 
 
 def test_after_an_end_nothing_follows():
     two = Tokenizer(LETTERS._inner, LETTERS.config, ends=[C])
     for end in (END, C):
         one = Sampler(Sampling(0, logit_bias={end: 100}), two, 5)
-        drawn = one.draw(LOGITS)
-        assert (drawn.id, drawn.last, one.over) == (end, True, True)
-        assert one.draw(LOGITS).last
+        drawn = one.sample(LOGITS)
+        assert (drawn.id, drawn.last, one.finished) == (end, True, True)
+        assert one.sample(LOGITS).last
     one = Sampler(Sampling(0), two, 5)
-    assert not one.draw(LOGITS).last
+    assert not one.sample(LOGITS).last
 
 
 def test_a_sample_is_the_same_however_many_stand_beside_it():
     sampling = Sampling(1.0, frequency_penalty=0.5, regex="[abcd]{20}")
     alone = Sampler(sampling, LETTERS, 5, [A], 7, 2)
-    together = make_drawers(sampling, LETTERS, 5, [A], 7, 4)
-    rows = [[each.draw(LOGITS).id for each in together] for _ in range(20)]
+    together = make_samplers(sampling, LETTERS, 5, [A], 7, 4)
+    rows = [[each.sample(LOGITS).id for each in together] for _ in range(20)]
     columns = list(zip(*rows, strict=True))
-    assert list(columns[2]) == [alone.draw(LOGITS).id for _ in range(20)]
+    assert list(columns[2]) == [alone.sample(LOGITS).id for _ in range(20)]
     assert len(set(columns)) == 4
-    assert all(each.over for each in together)
+    assert all(each.finished for each in together)
 
 
 def test_the_constraint_comes_before_everything_else():
-    one = drawer(temperature=0, regex="[ac]{2}", logit_bias={B: 100})
-    assert [one.draw(LOGITS).id, one.draw(LOGITS).id] == [A, A]
-    assert one.over
+    one = sampler(temperature=0, regex="[ac]{2}", logit_bias={B: 100})
+    assert [one.sample(LOGITS).id, one.sample(LOGITS).id] == [A, A]
+    assert one.finished
 
 
 @pytest.mark.parametrize(
@@ -136,21 +136,21 @@ def test_the_constraint_comes_before_everything_else():
 )
 def test_what_cannot_be_is_said_at_once(settings, words):
     with pytest.raises(UserError, match=words):
-        drawer(**settings)
+        sampler(**settings)
 
 
 def test_where_all_is_ruled_out_it_says_so():
-    one = drawer(regex="a", logit_bias={"a": -100})
-    with pytest.raises(UserError, match="no word is left to draw"):
-        one.draw(LOGITS)
+    one = sampler(regex="a", logit_bias={"a": -100})
+    with pytest.raises(UserError, match="no token is left to sample"):
+        one.sample(LOGITS)
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf])
 @pytest.mark.parametrize("temperature", [0, 1])
 def test_logits_that_are_no_numbers_are_not_drawn_from(broken, temperature):
     with pytest.raises(UserError, match="a logit is infinite or not a number"):
-        drawer(temperature=temperature).draw(torch.tensor([0.0, broken, 1.0, 0.0, 0.0]))
+        sampler(temperature=temperature).sample(torch.tensor([0.0, broken, 1.0, 0.0, 0.0]))
 
 
 def test_a_special_token_is_known_by_its_name():
-    assert drawer(temperature=0, logit_bias={"<|endoftext|>": 100}).draw(LOGITS).id == END
+    assert sampler(temperature=0, logit_bias={"<|endoftext|>": 100}).sample(LOGITS).id == END

@@ -10,15 +10,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
-from clearhead.generate.sampling import (
-    Sampling,
+from clearhead.generate.sampler import (
+    filter_logits,
     keep_min_p,
     keep_top_k,
     keep_top_p,
-    narrow,
-    penalise_counts,
-    penalise_repetition,
+    penalize_counts,
+    penalize_repetition,
 )
+from clearhead.generate.sampling import Sampling
 
 # Probabilities 0.5, 0.25, 0.15, 0.1, not in order.
 LOGITS = torch.tensor([0.15, 0.5, 0.1, 0.25]).log()
@@ -57,25 +57,25 @@ def test_min_p():
 def test_repetition_makes_words_less_likely_whatever_their_sign():
     logits = torch.tensor([2.0, -2.0, 1.0, -math.inf])
     seen = torch.tensor([True, True, False, True])
-    assert penalise_repetition(logits, seen, 2.0).tolist() == [1.0, -4.0, 1.0, -math.inf]
+    assert penalize_repetition(logits, seen, 2.0).tolist() == [1.0, -4.0, 1.0, -math.inf]
 
 
 def test_presence_counts_once_and_frequency_each_time():
     logits = torch.tensor([2.0, -2.0, 1.0, 0.0])
     counts = torch.tensor([3.0, 1.0, 0.0, 2.0])
-    assert penalise_counts(logits, counts, 0.5, 0.0).tolist() == [1.5, -2.5, 1.0, -0.5]
-    assert penalise_counts(logits, counts, 0.0, 0.5).tolist() == [0.5, -2.5, 1.0, -1.0]
-    assert penalise_counts(logits, counts, -1.0, 2.0).tolist() == [-3.0, -3.0, 1.0, -3.0]
+    assert penalize_counts(logits, counts, 0.5, 0.0).tolist() == [1.5, -2.5, 1.0, -0.5]
+    assert penalize_counts(logits, counts, 0.0, 0.5).tolist() == [0.5, -2.5, 1.0, -1.0]
+    assert penalize_counts(logits, counts, -1.0, 2.0).tolist() == [-3.0, -3.0, 1.0, -3.0]
 
 
 def test_each_narrows_what_the_one_before_has_left():
     # Of the two likeliest the first has 2/3: with both rules it is alone, with top_p by itself it is not.
-    assert kept(narrow(LOGITS, Sampling(1.0, top_k=2, top_p=0.6))) == [1]
-    assert kept(narrow(LOGITS, Sampling(1.0, top_p=0.6))) == [1, 3]
+    assert kept(filter_logits(LOGITS, Sampling(1.0, top_k=2, top_p=0.6))) == [1]
+    assert kept(filter_logits(LOGITS, Sampling(1.0, top_p=0.6))) == [1, 3]
     # Temperature 0.5 squares the probabilities: 0.5 becomes 0.72, and 0.25 a quarter as likely as it.
-    assert kept(narrow(LOGITS, Sampling(0.5, top_p=0.7))) == [1]
-    assert kept(narrow(LOGITS, Sampling(0.5, min_p=0.3))) == [1]
-    assert kept(narrow(LOGITS, Sampling(1.0, min_p=0.3))) == [0, 1, 3]
+    assert kept(filter_logits(LOGITS, Sampling(0.5, top_p=0.7))) == [1]
+    assert kept(filter_logits(LOGITS, Sampling(0.5, min_p=0.3))) == [1]
+    assert kept(filter_logits(LOGITS, Sampling(1.0, min_p=0.3))) == [0, 1, 3]
 
 
 # In eighths: what differs still does when the largest is taken off.
@@ -98,7 +98,7 @@ def test_the_same_words_are_left_as_in_transformers(logits, temperature, k, p, l
     assume(min(abs(likely.cumsum(-1) - p)) > 1e-4)
     assume(min(abs(likely / likely[0] - least)) > 1e-4)
     theirs = warpers(ids, logits[None])[0].softmax(-1)
-    ours = narrow(logits, Sampling(temperature, top_k=k, top_p=p, min_p=least)).softmax(-1)
+    ours = filter_logits(logits, Sampling(temperature, top_k=k, top_p=p, min_p=least)).softmax(-1)
     # Words that are as likely as each other may be told apart in either order, where top_p cuts between them.
     assert torch.allclose(ours.sort().values, theirs.sort().values, atol=1e-4)
 
@@ -109,7 +109,7 @@ def test_repetition_is_penalised_as_in_transformers(logits, words, penalty):
     seen[words] = True
     processor = transformers.RepetitionPenaltyLogitsProcessor(penalty)
     theirs = processor(torch.tensor([words]), logits[None].clone())[0]
-    assert torch.allclose(penalise_repetition(logits, seen, penalty), theirs, rtol=1e-6)
+    assert torch.allclose(penalize_repetition(logits, seen, penalty), theirs, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

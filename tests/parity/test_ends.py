@@ -60,7 +60,7 @@ def test_a_list_of_ends_is_read_stopped_at_and_written_back(theirs, tmp_path):
     text = model.generate("The road", tokens=30, temperature=0)
     assert text.ids == expected.tolist()
     assert text.ids[-1] == end
-    assert text.finish == "stop"
+    assert text.finish_reason == "stop"
     assert text == model.tokenizer.decode(text.ids[:-1])
 
     model.save(tmp_path / "ours")

@@ -80,7 +80,7 @@ def test_it_answers_within_a_grammar(model):
     schema = {"type": "object", "properties": properties, "required": ["age"], "additionalProperties": False}
     text = model.generate(ids, json_schema=schema, temperature=0, tokens=40)
     jsonschema.validate(json.loads(text), schema)
-    assert text.finish == "stop"
+    assert text.finish_reason == "stop"
 
 
 def test_every_token_is_spelled_as_it_is_decoded(model):

@@ -6,7 +6,7 @@ import jsonschema
 import openai
 import pytest
 
-from clearhead.generate import scheduler as service
+from clearhead.generate import scheduler
 from clearhead.generate.sampler import make_grammar
 from tests import event_loop
 
@@ -40,7 +40,7 @@ def test_a_completion_is_what_the_model_writes(ai, server):
     given = ai.completions.create(model="small", prompt="Once", **SEEDED)
     expected = server.model.generate("Once", 30, seed=7, temperature=0.9)
     assert given.choices[0].text == expected
-    assert given.choices[0].finish_reason == ("stop" if expected.finish == "stop" else "length")
+    assert given.choices[0].finish_reason == ("stop" if expected.finish_reason == "stop" else "length")
     assert given.usage.prompt_tokens == 4
     assert given.usage.completion_tokens == len(expected.ids)
     assert given.usage.total_tokens == 4 + len(expected.ids)
@@ -245,7 +245,7 @@ def test_who_leaves_while_a_rule_is_made_takes_no_slot(server, monkeypatch, subm
         made.set()
         return make_grammar(*given)
 
-    monkeypatch.setattr(service, "make_grammar", make_slowly)
+    monkeypatch.setattr(scheduler, "make_grammar", make_slowly)
     body = {
         "model": "small",
         "messages": user("a"),

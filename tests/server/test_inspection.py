@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clearhead.inspect.edits import Edit
-from clearhead.inspect.readers import TracedReader
+from clearhead.inspect.readers import TracingDecoder
 from clearhead.inspect.weights import weight_names
 from clearhead.server import disconnect, trace_cache
 
@@ -275,9 +275,9 @@ def test_a_text_that_is_patched_from_is_read_once(client, server):
 
 def test_of_a_text_that_begins_alike_only_the_rest_is_read(client, server, monkeypatch):
     read = []
-    go_through = TracedReader.go_through
+    go_through = TracingDecoder.go_through
     monkeypatch.setattr(
-        TracedReader,
+        TracingDecoder,
         "go_through",
         lambda self, ids, watch: read.append(ids.shape[1]) or go_through(self, ids, watch),
     )

@@ -61,12 +61,12 @@ def test_nobody_waits_behind_chat_templates(start, slow_registry):
 def test_a_chat_that_cannot_be_taken_is_told_before_its_template_is_filled_in(start, slow_registry):
     with start(registry=slow_registry) as server, server.client() as client:
         request = server.model.request("a", 4096, logit_bias={server.model.tokenizer.end_id: -100})
-        tickets = [server.engine.submit(request)]
+        handles = [server.engine.submit(request)]
         server.until(lambda: server.engine.running == 1)
-        tickets.append(server.engine.submit(request))
+        handles.append(server.engine.submit(request))
         refused = client.post("/v1/chat/completions", json=CHAT)
-        for ticket in tickets:
-            ticket.cancel()
+        for handle in handles:
+            handle.cancel()
         assert refused.status_code == 429
         assert refused.headers["Retry-After"] == "1"
         server.until(server.rests)

@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from clearhead.generate.sampling import Sampling, narrow
+from clearhead.generate.sampler import filter_logits
+from clearhead.generate.sampling import Sampling
 from tests.web.visitor import exact, percent, precise, short, shows
 
 PROMPTS = ["The duck was too tired", "a", "Tom saw a ball. 2 + 2 = 4"]
@@ -157,7 +158,7 @@ def test_chances_of_the_next_word(visitor, models, name):
             usual = {"temperature": 1, "top_k": 0, "top_p": 1, "min_p": 0}[rule]
             slider = visitor.page.get_by_label(rule.replace("_", "-"), exact=True)
             slider.fill(str(rules.get(rule, usual)))
-        chances = narrow(logits, Sampling(**{"temperature": 1.0, **rules})).softmax(-1)
+        chances = filter_logits(logits, Sampling(**{"temperature": 1.0, **rules})).softmax(-1)
         shown = visitor.page.locator(".next .share").all_inner_texts()
         assert len(shown) == 9
         for i, text in zip(likeliest, shown, strict=True):

@@ -43,8 +43,7 @@ def chat(
       clearhead chat smollm2 --system "Answer in one sentence."
     """
     from clearhead.errors import UserError
-    from clearhead.generate.sampler import check_seed
-    from clearhead.generate.sampling import Sampling
+    from clearhead.generate.sampling import Sampling, check_seed
     from clearhead.language_model import load
 
     drawing: dict[str, Any] = {

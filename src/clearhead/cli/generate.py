@@ -12,7 +12,7 @@ from clearhead.cli.console import err, print_json, print_text
 from clearhead.cli.options import DEVICE, MODEL, QUANTIZE
 
 if TYPE_CHECKING:
-    from clearhead.generate.writing import Generated
+    from clearhead.generate.detokenizer import Generated
     from clearhead.language_model import LanguageModel
 
 
@@ -151,20 +151,20 @@ def _read_bias(given: list[str]) -> dict[int | str, float]:
 
 def _tell(texts: list[Generated], model: LanguageModel, count: int | None) -> dict[str, Any]:
     """The texts, why each ended, and the tokens drawn for each where they were asked for."""
-    told: dict[str, Any] = {"texts": texts, "finishes": [text.finish for text in texts]}
+    told: dict[str, Any] = {"texts": texts, "finish_reasons": [text.finish_reason for text in texts]}
     if count is None:
         return told
 
     def named(i: int, log_probability: float | None) -> dict[str, Any]:
         return {"token": model.tokenizer.pieces([i])[0], "id": i, "log_probability": log_probability}
 
-    told["drawn"] = [
+    told["sampled"] = [
         [
             {
-                **named(drawn.id, drawn.log_probability),
-                "alternatives": [named(*each) for each in drawn.alternatives],
+                **named(token.id, token.log_probability),
+                "alternatives": [named(*each) for each in token.alternatives],
             }
-            for drawn in text.drawn
+            for token in text.sampled
         ]
         for text in texts
     ]

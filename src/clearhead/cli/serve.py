@@ -11,7 +11,7 @@ from clearhead.cli.completion import complete_models
 from clearhead.cli.console import err
 from clearhead.cli.options import DEVICE
 from clearhead.errors import UserError
-from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE
+from clearhead.generate.sampling import MAX_QUEUE, MAX_SLOTS, QUEUE
 
 
 def serve(
@@ -32,9 +32,9 @@ def serve(
     allow_host: list[str] = typer.Option(
         None, help="A name that this server goes by, such as behind a proxy (may be repeated)."
     ),
-    slots: int = typer.Option(16, min=1, max=MOST_SLOTS, help="Texts of a model that are written at once."),
+    slots: int = typer.Option(16, min=1, max=MAX_SLOTS, help="Texts of a model that are written at once."),
     queue: int = typer.Option(
-        QUEUE, min=1, max=MOST_QUEUE, help="Requests that may wait; more are told to come back."
+        QUEUE, min=1, max=MAX_QUEUE, help="Requests that may wait; more are told to come back."
     ),
     grace: float = typer.Option(
         30.0, min=0, max=3600, help="Seconds that what is being written at the end may still take."

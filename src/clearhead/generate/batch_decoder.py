@@ -1,110 +1,216 @@
-"""Steps of many texts at once, a row each, whose numbers do not depend on what the other rows are.
+"""Decoding many sequences in one batch, each row independent of the others to the last bit.
 
-A step has one row a slot, whatever is in the slots. On a processor it may also be narrower, of the slots in
-use and some padding: there matrix products mostly give a row the same numbers whatever their width. Whether
-they do, and whether they treat all rows alike, is tried out at the start; a width for which it does not hold
-is not used.
+A sequence's logits must not depend on what else is in the batch. A prompt is therefore prefilled on its own,
+in chunks of a fixed size, and in a decoding step each token attends to the KV cache of its own slot only.
 
-Shapes: B rows of a step, V words.
+A step has one row per slot. On the CPU it may also be narrower: the slots in use plus padding, because there
+matrix products usually give a row the same numbers at any width. The constructor measures whether they do,
+and whether all rows of a step are treated alike; it discards the widths for which this fails.
+
+Shapes: B rows of a step, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
 
+import copy
+import platform
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from clearhead.networks import AnyConfig
+from clearhead.errors import UserError
+from clearhead.model.config import Config
+from clearhead.model.kv_cache import KVCache
+from clearhead.model.transformer import Transformer
+from clearhead.networks import AnyConfig, need_causal
+from clearhead.runtime.batched_attention import BatchedMask, find_spans
+from clearhead.runtime.batched_kv_cache import BatchedKVCache
+from clearhead.runtime.quantization import is_quantized
 
-# Words of a prompt that are read between two steps: on a processor they take as long as a step of as many
-# rows, on other devices hardly longer than a step.
-PIECE, WIDE_PIECE = 32, 512
-TRIED = 16  # times that a block is run to see whether all rows of a step are treated alike
+# Prompt tokens processed between two decoding steps. On the CPU a chunk takes as long as a step with as many
+# rows; on other devices hardly longer than any step.
+CPU_CHUNK, GPU_CHUNK = 32, 512
+PROBES = 16  # blocks computed to find out whether all rows of a step are treated alike
 
 
-class ReadsOn(Protocol):
-    """A text that is read by itself, a piece at a time; `logits` (V) are of the word after it, once read."""
+class ChunkedPrefill(Protocol):
+    """A prompt that is prefilled chunk by chunk; `logits` (V) of the next token are there at the end."""
 
     logits: Tensor | None
 
-    def read_on(self) -> int:
-        """Read the next piece, if one is left; how many words it had."""
+    def run_chunk(self) -> int:
+        """Process the next chunk, if any, and return its number of tokens."""
         ...
 
 
-class Rows(ABC):
-    """Where `whole`, as it is off the processor, a step is always of all slots."""
+class BatchDecoder(ABC):
+    """A network and its slots, one sequence in each. With `full_width` every step computes all slots."""
 
-    longest: float  # words that a slot has room for; a text of more is read anew, as far as they go
+    max_length: float  # tokens a slot can hold; a longer sequence is prefilled again from its last tokens
 
-    def __init__(self, config: AnyConfig, count: int, device: torch.device, whole: bool | None) -> None:
-        """To be called when steps can be made."""
-        self.config, self.count = config, count
-        self.piece = PIECE if device.type == "cpu" else WIDE_PIECE
-        self.whole = device.type != "cpu" if whole is None else whole
-        self.widths = [count]
-        self.widths = self._widths_alike()
-
-    @abstractmethod
-    def read(self, ids: Sequence[int]) -> ReadsOn:
-        """Begin to read a text."""
+    def __init__(self, config: AnyConfig, n_slot: int, device: torch.device, full_width: bool | None) -> None:
+        """Measure the usable widths: subclasses call this once they are able to make steps."""
+        self.config, self.n_slot = config, n_slot
+        self.chunk_size = CPU_CHUNK if device.type == "cpu" else GPU_CHUNK
+        self.full_width = device.type != "cpu" if full_width is None else full_width
+        self.widths = [n_slot]
+        self.widths = self._find_widths()
 
     @abstractmethod
-    def place(self, slot: int, reading: ReadsOn) -> None:
-        """Put a text that was read by itself into a slot."""
+    def prefill(self, ids: Sequence[int]) -> ChunkedPrefill:
+        """Start to prefill a prompt on its own."""
+
+    @abstractmethod
+    def insert(self, slot: int, prefill: ChunkedPrefill) -> None:
+        """Copy a prefilled prompt into a slot."""
 
     @abstractmethod
     def extend(self, slot: int, position: int) -> None:
-        """Make sure of room for a word at this position, the next one of the slot's text."""
+        """Make room for a token at this position, the next one of the slot's sequence."""
 
     @abstractmethod
     def _step(self, slots: Sequence[int], ids: Sequence[int], positions: Sequence[int], width: int) -> Tensor:
-        """The logits of the words after these, B V; so many rows are computed as the width is."""
+        """Process one token per slot in a step of `width` rows: B V logits."""
 
-    def step(self, slots: Sequence[int], ids: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Read the next word of the text in each of these slots, given in order: B V logits, in memory.
+    def decode_one(self, slots: Sequence[int], ids: Sequence[int], positions: Sequence[int]) -> Tensor:
+        """Process the next token of each of these slots, given in ascending order: B V logits on the CPU.
 
-        A text whose slot is left out may be lost.
+        The sequence in a slot that is left out may be lost.
         """
-        if self.whole:
-            # A slot that is not in use has a row too; what it writes there, the next text writes over.
-            words = dict(zip(slots, zip(ids, positions, strict=True), strict=True))
-            ids, positions = zip(*(words.get(slot, (0, 0)) for slot in range(self.count)), strict=True)
-            return self._step(range(self.count), ids, positions, self.count)[list(slots)].float().cpu()
+        if self.full_width:
+            # Unused slots have rows too; the next sequence overwrites what they store.
+            tokens = dict(zip(slots, zip(ids, positions, strict=True), strict=True))
+            ids, positions = zip(*(tokens.get(slot, (0, 0)) for slot in range(self.n_slot)), strict=True)
+            return self._step(range(self.n_slot), ids, positions, self.n_slot)[list(slots)].float().cpu()
         width = next(width for width in self.widths if width >= min(len(slots), self.widths[-1]))
         parts = [slice(i, i + width) for i in range(0, len(slots), width)]
         logits = torch.cat([self._step(slots[part], ids[part], positions[part], width) for part in parts])
         return logits.float().cpu()
 
-    def _widths_alike(self) -> list[int]:
-        """The widths whose rows all get the same numbers, those that they get in the full width.
+    def _find_widths(self) -> list[int]:
+        """Return the widths at which every row gets the numbers it gets at full width.
 
-        Tried with the same text in every row. Where not even the full width's rows agree, each row is a
-        step of its own.
+        Measured with the same sequence in every row. If the rows differ even at full width, each row becomes
+        a step of its own.
         """
-        expected = self._same_rows(self.count)
+        expected = self._probe(self.n_slot)
         if expected is None:
-            self.whole = False
+            self.full_width = False
             return [1]
-        if self.whole:
-            return [self.count]
-        halves = [2**i for i in range(1, self.count.bit_length()) if 2**i < self.count]
-        found = [self._same_rows(width) for width in halves]
-        alike = [w for w, row in zip(halves, found, strict=True) if row is not None and row.equal(expected)]
-        return [*alike, self.count]
+        if self.full_width:
+            return [self.n_slot]
+        narrower = [2**i for i in range(1, self.n_slot.bit_length()) if 2**i < self.n_slot]
+        rows = [self._probe(width) for width in narrower]
+        equal = [w for w, row in zip(narrower, rows, strict=True) if row is not None and row.equal(expected)]
+        return [*equal, self.n_slot]
 
-    def _same_rows(self, width: int) -> Tensor | None:
-        """What each row of this width makes of the same few words, or None if they differ."""
+    def _probe(self, width: int) -> Tensor | None:
+        """Return the logits of one row after the same tokens in every row, or None if rows differ."""
         config, rows = self.config, list(range(width))
-        count = min(config.n_context, -(-TRIED // getattr(config, "n_block", 1)))
-        tables = []
-        for position in range(count):
+        steps = min(config.n_context, -(-PROBES // getattr(config, "n_block", 1)))
+        logits = []
+        for position in range(steps):
             for slot in rows:
                 self.extend(slot, position)
-            word = position * config.n_vocab // count
-            tables.append(self._step(rows, [word] * width, [position] * width, width))
-        table = torch.stack(tables, dim=1)
-        return table[0] if table.equal(table[:1].expand_as(table)) else None
+            token = position * config.n_vocab // steps
+            logits.append(self._step(rows, [token] * width, [position] * width, width))
+        stacked = torch.stack(logits, dim=1)
+        return stacked[0] if stacked.equal(stacked[:1].expand_as(stacked)) else None
+
+
+class TransformerPrefill:
+    """A `ChunkedPrefill` with a KV cache of its own."""
+
+    def __init__(self, network: Transformer, ids: Sequence[int], chunk_size: int) -> None:
+        parameter = network.embedding.weight
+        self.network, self.chunk_size = network, chunk_size
+        self.ids = torch.tensor([ids], device=parameter.device)
+        self.cache = KVCache(network.config, 1, len(ids), parameter.device, parameter.dtype)
+        self.logits: Tensor | None = None
+
+    @torch.inference_mode()
+    def run_chunk(self) -> int:
+        if self.logits is not None:
+            return 0
+        chunk = self.ids[:, self.cache.length : self.cache.length + self.chunk_size]
+        final = self.network.hidden_states(chunk, cache=self.cache)
+        if self.cache.length == self.ids.shape[1]:
+            self.logits = self.network.unembedding(final[0, -1:])[0].float().cpu()
+        return chunk.shape[1]
+
+
+class TransformerBatchDecoder(BatchDecoder):
+    """A transformer with a batched KV cache."""
+
+    def __init__(self, network: Transformer, slots: int, full_width: bool | None = None) -> None:
+        config, weight = network.config, network.embedding.weight
+        need_causal(config)
+        if slots < 1:
+            raise UserError(f"slots = {slots}: expected at least 1")
+        self.network = transpose_weights(network) if _prefers_columns(network) else network
+        self.cache = BatchedKVCache(config, slots, weight.device, weight.dtype)
+        # Computed once for all positions: sines of many numbers may differ from those of few in the last bit.
+        positions = torch.arange(config.n_context, device=weight.device)[:, None]
+        with torch.inference_mode():
+            self.position_vectors = network.position_vectors(positions)
+            self.rotations = network.rotations(positions)
+        self.max_length = config.n_context
+        super().__init__(config, slots, weight.device, full_width)
+
+    def prefill(self, ids: Sequence[int]) -> TransformerPrefill:
+        """Of a prompt longer than the context only the last `n_context` tokens count."""
+        return TransformerPrefill(self.network, ids[-self.network.config.n_context :], self.chunk_size)
+
+    def insert(self, slot: int, prefill: ChunkedPrefill) -> None:
+        assert isinstance(prefill, TransformerPrefill)
+        self.cache.insert(slot, prefill.cache)
+
+    def extend(self, slot: int, position: int) -> None:
+        self.cache.extend(slot, position)
+
+    @torch.inference_mode()
+    def _step(self, slots: Sequence[int], ids: Sequence[int], positions: Sequence[int], width: int) -> Tensor:
+        network, device = self.network, self.cache.data.device
+        padding = [0] * (width - len(slots))
+        index = torch.tensor([*positions, *padding], device=device)
+        x = network.token_vectors(torch.tensor([*ids, *padding], device=device)[:, None])
+        if self.position_vectors is not None:
+            x = x + self.position_vectors[index]
+        self.cache.set_positions(slots, positions)
+        masks = self._masks(slots, positions)
+        rotations = [rotation and (rotation[0][index], rotation[1][index]) for rotation in self.rotations]
+        x = network.run_blocks(x, masks, rotations, self.cache.blocks)
+        return network.unembedding(network.final_norm(x))[: len(slots), 0]
+
+    def _masks(self, slots: Sequence[int], positions: Sequence[int]) -> list[BatchedMask]:
+        """Return the mask of each block: local blocks attend within a window."""
+        config: Config = self.network.config
+        masks: dict[bool, BatchedMask] = {}
+        for i in range(config.n_block):
+            local = i in config.local_blocks
+            if local not in masks:
+                window = config.window if local else None
+                spans = find_spans(slots, positions, self.cache.data, window, self.full_width)
+                masks[local] = BatchedMask(spans=spans)
+        return [masks[i in config.local_blocks] for i in range(config.n_block)]
+
+
+def transpose_weights(network: Transformer) -> Transformer:
+    """Return the same network with a copy of its matrices stored in column-major order."""
+    shared = {id(tensor): tensor for tensor in (*network.parameters(), *network.buffers())}
+    other = copy.deepcopy(network, shared)
+    for module in other.modules():
+        if isinstance(module, nn.Linear):
+            weight = module.weight.detach().t().contiguous().t()
+            module.weight = nn.Parameter(weight, requires_grad=False)
+    return other
+
+
+def _prefers_columns(network: Transformer) -> bool:
+    """Whether a narrow matrix product mostly repacks the matrix, which is faster in column-major order."""
+    arm = platform.system() == "Linux" and platform.machine() == "aarch64"
+    weight = network.embedding.weight
+    return arm and weight.device.type == "cpu" and weight.dtype == torch.float32 and not is_quantized(network)

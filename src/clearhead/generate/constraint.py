@@ -1,6 +1,6 @@
-"""Text held to a regular expression or a JSON schema: at each word, the words that may come next.
+"""Constrained decoding: the tokens that a regular expression or a JSON schema allows at each step.
 
-llguidance follows the text byte by byte; it is told how each token of our vocabulary is spelled.
+llguidance matches the text byte by byte, with the bytes of each token of the vocabulary.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.text.tokenizer import Tokenizer
 
-LONGEST = 2**16  # characters of an expression or a schema
-# Bounds on what following one may cost: some seconds and 100 MB, then it is refused.
+MAX_CHARACTERS = 2**16  # of an expression or a schema
+# Limits on the cost of matching, some seconds and 100 MB; llguidance rejects what exceeds them.
 LIMITS = LLParserLimits(
     initial_lexer_fuel=500_000,
     step_lexer_fuel=200_000,
@@ -28,7 +28,7 @@ LIMITS = LLParserLimits(
     max_grammar_size=100_000,
     verbose_errors=False,
 )
-# On one line, as Python writes it; where any space is allowed, a weak model writes nothing but spaces.
+# On one line, as json.dumps formats it: where any whitespace is allowed, a weak model generates nothing else.
 JSON_STYLE: Any = {
     "item_separator": ", ",
     "key_separator": ": ",
@@ -40,38 +40,38 @@ JSON_STYLE: Any = {
 
 
 class Grammar:
-    """An expression or a schema, ready to be followed by any number of samples."""
+    """A compiled expression or schema, shared by any number of samples."""
 
     def __init__(
         self, tokenizer: Tokenizer, n_vocab: int, regex: str | None = None, json_schema: Any = None
     ) -> None:
         self.name = "regex" if regex is not None else "JSON schema"
         self.n_vocab = n_vocab
-        source = _read_regex(regex) if regex is not None else _read_schema(json_schema)
-        self.matcher = LLMatcher(_vocabulary(tokenizer, n_vocab), source, log_level=0, limits=LIMITS)
+        source = _compile_regex(regex) if regex is not None else _compile_schema(json_schema)
+        self.matcher = LLMatcher(_make_vocabulary(tokenizer, n_vocab), source, log_level=0, limits=LIMITS)
         if self.matcher.is_error():
             raise UserError(f"the {self.name} cannot be used: {_reason(self.matcher.get_error())}")
-        self.begin().allowed()  # what allows nothing at all is refused before anything is written
+        self.begin().allowed()  # raises at once if nothing at all is allowed
 
     def begin(self) -> Constraint:
         return Constraint(self)
 
 
 class Constraint:
-    """Where one sample stands in its grammar."""
+    """The state of one sample in its grammar."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.name, self.n_vocab = grammar.name, grammar.n_vocab
         self.matcher = grammar.matcher.deep_copy()
 
     def allowed(self) -> Tensor:
-        """The words that may come next: V, true or false."""
+        """Return a mask of the tokens that may come next: V, bool."""
         bits = np.frombuffer(self.matcher.compute_bitmask(), np.uint8)
         self._check()
         return torch.from_numpy(np.unpackbits(bits, count=self.n_vocab, bitorder="little")).bool()
 
-    def take(self, i: int) -> bool:
-        """Go on by one word. Whether another may follow it."""
+    def accept(self, i: int) -> bool:
+        """Advance by one token and return whether another may follow."""
         self.matcher.consume_token(i)
         self._check()
         return not self.matcher.is_stopped()
@@ -81,19 +81,19 @@ class Constraint:
             return
         error = self.matcher.get_error()
         if "NoExtension" in error:
-            raise UserError(f"no text fits the {self.name} that this model's tokenizer can write on with")
-        raise UserError(f"the {self.name} is too large to be followed ({_reason(error)}); make it simpler")
+            raise UserError(f"no text that this model's tokenizer can produce matches the {self.name}")
+        raise UserError(f"the {self.name} is too large to match ({_reason(error)}): simplify it")
 
 
 class _Spelling:
-    """What llguidance asks of a tokenizer."""
+    """The interface that llguidance expects of a tokenizer."""
 
     bos_token_id = None
 
     def __init__(self, tokenizer: Tokenizer, n_vocab: int) -> None:
         self.tokenizer = tokenizer
         self.eos_token_id = tokenizer.end_id
-        # What ends a text is not part of it, whatever its name.
+        # An end token adds no text, whatever it is called.
         silent = {i for i in range(n_vocab) if i in tokenizer.end_ids or not tokenizer.has_text(i)}
         self.special_token_ids = sorted(silent)
         self.tokens = [b"" if i in silent else tokenizer.spell(i) for i in range(n_vocab)]
@@ -101,12 +101,12 @@ class _Spelling:
         self.longest = max(map(len, self.ids), default=1)
 
     def __call__(self, text: bytes) -> list[int]:
-        """How the tokenizer would write a text; else, from the longest tokens, as much of it as can be."""
+        """Encode a text; if the tokenizer cannot, take the longest matching token again and again."""
         try:
             ids = self.tokenizer.encode(text.decode())
             if b"".join(self.tokens[i] for i in ids) == text:
                 return ids
-        except ValueError:  # not a whole text, or with characters that the tokenizer does not know
+        except ValueError:  # incomplete UTF-8, or characters unknown to the tokenizer
             pass
         ids = []
         while text:
@@ -119,32 +119,32 @@ class _Spelling:
         return ids
 
 
-_made: WeakKeyDictionary[Tokenizer, dict[int, LLTokenizer]] = WeakKeyDictionary()
+_vocabularies: WeakKeyDictionary[Tokenizer, dict[int, LLTokenizer]] = WeakKeyDictionary()
 
 
-def _vocabulary(tokenizer: Tokenizer, n_vocab: int) -> LLTokenizer:
-    """Made once for each tokenizer: it takes some tenths of a second for a large one."""
-    made = _made.setdefault(tokenizer, {})
+def _make_vocabulary(tokenizer: Tokenizer, n_vocab: int) -> LLTokenizer:
+    """Return llguidance's tokenizer, cached because a large one takes some tenths of a second to build."""
+    made = _vocabularies.setdefault(tokenizer, {})
     if n_vocab not in made:
         spelling = TokenizerWrapper(_Spelling(tokenizer, n_vocab))
         made[n_vocab] = LLTokenizer(spelling, eos_token=list(tokenizer.end_ids))
     return made[n_vocab]
 
 
-def _read_regex(regex: Any) -> str:
+def _compile_regex(regex: Any) -> str:
     if not isinstance(regex, str):
-        raise UserError(f"the regex is {str(regex)[:60]!r}: expected a str")
+        raise UserError(f"regex = {str(regex)[:60]!r}: expected a str")
     _check_text("regex", regex)
     return LLMatcher.grammar_from_regex(regex)
 
 
-def _read_schema(schema: Any) -> str:
+def _compile_schema(schema: Any) -> str:
     if not isinstance(schema, Mapping):
-        raise UserError(f"the JSON schema is {str(schema)[:60]!r}: expected an object, as a dict")
+        raise UserError(f"json_schema = {str(schema)[:60]!r}: expected an object, as a dict")
     try:
         text = json.dumps(dict(schema), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UserError(f"the JSON schema cannot be written as JSON: {_reason(str(error))}") from None
+        raise UserError(f"the JSON schema cannot be serialized as JSON: {_reason(str(error))}") from None
     _check_text("JSON schema", text)
     try:
         return LLMatcher.grammar_from_json_schema(text, overrides=JSON_STYLE)
@@ -153,15 +153,15 @@ def _read_schema(schema: Any) -> str:
 
 
 def _check_text(name: str, text: str) -> None:
-    if len(text) > LONGEST:
-        raise UserError(f"the {name} has {len(text)} characters: expected at most {LONGEST}")
+    if len(text) > MAX_CHARACTERS:
+        raise UserError(f"the {name} has {len(text)} characters: expected at most {MAX_CHARACTERS}")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise UserError(f"the {name} has a lone surrogate in it: expected characters")
+        raise UserError(f"the {name} contains a lone surrogate: expected valid Unicode")
 
 
 def _reason(error: str) -> str:
-    """The one line of a message that says what is wrong."""
+    """Return the line of an llguidance message that states the problem."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
-    told = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
-    told = told or next(iter(lines), "no reason is given")
-    return "it is too large" if "limits." in told else told[:200]
+    reason = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
+    reason = reason or next(iter(lines), "no reason given")
+    return "it is too large" if "limits." in reason else reason[:200]

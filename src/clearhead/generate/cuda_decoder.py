@@ -1,10 +1,11 @@
-"""The quick way of writing on, for CUDA: words are drawn on the device, and a step is one recorded graph.
+"""Decoding on CUDA: tokens are sampled on the device, and a step is one CUDA graph.
 
-The CPU takes no part in a step, and only now and then asks what was written. Not yet what `generate` uses: it
-is held to the plain way by tests, and still to be measured (`bench.generate`). For plain draws alone: what
-looks at more than the logits of a word (penalties, grammars, log-probabilities) is for `continuation.py`.
+The CPU takes no part in a step and only fetches the tokens now and then. `LanguageModel.generate` does not use
+this decoder yet: tests prove it equal to the plain loop, and `bench.generate` measures it. It supports plain
+sampling only; penalties, constraints and log-probabilities need `generation.py`.
 
-Shapes: B samples of one prompt, C features, H heads, G shared heads, D features a head, V words.
+Shapes: B samples of one prompt, C features, H heads, G key-value heads, D features per head, V tokens of the
+vocabulary.
 """
 
 from __future__ import annotations
@@ -27,46 +28,46 @@ from clearhead.model.norm import Norm
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.cuda_graph import CudaGraph
 
-LEAST_TOKENS = 64  # fewer are drawn before a graph is recorded
-MOST_SAMPLES = 256
-MOST_WORDS = 2**17  # of a vocabulary, of which a text's logits are held at once
-MANY_WORDS = 4096  # of which a program takes more at a time, since there are programs enough
-GLIMPSE = 32  # words are written between two looks
+MIN_TOKENS = 64  # fewer do not repay the capture of a graph
+MAX_BATCH = 256
+MAX_VOCAB = 2**17  # a program holds all logits of a sample at once
+MANY_OUTPUTS = 4096  # enough programs for each to compute more features
+SYNC_EVERY = 32  # tokens generated between two reads by the CPU
 
 
 def supports(network: object, sampling: Sampling, length: int, tokens: int, samples: int) -> bool:
-    """Whether so many words after a prompt so long can be written this way, and are worth it."""
+    """Whether this decoder can generate `tokens` after a prompt of this length, and is worth it."""
     if not isinstance(network, Transformer) or importlib.util.find_spec("triton") is None:
         return False
     config, device = network.config, network.embedding.weight.device
-    usual = not (config.parallel or config.post_norm or config.local_blocks) and config.causal
-    fits = length + tokens <= config.n_context and samples <= MOST_SAMPLES and config.n_vocab <= MOST_WORDS
-    return device.type == "cuda" and tokens >= LEAST_TOKENS and is_plain(sampling) and usual and fits
+    plain = not (config.parallel or config.post_norm or config.local_blocks) and config.causal
+    fits = length + tokens <= config.n_context and samples <= MAX_BATCH and config.n_vocab <= MAX_VOCAB
+    return device.type == "cuda" and tokens >= MIN_TOKENS and is_plain(sampling) and plain and fits
 
 
 def is_plain(sampling: Sampling) -> bool:
-    """Whether a word's logits, the temperature, `top_k` and `min_p` are all that counts."""
+    """Whether only the temperature, `top_k` and `min_p` are set."""
     return sampling == Sampling(sampling.temperature, sampling.top_k, None, sampling.min_p)
 
 
-def quick_continuations(
-    network: Transformer, prompt: Sequence[int], sampling: Sampling, drawers: Sequence[Sampler], tokens: int
+def generate_tokens(
+    network: Transformer, prompt: Sequence[int], sampling: Sampling, samplers: Sequence[Sampler], tokens: int
 ) -> Iterator[list[SampledToken]]:
-    """The next word of every sample, `tokens` times; the drawers' chance decides, as it would elsewhere."""
-    numbers = torch.stack([drawer.numbers(tokens) for drawer in drawers])
-    quick = QuickSteps(network, len(drawers), len(prompt) + tokens, sampling)
-    quick.begin(prompt, numbers)
-    for start in range(0, tokens, GLIMPSE):
-        count = min(GLIMPSE, tokens - start)
+    """Yield the next token of every sample, `tokens` times, sampled with the samplers' random numbers."""
+    uniforms = torch.stack([sampler.uniforms(tokens) for sampler in samplers])
+    decoder = CudaDecoder(network, len(samplers), len(prompt) + tokens, sampling)
+    decoder.prefill(prompt, uniforms)
+    for start in range(0, tokens, SYNC_EVERY):
+        count = min(SYNC_EVERY, tokens - start)
         for _ in range(count if start else count - 1):
-            quick.step()
-        quick.check()
-        for column in quick.written[:, start : start + count].T.tolist():
-            yield [drawer.take(i) for drawer, i in zip(drawers, column, strict=True)]
+            decoder.decode_one()
+        decoder.check()
+        for column in decoder.sampled[:, start : start + count].T.tolist():
+            yield [sampler.accept(i) for sampler, i in zip(samplers, column, strict=True)]
 
 
-class QuickSteps:
-    """A network's weights laid out for it, and room for `samples` texts of `size` words."""
+class CudaDecoder:
+    """A network's weights in the kernels' layout, and a KV cache for `samples` sequences of `size` tokens."""
 
     def __init__(self, network: Transformer, samples: int, size: int, sampling: Sampling) -> None:
         from clearhead.generate import cuda_kernels as kernels
@@ -78,71 +79,72 @@ class QuickSteps:
         self.device, self.dtype = weight.device, weight.dtype
         self.cache = KVCache(self.config, samples, size, self.device, self.dtype)
         self.blocks = [_BlockWeights(block) for block in network.blocks if isinstance(block, Block)]
-        everywhere = torch.arange(size, device=self.device)[None]
-        self.places = network.position_vectors(everywhere)
-        rotation = network.rotations(everywhere)[0]
+        positions = torch.arange(size, device=self.device)[None]
+        self.position_vectors = network.position_vectors(positions)
+        rotation = network.rotations(positions)[0]
         self.rotation = None if rotation is None else [part[0].float().contiguous() for part in rotation]
         config = self.config
-        self.stream, self.logits = self._room(config.d_model), self._room(config.n_vocab)
-        self.projected = self._room((config.n_head + 2 * config.n_kv_head) * config.d_head)
-        # What only a product reads is as exact as its weights.
-        self.mixed = self._room(config.n_head * config.d_head, self.dtype)
-        self.hidden = self._room(config.d_hidden, self.dtype)
-        # From Hopper on a kernel may start before the one that it waits for has ended.
+        self.stream, self.logits = self._empty(config.d_model), self._empty(config.n_vocab)
+        self.projected = self._empty((config.n_head + 2 * config.n_kv_head) * config.d_head)
+        # Inputs of a matrix product have the precision of its weights.
+        self.mixed = self._empty(config.n_head * config.d_head, self.dtype)
+        self.hidden = self._empty(config.d_hidden, self.dtype)
+        # Programmatic dependent launch, from Hopper on: a kernel starts before the previous one has ended.
         self.early = self.device.type == "cuda" and torch.cuda.get_device_capability(self.device) >= (9, 0)
         self.ids, self.positions = (
             torch.zeros(samples, dtype=torch.long, device=self.device) for _ in range(2)
         )
-        self.rows = min(64, max(16, _power(samples)))  # a program takes, where there are many texts
+        self.rows = min(64, max(16, _power(samples)))  # per program, if there are many samples
         self.first, self.steps = 0, 0
-        self.written, self.numbers = torch.empty(0), torch.empty(0)
-        self.step: Callable[[], None] = self._step
+        self.sampled, self.uniforms = torch.empty(0), torch.empty(0)
+        self.decode_one: Callable[[], None] = self._step
 
-    def _room(self, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    def _empty(self, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.empty(self.samples, width, dtype=dtype, device=self.device)
 
     def _options(self, warps: int = 4) -> dict[str, Any]:
-        """How a kernel is started; the interpreter, which there is without CUDA, takes none."""
+        """Launch options of a kernel; Triton's interpreter, used without CUDA, takes none."""
         return {"num_warps": warps, "launch_pdl": self.early} if self.device.type == "cuda" else {}
 
     @torch.inference_mode()
-    def begin(self, prompt: Sequence[int], numbers: Tensor) -> None:
-        """Read the prompt and draw the first words; `numbers` (B steps) are what chance has for each."""
-        self.first, self.steps = len(prompt), numbers.shape[1]
-        self.numbers = numbers.to(self.device)
-        self.written = torch.zeros(numbers.shape, dtype=torch.long, device=self.device)
-        read = KVCache(self.config, 1, self.first, self.device, self.dtype)
-        final = self.network.hidden_states(torch.tensor([list(prompt)], device=self.device), cache=read)
-        self.cache.data[:, :, :, :, : self.first] = read.data
+    def prefill(self, prompt: Sequence[int], uniforms: Tensor) -> None:
+        """Process the prompt and sample the first tokens; `uniforms` (B steps) are the random numbers."""
+        self.first, self.steps = len(prompt), uniforms.shape[1]
+        self.uniforms = uniforms.to(self.device)
+        self.sampled = torch.zeros(uniforms.shape, dtype=torch.long, device=self.device)
+        cache = KVCache(self.config, 1, self.first, self.device, self.dtype)
+        final = self.network.hidden_states(torch.tensor([list(prompt)], device=self.device), cache=cache)
+        self.cache.data[:, :, :, :, : self.first] = cache.data
         self.logits.copy_(self.network.unembedding(final[0, -1:]).float().expand_as(self.logits))
         self.positions.fill_(self.first - 1)
-        self._draw()
+        self._sample()
         if self.device.type == "cuda":
-            kept = self.ids.clone(), self.positions.clone()
-            recording = CudaGraph(self.device)
-            replay = recording.capture(self._step, warm_up=self._step)
-            self.ids.copy_(kept[0])  # warming up drew words too
-            self.positions.copy_(kept[1])
-            self.step = replay
+            ids, positions = self.ids.clone(), self.positions.clone()
+            replay = CudaGraph(self.device).capture(self._step, warm_up=self._step)
+            self.ids.copy_(ids)  # the warm-up has sampled tokens too
+            self.positions.copy_(positions)
+            self.decode_one = replay
 
     def check(self) -> None:
-        """Whether the last words were drawn from numbers."""
+        """Raise if the last tokens were sampled from logits that are not finite."""
         if not self.logits.isfinite().all():
-            raise UserError("a logit is infinite or not a number: no word can be drawn; load it in float32")
+            raise UserError(
+                "a logit is infinite or not a number, so no token can be sampled: load the model in float32"
+            )
 
     def _step(self) -> None:
-        """Read the last words drawn, and draw the next."""
+        """Process the last sampled tokens and sample the next."""
         config, network = self.config, self.network
         block = _power(config.d_model)
         self.kernels.embed[(self.samples,)](
             self.ids,
             self.positions,
             network.embedding.weight,
-            network.embedding.weight if self.places is None else self.places[0],
+            network.embedding.weight if self.position_vectors is None else self.position_vectors[0],
             self.stream,
             config.embedding_scale,
             config.d_model,
-            self.places is not None,
+            self.position_vectors is not None,
             self.early,
             block,
             **self._options(),
@@ -154,7 +156,7 @@ class QuickSteps:
             self._linear(self.stream, weights.first, self.hidden, weights.norm2, config.feedforward)
             self._linear(self.hidden, weights.second, self.stream, add=True)
         self._linear(self.stream, (network.unembedding.weight, None), self.logits, network.final_norm)
-        self._draw()
+        self._sample()
 
     def _linear(
         self,
@@ -182,13 +184,13 @@ class QuickSteps:
             self.early,
         )
         if self.samples == 1:
-            words = _words_a_program(N, K)
-            self.kernels.linear[(-(-N // words),)](
-                x, weight, *vectors, out, N, *chosen, words, _power(K), **self._options()
+            outputs = _outputs_per_program(N, K)
+            self.kernels.linear[(-(-N // outputs),)](
+                x, weight, *vectors, out, N, *chosen, outputs, _power(K), **self._options()
             )
         else:
-            rows, words = self.rows, 16 if N <= MANY_WORDS else 64
-            self.kernels.linear_many[(-(-N // words), -(-self.samples // rows))](
+            rows, outputs = self.rows, 16 if N <= MANY_OUTPUTS else 64
+            self.kernels.linear_many[(-(-N // outputs), -(-self.samples // rows))](
                 x,
                 weight,
                 *vectors,
@@ -197,20 +199,20 @@ class QuickSteps:
                 N,
                 *chosen,
                 rows,
-                words,
+                outputs,
                 64,
                 **self._options(8 if rows == 64 else 4),
             )
 
     def _attend(self, i: int, weights: _BlockWeights) -> None:
-        config, room = self.config, self.cache.data[i]
+        config, (keys, values) = self.config, self.cache.data[i]
         cosines, sines = self.rotation or (self.stream, self.stream)
         gains = weights.gains or (self.stream, self.stream)
-        reach, warps = (256, 16) if self.samples == 1 else (64, 4)  # few programs, or many
+        span, warps = (256, 16) if self.samples == 1 else (64, 4)  # few programs, or many
         self.kernels.attend[(self.samples, config.n_head)](
             self.projected,
-            room[0],
-            room[1],
+            keys,
+            values,
             self.positions,
             *gains,
             cosines,
@@ -226,19 +228,19 @@ class QuickSteps:
             weights.gains is not None,
             self.early,
             _power(config.d_head),
-            min(_power(self.size), reach),
+            min(_power(self.size), span),
             **self._options(warps),
         )
 
-    def _draw(self) -> None:
+    def _sample(self) -> None:
         sampling, V = self.sampling, self.config.n_vocab
         block = _power(V)
-        self.kernels.draw[(self.samples,)](
+        self.kernels.sample[(self.samples,)](
             self.logits,
-            self.numbers,
+            self.uniforms,
             self.ids,
             self.positions,
-            self.written,
+            self.sampled,
             self.first,
             self.steps,
             V,
@@ -256,31 +258,33 @@ class QuickSteps:
 
 
 class _BlockWeights:
-    """A block's matrices as the kernels want them: those of one product in one piece."""
+    """A block's matrices in the kernels' layout: those of one product concatenated."""
 
     def __init__(self, block: Block) -> None:
         attention, feedforward = block.attention, block.feedforward
         self.norm, self.norm2 = block.norm, block.norm2
-        self.projections = _joined(attention.query, attention.key, attention.value)
-        self.output = _joined(attention.output)
+        self.projections = _concatenate(attention.query, attention.key, attention.value)
+        self.output = _concatenate(attention.output)
         gate = feedforward.gate
-        self.first = _joined(feedforward.first) if gate is None else _joined(feedforward.first, gate)
-        self.second = _joined(feedforward.second)
+        self.first = (
+            _concatenate(feedforward.first) if gate is None else _concatenate(feedforward.first, gate)
+        )
+        self.second = _concatenate(feedforward.second)
         norms = attention.query_norm, attention.key_norm
         self.gains = None if norms[0] is None or norms[1] is None else (norms[0].gain, norms[1].gain)
 
 
-def _joined(*parts: Any) -> tuple[Tensor, Tensor | None]:
+def _concatenate(*parts: Any) -> tuple[Tensor, Tensor | None]:
     weights, biases = [part.weight.detach() for part in parts], [part.bias for part in parts]
     weight = weights[0] if len(weights) == 1 else torch.cat(weights)
     return weight, None if biases[0] is None else torch.cat([bias.detach() for bias in biases])
 
 
 def _power(count: int) -> int:
-    """The power of two that holds so many."""
+    """Return the smallest power of two that is at least `count`."""
     return 2 ** math.ceil(math.log2(count))
 
 
-def _words_a_program(N: int, K: int) -> int:
-    """Rows of a matrix: programs enough for all processors, and of long rows few."""
+def _outputs_per_program(N: int, K: int) -> int:
+    """Return how many rows of a matrix a program takes: few enough to occupy all multiprocessors."""
     return 4 if K > 2048 else 8 if N <= 1024 else 16

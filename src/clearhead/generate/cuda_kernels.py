@@ -1,9 +1,10 @@
-"""The kernels of a quick step: one word for each of a few texts, written for it in Triton.
+"""Triton kernels of a decoding step with one token for each of a few sequences.
 
-A step reads every weight once and does little with it: what counts is that memory is read without a pause, so
-there are few kernels, and each norm, activation and sum is part of one that reads weights.
+A step is bound by memory bandwidth: it reads every weight once and computes little with it. There are few
+kernels, therefore, and each norm, activation and sum is fused into one that reads weights.
 
-Shapes: B texts, C features of the stream, K in and N out features of a matrix, D features a head, V words.
+Shapes: B sequences, C features of the residual stream, K input and N output features of a matrix, D features
+per head, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 NORMS = {"none": 0, "layer": 1, "rms": 2}
-ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "geglu": 5}  # from 4 on gated
+ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "geglu": 5}  # gated from 4 on
 
 
 @triton.jit
@@ -21,7 +22,7 @@ def embed(
     ids,
     positions,
     table,
-    places,
+    position_table,
     stream,
     scale,
     C: tl.constexpr,
@@ -29,13 +30,13 @@ def embed(
     EARLY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """x = E[id] (+ P[position]), one program a text."""
+    """x = E[id] (+ P[position]), one program per sequence."""
     b = tl.program_id(0)
     c = tl.arange(0, BLOCK)
     wait(EARLY)
     x = tl.load(table + tl.load(ids + b) * C + c, mask=c < C).to(tl.float32) * scale
     if P:
-        x += tl.load(places + tl.load(positions + b) * C + c, mask=c < C).to(tl.float32)
+        x += tl.load(position_table + tl.load(positions + b) * C + c, mask=c < C).to(tl.float32)
     tl.store(stream + b * C + c, x, mask=c < C)
 
 
@@ -62,9 +63,9 @@ def _gelu_tanh(x):
 
 @triton.jit
 def wait(EARLY: tl.constexpr):
-    """Until the kernel before is done; what stands before this call may not read what that one writes.
+    """Wait for the previous kernel. Code before this call must not read what that kernel writes.
 
-    An `EARLY` kernel is started while the one before it still runs, and so fetches its weights meanwhile.
+    An `EARLY` kernel starts while the previous one still runs, and loads its weights in the meantime.
     """
     if EARLY:
         gdc_launch_dependents()
@@ -90,38 +91,38 @@ def linear(
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
-    """out = f(norm(x) Wᵀ + b), or out += it, for one text. A gated f has its gate's N rows of W behind them.
+    """out = f(norm(x) Wᵀ + b), or out += …, for one sequence. A gated f has the gate's N rows after those of W.
 
-    A program has `BN` rows of W, whole: `BK` is at least K.
+    A program takes `BN` whole rows of W: `BK` is at least K.
     """
     n, k = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
-    word, inside = n < N, k < K
-    both = word[:, None] & inside[None, :]
+    valid, inside = n < N, k < K
+    both = valid[:, None] & inside[None, :]
     at = weight + n[:, None].to(tl.int64) * K + k[None, :]
     W = tl.load(at, mask=both, other=0.0)
     if ACTIVATION >= 4:
         G = tl.load(at + N * K, mask=both, other=0.0)
     wait(EARLY)
-    seen = tl.load(x + k, mask=inside, other=0.0).to(tl.float32)
+    x_row = tl.load(x + k, mask=inside, other=0.0).to(tl.float32)
     if NORM == 1:
-        seen = tl.where(inside, seen - tl.sum(seen, 0) / K, 0.0)
+        x_row = tl.where(inside, x_row - tl.sum(x_row, 0) / K, 0.0)
     if NORM:
-        seen *= tl.rsqrt(tl.sum(seen * seen, 0) / K + epsilon)
-        seen *= tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)
+        x_row *= tl.rsqrt(tl.sum(x_row * x_row, 0) / K + epsilon)
+        x_row *= tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)
     if NORM == 1:
-        seen += tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)
-    acc = tl.sum(seen[None, :] * W.to(tl.float32), 1)
+        x_row += tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)
+    acc = tl.sum(x_row[None, :] * W.to(tl.float32), 1)
     gate = acc
     if ACTIVATION >= 4:
-        gate = tl.sum(seen[None, :] * G.to(tl.float32), 1)
+        gate = tl.sum(x_row[None, :] * G.to(tl.float32), 1)
     if BIAS:
-        acc += tl.load(bias + n, mask=word, other=0.0).to(tl.float32)
+        acc += tl.load(bias + n, mask=valid, other=0.0).to(tl.float32)
         if ACTIVATION >= 4:
-            gate += tl.load(bias + N + n, mask=word, other=0.0).to(tl.float32)
+            gate += tl.load(bias + N + n, mask=valid, other=0.0).to(tl.float32)
     acc = activate(acc, gate, ACTIVATION)
     if ADD:
-        acc += tl.load(out + n, mask=word, other=0.0)
-    tl.store(out + n, acc, mask=word)
+        acc += tl.load(out + n, mask=valid, other=0.0)
+    tl.store(out + n, acc, mask=valid)
 
 
 @triton.jit
@@ -145,19 +146,19 @@ def linear_many(
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
-    """The same for many texts, `ROWS` of them a program, by products of tiles: at least 16."""
+    """`linear` for many sequences, `ROWS` (at least 16) of them per program, by tiled matrix products."""
     n = tl.program_id(0) * BN + tl.arange(0, BN)
     b = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    row, word = b < B, n < N
+    row, valid = b < B, n < N
     wait(EARLY)
     mean, scale = tl.zeros((ROWS,), tl.float32), tl.full((ROWS,), 1.0, tl.float32)
     if NORM:
         total, squares = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
         for start in range(0, K, BK):
             k = start + tl.arange(0, BK)
-            seen = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & (k < K)[None, :], other=0.0)
-            total += tl.sum(seen, 1)
-            squares += tl.sum(seen * seen, 1)
+            tile = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & (k < K)[None, :], other=0.0)
+            total += tl.sum(tile, 1)
+            squares += tl.sum(tile * tile, 1)
         if NORM == 1:
             mean = total / K
         scale = tl.rsqrt(squares / K - mean * mean + epsilon)
@@ -165,23 +166,23 @@ def linear_many(
     for start in range(0, K, BK):
         k = start + tl.arange(0, BK)
         inside = k < K
-        seen = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & inside[None, :], other=0.0)
+        tile = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & inside[None, :], other=0.0)
         if NORM:
-            seen = (seen - mean[:, None]) * scale[:, None]
-            seen *= tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)[None, :]
+            tile = (tile - mean[:, None]) * scale[:, None]
+            tile *= tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)[None, :]
             if NORM == 1:
-                seen += tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)[None, :]
-        both = word[:, None] & inside[None, :]
+                tile += tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)[None, :]
+        both = valid[:, None] & inside[None, :]
         at = weight + n[:, None].to(tl.int64) * K + k[None, :]
-        acc += _times(seen, tl.load(at, mask=both, other=0.0))
+        acc += _times(tile, tl.load(at, mask=both, other=0.0))
         if ACTIVATION >= 4:
-            gate += _times(seen, tl.load(at + N * K, mask=both, other=0.0))
+            gate += _times(tile, tl.load(at + N * K, mask=both, other=0.0))
     if BIAS:
-        acc += tl.load(bias + n, mask=word, other=0.0).to(tl.float32)[None, :]
+        acc += tl.load(bias + n, mask=valid, other=0.0).to(tl.float32)[None, :]
         if ACTIVATION >= 4:
-            gate += tl.load(bias + N + n, mask=word, other=0.0).to(tl.float32)[None, :]
+            gate += tl.load(bias + N + n, mask=valid, other=0.0).to(tl.float32)[None, :]
     acc = activate(acc, gate, ACTIVATION)
-    where, kept = out + b[:, None] * N + n[None, :], row[:, None] & word[None, :]
+    where, kept = out + b[:, None] * N + n[None, :], row[:, None] & valid[None, :]
     if ADD:
         acc += tl.load(where, mask=kept, other=0.0)
     tl.store(where, acc, mask=kept)
@@ -194,10 +195,10 @@ def _times(x, weight):
 
 
 @triton.jit
-def turn(x, other, cos, sin, feature, HALF: tl.constexpr):
-    """Feature i turned with i + HALF, whose values are in `other`; features behind both stay."""
-    turned = tl.where(feature < HALF, x * cos - other * sin, x * cos + other * sin)
-    return tl.where(feature < 2 * HALF, turned, x)
+def rotate(x, other, cos, sin, feature, HALF: tl.constexpr):
+    """Rotate feature i with feature i + HALF, given in `other`; features from 2 HALF on stay."""
+    rotated = tl.where(feature < HALF, x * cos - other * sin, x * cos + other * sin)
+    return tl.where(feature < 2 * HALF, rotated, x)
 
 
 @triton.jit
@@ -223,9 +224,9 @@ def attend(
     BD: tl.constexpr,
     BS: tl.constexpr,
 ):
-    """One query over its text's past, a program for each text and head; the new key and value are kept.
+    """Attend with one query to its KV cache, one program per sequence and head; store the new key and value.
 
-    `projected` is B (H + 2G)·D: queries, keys, values, before norms and turning. The cache is B G S D.
+    `projected` is B (H + 2G)·D: queries, keys and values before QK-norm and RoPE. The cache is B G S D.
     """
     b, h = tl.program_id(0), tl.program_id(1)
     shared = h // (H // G)
@@ -254,8 +255,8 @@ def attend(
         angle = position * HALF + tl.where(d < HALF, d, partner)
         cos = tl.load(cosines + angle, mask=paired, other=1.0)
         sin = tl.load(sines + angle, mask=paired, other=0.0)
-        q, k = turn(q, q_other, cos, sin, d, HALF), turn(k, k_other, cos, sin, d, HALF)
-    # What is kept is rounded as it is kept, and compared so with itself too.
+        q, k = rotate(q, q_other, cos, sin, d, HALF), rotate(k, k_other, cos, sin, d, HALF)
+    # The new key and value take part as rounded in the cache.
     k, v = k.to(keys.dtype.element_ty), v.to(values.dtype.element_ty)
     past = (b * G + shared).to(tl.int64) * size * D
     if h % (H // G) == 0:
@@ -267,26 +268,26 @@ def attend(
     acc = v.to(tl.float32)
     for start in range(0, position, BS):
         s = start + tl.arange(0, BS)
-        seen = (s < position)[:, None] & inside[None, :]
+        visible = (s < position)[:, None] & inside[None, :]
         at = past + s[:, None] * D + d[None, :]
-        scores = tl.sum(tl.load(keys + at, mask=seen, other=0.0).to(tl.float32) * q[None, :], 1)
+        scores = tl.sum(tl.load(keys + at, mask=visible, other=0.0).to(tl.float32) * q[None, :], 1)
         scores = tl.where(s < position, scores, float("-inf"))
         higher = tl.maximum(best, tl.max(scores, 0))
         shrink, weights = tl.exp(best - higher), tl.exp(scores - higher)
         total = total * shrink + tl.sum(weights, 0)
-        found = tl.load(values + at, mask=seen, other=0.0).to(tl.float32)
-        acc = acc * shrink + tl.sum(found * weights[:, None], 0)
+        past_values = tl.load(values + at, mask=visible, other=0.0).to(tl.float32)
+        acc = acc * shrink + tl.sum(past_values * weights[:, None], 0)
         best = higher
     tl.store(mixed + (b * H + h) * D + d, acc / total, mask=inside)
 
 
 @triton.jit
-def draw(
+def sample(
     logits,
-    numbers,
+    uniforms,
     ids,
     positions,
-    written,
+    sampled,
     first,
     steps,
     V,
@@ -300,10 +301,10 @@ def draw(
     BLOCK: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """The next word of each text, by the number that was drawn for it from 0 to 1; a program a text.
+    """Sample the next token of each sequence with its uniform random number; one program per sequence.
 
-    It is where the number falls among the probabilities laid end to end, in the order of the vocabulary.
-    `positions` are those of the last words read; `first` is that of the first word to be drawn.
+    Inverts the cumulative distribution over the vocabulary. `positions` are those of the last tokens
+    processed; `first` is the position of the first token to be sampled.
     """
     b = tl.program_id(0)
     row = logits + b.to(tl.int64) * V
@@ -323,7 +324,7 @@ def draw(
         if MIN_P:
             least = tl.maximum(least, log_min_p)
         total = tl.sum(tl.where(scaled >= least, tl.exp(scaled), 0.0).to(tl.float64), 0)
-        number = tl.load(numbers + at) * total
+        number = tl.load(uniforms + at) * total
         before, picked, last = total * 0.0, 0, 0
         for start in range(0, BLOCK, CHUNK):
             w = start + tl.arange(0, CHUNK)
@@ -333,22 +334,22 @@ def draw(
             picked += tl.sum((sums <= number).to(tl.int32), 0)
             last = tl.maximum(last, tl.max(tl.where(p > 0.0, w, 0), 0))
             before = tl.max(sums, 0)
-        picked = tl.minimum(picked, last)  # should rounding lead further than the last word there is
+        picked = tl.minimum(picked, last)  # rounding must not lead past the last possible token
     tl.store(ids + b, picked)
-    tl.store(written + at, picked)
+    tl.store(sampled + at, picked)
     tl.store(positions + b, position)
 
 
 @triton.jit
 def _kth(x, k):
-    """A number that k of these reach, and no more but for equal ones: its bits, the highest first."""
+    """Return a threshold that the k largest of x reach, and only ties beyond them, bit by bit from the top."""
     bits = x.to(tl.int32, bitcast=True)
     ordered = (tl.where(bits < 0, ~bits, bits ^ -2147483648)).to(tl.uint32, bitcast=True)
-    found, bit, above = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32), tl.full((), -1, tl.int32)
-    while (bit >= 0) & (above != k):  # where just as many lie above, what is left of it does not matter
-        tried = found | (tl.full((), 1, tl.uint32) << bit.to(tl.uint32))
+    threshold, bit, above = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32), tl.full((), -1, tl.int32)
+    while (bit >= 0) & (above != k):  # exactly k at or above: lower bits do not matter
+        tried = threshold | (tl.full((), 1, tl.uint32) << bit.to(tl.uint32))
         count = tl.sum((ordered >= tried).to(tl.int32), 0)
-        found, above = tl.where(count >= k, tried, found), tl.where(count >= k, count, above)
+        threshold, above = tl.where(count >= k, tried, threshold), tl.where(count >= k, count, above)
         bit -= 1
-    found = found.to(tl.int32, bitcast=True)
-    return tl.where(found < 0, found ^ -2147483648, ~found).to(tl.float32, bitcast=True)
+    threshold = threshold.to(tl.int32, bitcast=True)
+    return tl.where(threshold < 0, threshold ^ -2147483648, ~threshold).to(tl.float32, bitcast=True)

@@ -1,122 +1,119 @@
-"""The decoder: what may come next in many texts at once, each number by its own text alone.
+"""Decoders of one prompt: the network, and what it remembers of the samples that continue the prompt.
 
-A text's numbers must not depend on what else is in the batch, to the last bit. So a prompt is read by itself,
-in pieces of a fixed size; and in a step, which has one row a slot, a word is compared with its own text's
-past alone.
+`prefill` processes the prompt and `decode_one` each new token; both return the logits of the next token.
+`batch_decoder` does the same for many sequences that come and go.
 
-Shapes: B rows of a step, C features of the stream, V words.
+Shapes: N samples of one prompt, T positions, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
 
-import copy
-import platform
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.generate.batch_decoder import ReadsOn, Rows
-from clearhead.model.config import Config
 from clearhead.model.kv_cache import KVCache
+from clearhead.model.position import rotate
 from clearhead.model.transformer import Transformer
-from clearhead.networks import need_causal
-from clearhead.runtime.batched_attention import BatchedMask, find_spans
-from clearhead.runtime.batched_kv_cache import BatchedKVCache
-from clearhead.runtime.quantization import is_quantized
+
+# The first tokens stay in the cache as attention sinks (https://arxiv.org/abs/2309.17453).
+ATTENTION_SINKS = 4
 
 
-class Reading:
-    """A text that is read by itself, a piece at a time; `logits` (V) are of the word after it, once read."""
+class Decoder(Protocol):
+    """Computes the logits of the next token of a growing sequence."""
 
-    def __init__(self, network: Transformer, ids: Sequence[int], size: int) -> None:
-        parameter = network.embedding.weight
-        self.network, self.size = network, size
-        self.ids = torch.tensor([ids], device=parameter.device)
-        self.cache = KVCache(network.config, 1, len(ids), parameter.device, parameter.dtype)
-        self.logits: Tensor | None = None
+    def prefill(self, ids: Tensor) -> Tensor:
+        """Process the next T tokens of every sample at once: N T → N V."""
+        ...
 
-    @torch.inference_mode()
-    def read_on(self) -> int:
-        if self.logits is not None:
-            return 0
-        piece = self.ids[:, self.cache.length : self.cache.length + self.size]
-        final = self.network.hidden_states(piece, cache=self.cache)
-        if self.cache.length == self.ids.shape[1]:
-            self.logits = self.network.unembedding(final[0, -1:])[0].float().cpu()
-        return piece.shape[1]
+    def decode_one(self, ids: Tensor) -> Tensor:
+        """Process the next token of every sample: N 1 → N V."""
+        ...
 
 
-class Decoder(Rows):
-    """A transformer and its slots."""
+class ReorderableDecoder(Decoder, Protocol):
+    """A decoder whose samples can branch off one another, as beam search requires."""
 
-    def __init__(self, network: Transformer, slots: int, whole: bool | None = None) -> None:
-        config, weight = network.config, network.embedding.weight
-        need_causal(config)
-        if slots < 1:
-            raise UserError(f"slots = {slots}: expected at least 1")
-        self.network = turned(network) if _packs_anew(network) else network
-        self.slots = BatchedKVCache(config, slots, weight.device, weight.dtype)
-        # Of every position. Sines of many numbers at once may differ from those of few in their last bit.
-        everywhere = torch.arange(config.n_context, device=weight.device)[:, None]
-        with torch.inference_mode():
-            self.places = network.position_vectors(everywhere)
-            self.rotations = network.rotations(everywhere)
-        self.longest = config.n_context
-        super().__init__(config, slots, weight.device, whole)
+    def reorder(self, rows: Sequence[int]) -> None:
+        """Make sample n continue from what sample rows[n] has processed."""
+        ...
 
-    def read(self, ids: Sequence[int]) -> Reading:
-        """One longer than the context counts by its end."""
-        return Reading(self.network, ids[-self.network.config.n_context :], self.piece)
 
-    def place(self, slot: int, reading: ReadsOn) -> None:
-        assert isinstance(reading, Reading)
-        self.slots.insert(slot, reading.cache)
+class TransformerDecoder:
+    """Decodes with a transformer and a KV cache.
 
-    def extend(self, slot: int, position: int) -> None:
-        self.slots.extend(slot, position)
+    Once the context is full the window slides: every new token costs a forward pass over the last
+    `n_context` tokens, because each of them moves to another position.
+    """
+
+    def __init__(self, network: Transformer, samples: int = 1, max_length: int | None = None) -> None:
+        parameter = next(network.parameters())
+        self.network = network
+        self.n_context = network.config.n_context
+        self.ids = torch.empty(samples, 0, dtype=torch.long, device=parameter.device)
+        size = self.n_context if max_length is None else min(self.n_context, max_length)
+        self.cache = KVCache(network.config, samples, size, parameter.device, parameter.dtype)
 
     @torch.inference_mode()
-    def _step(self, slots: Sequence[int], ids: Sequence[int], positions: Sequence[int], width: int) -> Tensor:
-        network, device = self.network, self.slots.data.device
-        padding = [0] * (width - len(slots))
-        places = torch.tensor([*positions, *padding], device=device)
-        x = network.token_vectors(torch.tensor([*ids, *padding], device=device)[:, None])
-        if self.places is not None:
-            x = x + self.places[places]
-        self.slots.set_positions(slots, positions)
-        masks = self._masks(slots, positions)
-        rotations = [each and (each[0][places], each[1][places]) for each in self.rotations]
-        x = network.run_blocks(x, masks, rotations, self.slots.blocks)
-        return network.unembedding(network.final_norm(x))[: len(slots), 0]
+    def prefill(self, ids: Tensor) -> Tensor:
+        ids = ids.to(self.ids.device)
+        self.ids = torch.cat((self.ids, ids), dim=1)
+        if self.ids.shape[1] <= self.n_context:
+            return self.network(ids, cache=self.cache)[:, -1]
+        return self.network(self.ids[:, -self.n_context :])[:, -1]
 
-    def _masks(self, slots: Sequence[int], positions: Sequence[int]) -> list[BatchedMask]:
-        """The mask of each block: local blocks see a window."""
-        config: Config = self.network.config
-        made: dict[bool, BatchedMask] = {}
-        for i in range(config.n_block):
-            local = i in config.local_blocks
-            if local not in made:
-                window = config.window if local else None
-                spans = find_spans(slots, positions, self.slots.data, window, self.whole)
-                made[local] = BatchedMask(spans=spans)
-        return [made[i in config.local_blocks] for i in range(config.n_block)]
+    def decode_one(self, ids: Tensor) -> Tensor:
+        return self.prefill(ids)
+
+    @torch.inference_mode()
+    def reorder(self, rows: Sequence[int]) -> None:
+        index = torch.tensor(rows, device=self.ids.device)
+        self.ids = self.ids[index]
+        for block in self.cache.blocks:
+            for data in (block.key, block.value):
+                data[:, :, : self.cache.length] = data[index, :, : self.cache.length]
 
 
-def turned(network: Transformer) -> Transformer:
-    """The same network, but with a copy of its matrices that lies in memory column by column."""
-    shared = {id(tensor): tensor for tensor in (*network.parameters(), *network.buffers())}
-    other = copy.deepcopy(network, shared)
-    for module in other.modules():
-        if isinstance(module, nn.Linear):
-            weight = module.weight.detach().t().contiguous().t()
-            module.weight = nn.Parameter(weight, requires_grad=False)
-    return other
+class ShiftingDecoder(TransformerDecoder):
+    """Drops the older half of a full KV cache instead of processing the window again for every token.
 
+    Much faster than `TransformerDecoder`, and an approximation. The remaining tokens move to earlier
+    positions by rotating their keys back, but in all blocks except the first they have attended to the
+    dropped tokens. Between half of the context and all of it remains visible.
+    """
 
-def _packs_anew(network: Transformer) -> bool:
-    """Whether products with a narrow batch mostly rearrange the matrix, which goes faster by columns."""
-    arm = platform.system() == "Linux" and platform.machine() == "aarch64"
-    weight = network.embedding.weight
-    return arm and weight.device.type == "cpu" and weight.dtype == torch.float32 and not is_quantized(network)
+    def __init__(self, network: Transformer, samples: int = 1, max_length: int | None = None) -> None:
+        if network.config.position not in ("rotary", "none"):
+            raise UserError(
+                f"shift requires rotary positions; this model has {network.config.position} positions: "
+                "leave shift out"
+            )
+        super().__init__(network, samples, max_length)
+        self.n_sink = min(ATTENTION_SINKS, self.n_context // 4)
+
+    @torch.inference_mode()
+    def prefill(self, ids: Tensor) -> Tensor:
+        ids = ids.to(self.ids.device)[:, -self.n_context :]
+        self.ids = torch.cat((self.ids, ids), dim=1)[:, -self.n_context :]
+        excess = self.cache.length + ids.shape[1] - self.cache.size
+        if excess > self.cache.length - self.n_sink:
+            self.cache.length = 0  # the new tokens fill the context on their own
+        elif excess > 0:
+            self._drop(max(excess, (self.cache.length - self.n_sink) // 2))
+        return self.network(ids, cache=self.cache)[:, -1]
+
+    def _drop(self, count: int) -> None:
+        """Drop the `count` oldest tokens after the attention sinks and move the rest back by as many."""
+        start, length = self.n_sink, self.cache.length
+        back = torch.tensor([[-count]], device=self.ids.device)
+        for block, rotation in zip(self.cache.blocks, self.network.rotations(back), strict=True):
+            keys, values = (data[:, :, start + count : length].clone() for data in (block.key, block.value))
+            if rotation is not None:
+                keys = rotate(keys.float(), rotation).to(keys.dtype)
+            block.key[:, :, start : length - count] = keys
+            block.value[:, :, start : length - count] = values
+        self.cache.length = length - count

@@ -1,4 +1,4 @@
-"""The engine: a service in a thread of its own, which takes requests from any other."""
+"""The engine: a scheduler in a thread of its own, which takes requests from any other thread."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 from clearhead.errors import UserError
-from clearhead.generate.capacity import MOST_QUEUE, MOST_SLOTS, QUEUE, SLOTS
 from clearhead.generate.request import Event, GenerationRequest, Handle
-from clearhead.generate.sampling import is_whole
+from clearhead.generate.sampling import MAX_QUEUE, MAX_SLOTS, QUEUE, SLOTS, is_integer
 from clearhead.generate.scheduler import Scheduler
 from clearhead.networks import Network
 from clearhead.text.tokenizer import Tokenizer
 
 
-class Busy(Exception):  # noqa: N818 (it is a state of things, nobody's mistake)
-    """No more requests are taken at the moment."""
+class Busy(Exception):  # noqa: N818 (a state of the engine, not an error of the caller)
+    """The engine takes no more requests at the moment."""
 
 
 class Engine:
-    """Serves requests first come, first served; the same request gets the same text whatever runs beside it.
+    """Serves requests first come, first served; a request gets the same text whatever else is in the batch.
 
-    `slots` samples are written at once, and `queue` requests may wait. Close it, or use it in a `with`.
+    `slots` samples are generated at once and `queue` requests may wait. Close the engine, or use it in a
+    `with` statement.
     """
 
     def __init__(
@@ -34,17 +34,17 @@ class Engine:
         queue: int = QUEUE,
         **settings: Any,
     ) -> None:
-        for name, value, most in (("slots", slots, MOST_SLOTS), ("queue", queue, MOST_QUEUE)):
-            if not is_whole(value) or not 1 <= value <= most:
-                raise UserError(f"{name} = {value!r}: expected a whole number, 1 to {most}")
+        for name, value, maximum in (("slots", slots, MAX_SLOTS), ("queue", queue, MAX_QUEUE)):
+            if not is_integer(value) or not 1 <= value <= maximum:
+                raise UserError(f"{name} = {value!r}: expected a whole number, 1 to {maximum}")
         self.queue = queue
-        self._service = Scheduler(network, tokenizer, slots, **settings)
-        self._arrived: list[Handle] = []
+        self._scheduler = Scheduler(network, tokenizer, slots, **settings)
+        self._submitted: list[Handle] = []
         self._closing = self._cancelling = False
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="clearhead-engine", daemon=True)
         self._thread.start()
-        # A thread inside a matrix product when the interpreter goes away takes the process down with it.
+        # A thread inside a matrix product when the interpreter exits would crash the process.
         atexit.register(self.close, cancel=True)
 
     def __enter__(self) -> Engine:
@@ -55,43 +55,43 @@ class Engine:
 
     @property
     def waiting(self) -> int:
-        """Requests of which not every sample has a slot yet."""
-        return len(self._arrived) + len(self._service.prompts)
+        """The number of requests whose samples do not all have a slot yet."""
+        return len(self._submitted) + len(self._scheduler.waiting)
 
     @property
     def running(self) -> int:
-        """Samples that are being written."""
-        return len(self._service.texts)
+        """The number of samples being generated."""
+        return len(self._scheduler.running)
 
-    def submit(self, request: GenerationRequest, listen: Callable[[Event], object] | None = None) -> Handle:
-        """Hand in a request. Raises Busy when too many are waiting, or when the engine is closed."""
+    def submit(self, request: GenerationRequest, on_event: Callable[[Event], object] | None = None) -> Handle:
+        """Queue a request. Raises Busy if too many requests are waiting or the engine is closed."""
         if not isinstance(request, GenerationRequest):
-            raise UserError(f"a request is a {type(request).__name__}: expected what model.request(…) gives")
-        ticket = Handle(request, listen)
-        self._service.check(ticket)
-        with self._news:
-            self.check_room()
-            self._arrived.append(ticket)
-            self._news.notify()
-        return ticket
+            raise UserError(f"request is a {type(request).__name__}: expected what model.request(…) returns")
+        handle = Handle(request, on_event)
+        self._scheduler.validate(handle)
+        with self._changed:
+            self.check_capacity()
+            self._submitted.append(handle)
+            self._changed.notify()
+        return handle
 
-    def check_room(self) -> None:
-        """Raises Busy where a request would not be taken now: to ask before making one ready."""
+    def check_capacity(self) -> None:
+        """Raise Busy if `submit` would: ask before preparing a costly request."""
         if self._closing:
             raise Busy("the engine is closed")
         if self.waiting >= self.queue:
-            raise Busy(f"{self.waiting} requests are waiting already: try again later")
+            raise Busy(f"{self.waiting} requests are already waiting: try again later")
 
-    def end(self, cancel: bool = False) -> None:
-        """Take no more requests; `cancel` ends those there are where they stand. Nobody waits."""
-        with self._news:
+    def stop(self, cancel: bool = False) -> None:
+        """Take no more requests; with `cancel`, finish the current ones as they are. Does not wait."""
+        with self._changed:
             self._closing = True
             self._cancelling |= cancel
-            self._news.notify()
+            self._changed.notify()
 
     def close(self, cancel: bool = False) -> None:
-        """The same, and return when all have ended."""
-        self.end(cancel)
+        """`stop`, and wait until all requests have finished."""
+        self.stop(cancel)
         if threading.current_thread() is not self._thread:
             self._thread.join()
         atexit.unregister(self.close)
@@ -99,28 +99,28 @@ class Engine:
     def _run(self) -> None:
         try:
             while self._wait():
-                self._turn()
+                self._step()
         finally:
-            with self._news:
+            with self._changed:
                 self._closing = True
-            for ticket in (*self._arrived, *self._service.tickets):  # none, unless the thread broke down
-                ticket.fail(RuntimeError("the engine broke down"))
+            for handle in (*self._submitted, *self._scheduler.handles):  # none, unless the thread has failed
+                handle.fail(RuntimeError("the engine has failed"))
 
     def _wait(self) -> bool:
-        """Until there is something to do; False when there never will be."""
-        with self._news:
-            self._news.wait_for(lambda: self._arrived or self._service.busy or self._closing)
-            for ticket in self._arrived:
-                self._service.add(ticket)
-            self._arrived.clear()
-            return self._service.busy
+        """Wait until there is work; return False if there never will be."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._submitted or self._scheduler.has_work or self._closing)
+            for handle in self._submitted:
+                self._scheduler.add(handle)
+            self._submitted.clear()
+            return self._scheduler.has_work
 
-    def _turn(self) -> None:
+    def _step(self) -> None:
         if self._cancelling:
-            for ticket in self._service.tickets:
-                ticket.cancel()
+            for handle in self._scheduler.handles:
+                handle.cancel()
         try:
-            self._service.turn()
-        except Exception as error:  # our own mistake; whoever waits is told
-            for ticket in self._service.tickets:
-                self._service.fail(ticket, error)
+            self._scheduler.step()
+        except Exception as error:  # a bug of ours: report it to everyone who waits
+            for handle in self._scheduler.handles:
+                self._scheduler.fail(handle, error)

@@ -1,6 +1,7 @@
-"""One more word through a network in eight bits, compiled by numba: a block is one call.
+"""One decoding step of an int8 network, compiled by numba: one call per block.
 
-Shapes: C features of the stream, H heads, G shared heads, D features a head, S positions with room for them.
+Shapes: C features of the residual stream, H heads, G key-value heads, D features per head, S positions of the
+KV cache, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ACTIVATIONS = {"relu": RELU, "gelu": GELU, "gelu_tanh": GELU_TANH, "swiglu": SWI
 
 
 @compiled()
-def read_block(
+def decode_block(
     stream: Any,
     norms: Any,
     projections: Any,
@@ -32,19 +33,19 @@ def read_block(
     epsilon: float,
     scale: float,
 ) -> None:
-    """What `Block` does, for one word: what it adds is added to the stream, 1 C."""
+    """Compute `Block` for one token, in place on the residual stream, 1 C."""
     keys, values = cache
     G, _, D = keys.shape
     normed = np.empty_like(stream)
-    normalise(stream, norms[0], epsilon, normed)
+    normalize(stream, norms[0], epsilon, normed)
     query = np.empty((1, projections[0][0].shape[0]), np.float32)
     key, value = np.empty((1, G * D), np.float32), np.empty((1, G * D), np.float32)
     multiply(projections[0], normed, query)
     multiply(projections[1], normed, key)
     multiply(projections[2], normed, value)
     queries, new = query.reshape((-1, D)), key.reshape((G, D))
-    turn(queries, gains[0], rotation, position, epsilon)
-    turn(new, gains[1], rotation, position, epsilon)
+    rotate(queries, gains[0], rotation, position, epsilon)
+    rotate(new, gains[1], rotation, position, epsilon)
     keys[:, position] = new
     values[:, position] = value.reshape((G, D))
     mixed = np.empty_like(query)
@@ -52,7 +53,7 @@ def read_block(
     added = np.empty_like(stream)
     multiply(output, mixed, added)
     stream += added
-    normalise(stream, norms[1], epsilon, normed)
+    normalize(stream, norms[1], epsilon, normed)
     first, gate, second = feedforward
     hidden = np.empty((1, first[0].shape[0]), np.float32)
     multiply(first, normed, hidden)
@@ -66,15 +67,15 @@ def read_block(
 
 @compiled()
 def unembed(stream: Any, norm: Any, epsilon: float, unembedding: Any, logits: Any) -> None:
-    """The last norm, and the logits of the next word: 1 V."""
+    """Compute the final norm and the logits of the next token: 1 V."""
     normed = np.empty_like(stream)
-    normalise(stream, norm, epsilon, normed)
+    normalize(stream, norm, epsilon, normed)
     multiply(unembedding, normed, logits)
 
 
 @compiled()
-def normalise(x: Any, norm: Any, epsilon: float, out: Any) -> None:
-    """What `Norm` does; without a shift, by the squares alone. Sums are those of float64."""
+def normalize(x: Any, norm: Any, epsilon: float, out: Any) -> None:
+    """Compute `Norm`, as RMSNorm if there is no shift. Sums are in float64."""
     gain, shift = norm
     C = x.shape[1]
     mean = 0.0
@@ -93,8 +94,8 @@ def normalise(x: Any, norm: Any, epsilon: float, out: Any) -> None:
 
 
 @compiled()
-def turn(heads: Any, gain: Any, rotation: Any, position: int, epsilon: float) -> None:
-    """Norm each head's vector, where there is a gain, and rotate it, where there is a rotation."""
+def rotate(heads: Any, gain: Any, rotation: Any, position: int, epsilon: float) -> None:
+    """Apply the QK-norm, if there is a gain, and RoPE, if there is a rotation, to each head's vector."""
     cosines, sines = rotation
     half = cosines.shape[1]
     H, D = heads.shape
@@ -115,7 +116,7 @@ def turn(heads: Any, gain: Any, rotation: Any, position: int, epsilon: float) ->
 
 @compiled(parallel=True)
 def attend(queries: Any, keys: Any, values: Any, length: int, scale: float, mixed: Any) -> None:
-    """One query a head over the past: H D, G S D → H D."""
+    """Attend with one query per head to the KV cache: H D, G S D → H D."""
     H, D = queries.shape
     shared = H // keys.shape[0]
     for h in prange(H):
@@ -142,7 +143,7 @@ def attend(queries: Any, keys: Any, values: Any, length: int, scale: float, mixe
 
 @compiled(parallel=True)
 def activate(hidden: Any, gate: Any, activation: int) -> None:
-    """The nonlinearity, in place; where there is a gate, of the gate, and times what is there."""
+    """Apply the activation in place; if gated, to the gate, and multiply by it."""
     one = np.float32(1)
     for n in prange(len(hidden)):
         x = gate[n] if activation >= SWIGLU else hidden[n]

@@ -1,36 +1,39 @@
-"""A request for text, the ticket that is given for it, and the events by which its texts come."""
+"""A request for generated text, its handle, and the events by which the text arrives."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from clearhead.errors import UserError
-from clearhead.generate.sampler import SampledToken, check_seed
-from clearhead.generate.sampling import Sampling
-from clearhead.generate.writing import Generated, check_limits
+from clearhead.generate.detokenizer import Generated
+from clearhead.generate.sampler import SampledToken
+from clearhead.generate.sampling import Sampling, check_seed, is_integer, is_number
 
 if TYPE_CHECKING:
     from clearhead.generate.constraint import Grammar
 
-# The end token or a stop string came; `tokens` were drawn; it was cancelled; its time was up; it failed.
-Finish = Literal["stop", "length", "cancelled", "time", "error"]
+MAX_SAMPLES = 10_000
+
+# An end token or a stop string; the limit on tokens; `Handle.cancel`; the limit on seconds; an exception.
+FinishReason = Literal["stop", "length", "cancelled", "time", "error"]
 
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """What is asked for: how the prompt's ids should go on, and how often."""
+    """A prompt and how to continue it, `samples` times."""
 
     ids: tuple[int, ...]
     tokens: int = 200
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
-    stops: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
     samples: int = 1
-    seconds: float | None = None  # until it is ended, counted from when it was handed in
+    seconds: float | None = None  # counted from the submission of the request
 
     def __post_init__(self) -> None:
         if not self.ids:
@@ -41,46 +44,46 @@ class GenerationRequest:
 
 @dataclass(frozen=True)
 class Event:
-    """A word of one sample, or its end, or both."""
+    """A token of one sample, the end of the sample, or both."""
 
     sample: int
-    drawn: SampledToken | None = None  # the word
-    text: str = ""  # what it makes sure of, which may be none
-    finish: Finish | None = None  # with a sample's last event
-    error: Exception | None = None  # with finish = "error"
+    token: SampledToken | None = None
+    text: str = ""  # completed by the token, may be empty
+    finish_reason: FinishReason | None = None  # in the last event of a sample
+    error: Exception | None = None  # if the finish reason is "error"
 
     @property
     def id(self) -> int | None:
-        return None if self.drawn is None else self.drawn.id
+        return None if self.token is None else self.token.id
 
 
 class Handle:
-    """A request on its way. `for event in ticket` waits for its events, in any thread, and may be repeated.
+    """A submitted request. Iterate over it, in any thread and as often as you like, to wait for its events.
 
-    `listen` is told of each event too, in the thread that makes the text: it should only pass it on, as
-    `lambda event: loop.call_soon_threadsafe(queue.put_nowait, event)` does to asyncio.
+    `on_event` is called with each event too, in the thread that generates: it should only pass the event on,
+    as `lambda event: loop.call_soon_threadsafe(queue.put_nowait, event)` does for asyncio.
     """
 
-    def __init__(self, request: GenerationRequest, listen: Callable[[Event], object] | None = None) -> None:
+    def __init__(self, request: GenerationRequest, on_event: Callable[[Event], object] | None = None) -> None:
         self.request = request
-        self.checked = False
-        self.grammar: Grammar | None = None  # that its texts are held to, once it is checked
+        self.validated = False
+        self.grammar: Grammar | None = None  # of a constrained request, once it is validated
         self.events: list[Event] = []
-        self._listen = listen
+        self._on_event = on_event
         self._deadline = None if request.seconds is None else time.monotonic() + request.seconds
         self._cancelled = False
         self._unfinished = set(range(request.samples))
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
 
     def __iter__(self) -> Iterator[Event]:
         seen = 0
         while True:
-            with self._news:
+            with self._changed:
                 while len(self.events) == seen and not self.done:
-                    self._news.wait()
-                fresh, done = self.events[seen:], self.done
-            yield from fresh
-            seen += len(fresh)
+                    self._changed.wait()
+                new, done = self.events[seen:], self.done
+            yield from new
+            seen += len(new)
             if done:
                 return
 
@@ -89,42 +92,61 @@ class Handle:
         return not self._unfinished
 
     def texts(self) -> list[Generated]:
-        """What was written for each sample, once all are at their end. Raises the error it failed with."""
+        """Wait until all samples have finished and return their texts; raise if the request failed."""
         pieces: list[list[Generated]] = [[] for _ in range(self.request.samples)]
         for event in self:
             if event.error is not None:
                 raise event.error
-            drawn = () if event.drawn is None else (event.drawn,)
-            pieces[event.sample].append(Generated(event.text, drawn, event.finish))
-        return [Generated.joined(each) for each in pieces]
+            sampled = () if event.token is None else (event.token,)
+            pieces[event.sample].append(Generated(event.text, sampled, event.finish_reason))
+        return [Generated.concatenate(sample) for sample in pieces]
 
     def cancel(self) -> None:
-        """End it before its next word, and free its slots."""
+        """Finish all samples before their next token and free their slots."""
         self._cancelled = True
 
-    def dismissed(self) -> Finish | None:
-        """Why it should end now, if it should."""
+    def stop_reason(self) -> FinishReason | None:
+        """Return why the request must finish now: it was cancelled, or its time is up."""
         if self._cancelled:
             return "cancelled"
         return "time" if self._deadline is not None and time.monotonic() >= self._deadline else None
 
-    def send(self, event: Event) -> None:
-        """Hand out an event. For whoever makes the text."""
-        with self._news:
+    def emit(self, event: Event) -> None:
+        """Record an event and wake up those who wait. Called by the scheduler."""
+        with self._changed:
             self.events.append(event)
-            if event.finish is not None:
+            if event.finish_reason is not None:
                 self._unfinished.discard(event.sample)
-            self._news.notify_all()
-        if self._listen is not None:
-            self._listen(event)
+            self._changed.notify_all()
+        if self._on_event is not None:
+            self._on_event(event)
             if self.done:
-                self._listen = None  # which may hold this ticket: neither should wait to be collected
+                self._on_event = None  # may refer to this handle: break the reference cycle
 
     def fail(self, error: Exception) -> None:
-        """End every sample that has not ended yet. What listens may be what failed: it is told no more."""
+        """Finish the unfinished samples with an error. An `on_event` that raises is not called again."""
         for sample in sorted(self._unfinished):
-            event = Event(sample, finish="error", error=error)
+            event = Event(sample, finish_reason="error", error=error)
             try:
-                self.send(event)
-            except BaseException:  # in a thread even SystemExit is but a failure
-                self._listen = None
+                self.emit(event)
+            except BaseException:  # even SystemExit must not end the thread that generates
+                self._on_event = None
+
+
+def check_limits(tokens: int, seconds: float | None, samples: int = 1) -> None:
+    if not is_integer(tokens) or tokens < 1:
+        raise UserError(f"tokens = {tokens!r}: expected a whole number, at least 1")
+    if seconds is not None and not (is_number(seconds) and 0 < seconds < math.inf):
+        raise UserError(f"seconds = {seconds!r}: expected a finite number, more than 0")
+    if not is_integer(samples) or not 1 <= samples <= MAX_SAMPLES:
+        raise UserError(f"samples = {samples!r}: expected 1 to {MAX_SAMPLES}")
+
+
+def parse_stop(stop: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return one stop string, several or none as a tuple."""
+    if stop is None:
+        return ()
+    stops = tuple(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else (stop,)
+    if not all(isinstance(text, str) and text for text in stops):
+        raise UserError(f"stop = {stop!r}: expected a non-empty text, or several")
+    return stops

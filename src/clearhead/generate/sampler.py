@@ -1,4 +1,19 @@
-"""Drawing the words of one sample: its own chance, its own counts, its own place in a grammar."""
+"""The sampler: from one row of logits, V, to the next token of one sample.
+
+The rules apply in this order, each to what the previous ones have left:
+
+1. `regex` or `json_schema`: tokens that the constraint does not allow get -inf (`constraint.py`);
+2. `logit_bias`, added to the logits of single tokens;
+3. `repetition_penalty`, on the tokens of the prompt and of the generated text;
+4. `presence_penalty` and `frequency_penalty`, on the tokens of the generated text only;
+5. `temperature`, which divides all logits; at 0 decoding is greedy and the rest does not apply;
+6. `top_k`;
+7. `top_p`;
+8. `min_p`.
+
+The token is then sampled with one uniform random number per step. Reported log-probabilities are those of the
+model, before any rule.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +24,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, full_like, where
 
 from clearhead.errors import UserError
-from clearhead.generate.sampling import (
-    MOST_BIAS,
-    Sampling,
-    is_whole,
-    narrow,
-    penalise_counts,
-    penalise_repetition,
-)
+from clearhead.generate.sampling import MAX_BIAS, Sampling, check_seed, is_integer
 from clearhead.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -28,22 +36,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SampledToken:
-    """One word as it was drawn.
-
-    Log-probabilities are the model's own, before temperature and every other rule; there when asked for.
-    """
+    """A sampled token. Log-probabilities are the model's own, before any rule, if they were requested."""
 
     id: int
     log_probability: float | None = None
-    alternatives: tuple[tuple[int, float], ...] = ()  # the likeliest ids, the likeliest first
-    last: bool = False  # nothing may follow
+    alternatives: tuple[tuple[int, float], ...] = ()  # the most probable ids, in order
+    last: bool = False  # no token may follow
 
 
 class Sampler:
-    """Draws the words of one sample, whatever other samples do: it can be held by whoever reads for it.
+    """Samples the tokens of one sample, independently of all others.
 
-    `sample` numbers those of the same seed and prompt. A grammar is made from the sampling unless it is
-    given; the samples of one request share it.
+    `sample` numbers the samples of one seed and prompt. The samples of a request share its `grammar`, which is
+    compiled from the sampling options unless it is given.
     """
 
     def __init__(
@@ -58,87 +63,93 @@ class Sampler:
     ) -> None:
         check_seed(seed)
         self.sampling, self.end_ids = sampling, tokenizer.end_ids
-        self.over = False
-        self._generator = torch.Generator().manual_seed(_seed(seed, sample))
-        self._bias = _read_bias(sampling, tokenizer, n_vocab)
-        self._counts = torch.zeros(n_vocab) if _counts(sampling) else None
+        self.finished = False
+        self._generator = torch.Generator().manual_seed(_mix_seed(seed, sample))
+        self._bias = _make_bias(sampling, tokenizer, n_vocab)
+        counted = sampling.presence_penalty != 0 or sampling.frequency_penalty != 0
+        self._counts = torch.zeros(n_vocab) if counted else None
         self._seen = torch.zeros(n_vocab, dtype=torch.bool) if sampling.repetition_penalty != 1 else None
         if self._seen is not None:
             self._seen[list(prompt)] = True
         grammar = grammar or make_grammar(sampling, tokenizer, n_vocab)
         self._constraint = None if grammar is None else grammar.begin()
 
-    def numbers(self, count: int) -> Tensor:
-        """What chance has for so many words, from 0 to 1: for whoever draws them elsewhere."""
+    def uniforms(self, count: int) -> Tensor:
+        """Return the uniform random numbers of the next steps, one per step, for sampling on the device."""
         return torch.rand(count, generator=self._generator, dtype=torch.double)
 
-    def take(self, i: int) -> SampledToken:
-        """A word that was drawn elsewhere. Once it is over, the end again and again."""
-        if self.over:
+    def accept(self, i: int) -> SampledToken:
+        """Take a token that was sampled on the device. Once finished, always return the end token."""
+        if self.finished:
             return SampledToken(self.end_ids[0], last=True)
-        self.over = i in self.end_ids
-        return SampledToken(i, last=self.over)
+        self.finished = i in self.end_ids
+        return SampledToken(i, last=self.finished)
 
-    def draw(self, logits: Tensor) -> SampledToken:
-        """The next word, from one row of logits. Once it is over, the end again and again."""
-        if self.over:
+    def sample(self, logits: Tensor) -> SampledToken:
+        """Sample the next token from one row of logits. Once finished, always return the end token."""
+        if self.finished:
             return SampledToken(self.end_ids[0], last=True)
         logits = logits.float().cpu()
-        i = self._pick(self._apply_rules(logits))
+        i = self._choose(self._apply_rules(logits))
         if self._counts is not None:
             self._counts[i] += 1
         if self._seen is not None:
             self._seen[i] = True
-        self.over = i in self.end_ids or (self._constraint is not None and not self._constraint.take(i))
-        return SampledToken(i, *self._tell(logits, i), last=self.over)
+        self.finished = i in self.end_ids or (self._constraint is not None and not self._constraint.accept(i))
+        return SampledToken(i, *self._log_probabilities(logits, i), last=self.finished)
 
     def _apply_rules(self, logits: Tensor) -> Tensor:
-        """Those that come before the temperature; their order is told in `sampling.py`."""
+        """Apply the rules that come before the temperature."""
         sampling = self.sampling
         if self._constraint is not None:
             logits = logits.masked_fill(~self._constraint.allowed(), -math.inf)
         if self._bias is not None:
             logits = logits + self._bias
         if self._seen is not None:
-            logits = penalise_repetition(logits, self._seen, sampling.repetition_penalty)
+            logits = penalize_repetition(logits, self._seen, sampling.repetition_penalty)
         if self._counts is not None:
-            logits = penalise_counts(
+            logits = penalize_counts(
                 logits, self._counts, sampling.presence_penalty, sampling.frequency_penalty
             )
         return logits
 
-    def _pick(self, logits: Tensor) -> int:
+    def _choose(self, logits: Tensor) -> int:
         highest = logits.max().item()
         if highest == -math.inf:
-            raise UserError("no word is left to draw: logit_bias rules out all that may come next")
+            raise UserError("no token is left to sample: logit_bias excludes all that may come next")
         if not math.isfinite(highest):
-            raise UserError("a logit is infinite or not a number: no word can be drawn; load it in float32")
+            raise UserError(
+                "a logit is infinite or not a number, so no token can be sampled: load the model in float32"
+            )
         if self.sampling.temperature == 0:
             return int(logits.argmax())
-        # Where a number from 0 to 1 falls among the probabilities laid end to end. torch.multinomial draws a
-        # number for every word of the vocabulary, which takes longer than all the rest.
-        sums = narrow(logits, self.sampling).softmax(-1).double().cumsum(-1)
+        # Invert the cumulative distribution at one uniform number. torch.multinomial draws a number for every
+        # token of the vocabulary, which takes longer than everything else.
+        sums = filter_logits(logits, self.sampling).softmax(-1).double().cumsum(-1)
         number = torch.rand(1, generator=self._generator, dtype=torch.double) * sums[-1]
-        # No further than the last word that adds anything, should rounding lead there.
+        # Rounding must not lead past the last token with a probability above 0.
         last = torch.searchsorted(sums, sums[-1:])
-        picked = int(torch.searchsorted(sums, number, right=True).clamp(max=last))
-        # A word that is not there would go into the next step of all that are written together.
-        assert picked < len(logits), f"word {picked} was drawn of {len(logits)}"
-        return picked
+        chosen = int(torch.searchsorted(sums, number, right=True).clamp(max=last))
+        # An id out of range would break the next step of every sequence in the batch.
+        assert chosen < len(logits), f"sampled token {chosen} of {len(logits)}"
+        return chosen
 
-    def _tell(self, logits: Tensor, i: int) -> tuple[float | None, tuple[tuple[int, float], ...]]:
+    def _log_probabilities(
+        self, logits: Tensor, i: int
+    ) -> tuple[float | None, tuple[tuple[int, float], ...]]:
         count = self.sampling.log_probabilities
         if count is None:
             return None, ()
-        told = logits.log_softmax(-1)
-        best = told.topk(min(count, len(told)))
-        return told[i].item(), tuple(zip(best.indices.tolist(), best.values.tolist(), strict=True))
+        log_probabilities = logits.log_softmax(-1)
+        best = log_probabilities.topk(min(count, len(log_probabilities)))
+        alternatives = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        return log_probabilities[i].item(), tuple(alternatives)
 
 
-def make_drawers(
+def make_samplers(
     sampling: Sampling, tokenizer: Tokenizer, n_vocab: int, prompt: Sequence[int], seed: int, samples: int
 ) -> list[Sampler]:
-    """One for each sample of a prompt; what is wrong with the settings is said here."""
+    """Return one sampler per sample of a prompt."""
     grammar = make_grammar(sampling, tokenizer, n_vocab)
     return [Sampler(sampling, tokenizer, n_vocab, prompt, seed, i, grammar) for i in range(samples)]
 
@@ -146,33 +157,72 @@ def make_drawers(
 def make_grammar(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Grammar | None:
     if not sampling.constrained:
         return None
-    from clearhead.generate.constraint import Grammar  # few texts are held to one
+    from clearhead.generate.constraint import Grammar  # few requests need llguidance
 
     return Grammar(tokenizer, n_vocab, sampling.regex, sampling.json_schema)
 
 
-def check_seed(seed: int) -> None:
-    if not is_whole(seed) or not 0 <= seed < 2**32:
-        raise UserError(f"seed = {seed!r}: expected 0 to {2**32 - 1}")
+def filter_logits(logits: Tensor, sampling: Sampling) -> Tensor:
+    """Apply temperature, top_k, top_p and min_p: tokens that cannot be sampled get -inf."""
+    # Relative to the largest, so that no logit becomes infinite however small the temperature.
+    logits = (logits - logits.max()) / max(sampling.temperature, 1e-30)
+    if sampling.top_k is not None:
+        logits = keep_top_k(logits, sampling.top_k)
+    if sampling.top_p is not None:
+        logits = keep_top_p(logits, sampling.top_p)
+    if sampling.min_p is not None:
+        logits = keep_min_p(logits, sampling.min_p)
+    return logits
 
 
-def _counts(sampling: Sampling) -> bool:
-    return sampling.presence_penalty != 0 or sampling.frequency_penalty != 0
+def penalize_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
+    """Divide positive logits of seen tokens (V, bool) by the penalty and multiply negative ones by it."""
+    return where(seen, where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
-def _read_bias(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Tensor | None:
-    """What to add to each word's logit, V. As much less as there can be is never."""
+def penalize_counts(logits: Tensor, counts: Tensor, presence: float, frequency: float) -> Tensor:
+    """Subtract `presence` once and `frequency` per occurrence from tokens with these counts (V)."""
+    return logits - presence * (counts > 0) - frequency * counts
+
+
+def keep_top_k(logits: Tensor, k: int) -> Tensor:
+    """Keep the k most probable tokens."""
+    least = logits.topk(min(k, len(logits))).values[-1]
+    return logits.masked_fill(logits < least, -math.inf)
+
+
+def keep_top_p(logits: Tensor, p: float) -> Tensor:
+    """Keep the most probable tokens that together reach probability p, and at least one."""
+    probabilities = logits.softmax(-1)
+    # Tokens below (1 - p) / V have less than 1 - p together and need not be sorted. The most probable token
+    # must be sorted: if all are equal, rounding may have left it with less.
+    least = min((1 - p) / len(logits), probabilities.max().item())
+    candidates = (probabilities >= least).nonzero()[:, 0]
+    ordered, order = probabilities[candidates].sort(descending=True)
+    before = ordered.cumsum(-1) - ordered
+    before[0] = -1  # below any p, even one that float32 rounds to 0
+    kept = candidates[order[before < p]]
+    return full_like(logits, -math.inf).index_copy(-1, kept, logits[kept])
+
+
+def keep_min_p(logits: Tensor, p: float) -> Tensor:
+    """Keep the tokens at least p times as probable as the most probable one."""
+    return logits.masked_fill(logits < logits.max() + (math.log(p) if p > 0 else -math.inf), -math.inf)
+
+
+def _make_bias(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Tensor | None:
+    """Return what to add to each logit, V; the lowest bias excludes a token."""
     if not sampling.logit_bias:
         return None
     biases = torch.zeros(n_vocab)
     for token, bias in sampling.logit_bias.items():
         i = tokenizer.find(token) if isinstance(token, str) else token
-        if not is_whole(i) or not 0 <= i < n_vocab:
+        if not is_integer(i) or not 0 <= i < n_vocab:
             raise UserError(f"logit_bias of {token!r}: expected a token's text, or an id 0 to {n_vocab - 1}")
-        biases[i] = bias if bias > -MOST_BIAS else -math.inf
+        biases[i] = bias if bias > -MAX_BIAS else -math.inf
     return biases
 
 
-def _seed(seed: int, sample: int) -> int:
-    """A number of 32 bits, which is all that torch's generator takes in, for each sample of each seed."""
+def _mix_seed(seed: int, sample: int) -> int:
+    """Return the 32 bits that torch's generator uses, different for each sample of each seed."""
     return int(np.random.SeedSequence((seed, sample)).generate_state(1)[0])

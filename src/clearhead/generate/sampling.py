@@ -23,13 +23,13 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, Self
 
-from torch import Tensor, full_like, where
-
 from clearhead.errors import UserError, guess
 
-MOST_BIAS = 100.0  # of logits, either way; a word with as much less is never drawn
-MOST_PENALTY = 2.0
-MOST_ALTERNATIVES = 20
+MAX_BIAS = 100.0  # of logits, either way; a word with as much less is never drawn
+MAX_PENALTY = 2.0
+MAX_ALTERNATIVES = 20
+SLOTS, MAX_SLOTS = 32, 1024  # samples generated at once by an engine
+QUEUE, MAX_QUEUE = 256, 100_000  # requests waiting for an engine
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         self._check("temperature", "a finite number, 0 or more", lambda x: 0 <= x < math.inf)
-        self._check("top_k", "a whole number, at least 1", lambda x: is_whole(x) and x >= 1)
+        self._check("top_k", "a whole number, at least 1", lambda x: is_integer(x) and x >= 1)
         self._check("top_p", "more than 0 and at most 1", lambda x: 0 < x <= 1)
         self._check("min_p", "between 0 and 1", lambda x: 0 <= x <= 1)
         self._check(
@@ -58,19 +58,19 @@ class Sampling:
         )
         for name in ("presence_penalty", "frequency_penalty"):
             self._check(
-                name, f"-{MOST_PENALTY:g} to {MOST_PENALTY:g} (0 is none)", lambda x: abs(x) <= MOST_PENALTY
+                name, f"-{MAX_PENALTY:g} to {MAX_PENALTY:g} (0 is none)", lambda x: abs(x) <= MAX_PENALTY
             )
         self._check(
             "log_probabilities",
-            f"how many of the likeliest words to tell, 0 to {MOST_ALTERNATIVES}",
-            lambda x: is_whole(x) and 0 <= x <= MOST_ALTERNATIVES,
+            f"how many of the likeliest words to tell, 0 to {MAX_ALTERNATIVES}",
+            lambda x: is_integer(x) and 0 <= x <= MAX_ALTERNATIVES,
         )
         if self.logit_bias is not None and not isinstance(self.logit_bias, Mapping):
             raise UserError(f"logit_bias = {self.logit_bias!r}: expected tokens and their numbers, as a dict")
         for token, bias in (self.logit_bias or {}).items():
-            if not is_number(bias) or not (abs(bias) <= MOST_BIAS or bias == -math.inf):
+            if not is_number(bias) or not (abs(bias) <= MAX_BIAS or bias == -math.inf):
                 raise UserError(
-                    f"logit_bias of {token!r} = {bias!r}: expected -{MOST_BIAS:g} (never) to {MOST_BIAS:g}"
+                    f"logit_bias of {token!r} = {bias!r}: expected -{MAX_BIAS:g} (never) to {MAX_BIAS:g}"
                 )
         if self.regex is not None and self.json_schema is not None:
             raise UserError("regex and json_schema were both given: expected one of them")
@@ -78,7 +78,7 @@ class Sampling:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """From settings by name, of which none may be unknown."""
-        refuse_unknown(settings, [field.name for field in fields(cls)])
+        check_names(settings, [field.name for field in fields(cls)])
         return cls(**settings)
 
     @property
@@ -93,58 +93,15 @@ class Sampling:
         raise UserError(f"{name} = {value!r}: expected {expected}")
 
 
-def refuse_unknown(given: Iterable[str], known: Collection[str]) -> None:
+def check_names(given: Iterable[str], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
             raise UserError(f"unknown setting {name!r}{guess(name, known)}")
 
 
-def narrow(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Logits over the temperature, with every word that may not be drawn at -inf."""
-    # From the largest down, so that no temperature, however small, makes it infinite.
-    logits = (logits - logits.max()) / max(sampling.temperature, 1e-30)
-    if sampling.top_k is not None:
-        logits = keep_top_k(logits, sampling.top_k)
-    if sampling.top_p is not None:
-        logits = keep_top_p(logits, sampling.top_p)
-    if sampling.min_p is not None:
-        logits = keep_min_p(logits, sampling.min_p)
-    return logits
-
-
-def penalise_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
-    """Words already there (V, true): positive logits divided by the penalty, negative ones multiplied."""
-    return where(seen, where(logits > 0, logits / penalty, logits * penalty), logits)
-
-
-def penalise_counts(logits: Tensor, counts: Tensor, presence: float, frequency: float) -> Tensor:
-    """Words written so often (V): the one is taken off once, the other each time."""
-    return logits - presence * (counts > 0) - frequency * counts
-
-
-def keep_top_k(logits: Tensor, k: int) -> Tensor:
-    """Only the k likeliest words."""
-    least = logits.topk(min(k, len(logits))).values[-1]
-    return logits.masked_fill(logits < least, -math.inf)
-
-
-def keep_top_p(logits: Tensor, p: float) -> Tensor:
-    """Only the likeliest words that together reach probability p, and always the first."""
-    probabilities = logits.softmax(-1)
-    # Words with less than (1 - p) / V each have less than 1 - p together: they need not be sorted.
-    # The likeliest is always one that is: where all are alike, rounding may have left it with less.
-    least = min((1 - p) / len(logits), probabilities.max().item())
-    places = (probabilities >= least).nonzero()[:, 0]
-    ordered, order = probabilities[places].sort(descending=True)
-    before = ordered.cumsum(-1) - ordered
-    before[0] = -1  # below any p, also one so small that a float32 takes it for 0
-    kept = places[order[before < p]]
-    return full_like(logits, -math.inf).index_copy(-1, kept, logits[kept])
-
-
-def keep_min_p(logits: Tensor, p: float) -> Tensor:
-    """Only words at least p times as likely as the likeliest."""
-    return logits.masked_fill(logits < logits.max() + (math.log(p) if p > 0 else -math.inf), -math.inf)
+def check_seed(seed: int) -> None:
+    if not is_integer(seed) or not 0 <= seed < 2**32:
+        raise UserError(f"seed = {seed!r}: expected 0 to {2**32 - 1}")
 
 
 def is_number(value: object) -> bool:
@@ -152,5 +109,5 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def is_whole(value: object) -> bool:
+def is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)

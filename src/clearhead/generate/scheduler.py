@@ -1,4 +1,4 @@
-"""The service: requests served as one running batch, whose texts come, grow by a word a turn, and go."""
+"""Continuous batching: requests join and leave one running batch, which grows by a token per step."""
 
 from __future__ import annotations
 
@@ -10,223 +10,228 @@ from torch import Tensor
 
 from clearhead.classics.ngram import NGram
 from clearhead.classics.recurrent import Recurrent
-from clearhead.generate.batch_decoder import ReadsOn, Rows
-from clearhead.generate.capacity import SLOTS
-from clearhead.generate.decoder import Decoder
-from clearhead.generate.request import Event, Finish, GenerationRequest, Handle
+from clearhead.generate.batch_decoder import BatchDecoder, ChunkedPrefill, TransformerBatchDecoder
+from clearhead.generate.classic_decoders import NGramBatchDecoder, RecurrentBatchDecoder
+from clearhead.generate.detokenizer import Detokenizer
+from clearhead.generate.request import Event, FinishReason, GenerationRequest, Handle
 from clearhead.generate.sampler import SampledToken, Sampler, make_grammar
-from clearhead.generate.state_decoder import StateDecoder
-from clearhead.generate.window_decoder import WindowDecoder
-from clearhead.generate.writing import Writer
+from clearhead.generate.sampling import SLOTS
 from clearhead.networks import Network
 from clearhead.text.given import check_ids
 from clearhead.text.tokenizer import Tokenizer
 
-Draw = Callable[[Tensor], SampledToken]  # a row of logits to the next word
+Sample = Callable[[Tensor], SampledToken]  # from one row of logits, V, to the next token
 
 
-class Prompt:
-    """A request whose prompt is not yet read, or not yet in a slot for every sample."""
+class WaitingRequest:
+    """A request whose prompt is not prefilled yet, or whose samples do not all have a slot."""
 
-    def __init__(self, ticket: Handle) -> None:
-        self.ticket = ticket
-        self.reading: ReadsOn | None = None
-        self.placed = 0  # samples
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+        self.prefill: ChunkedPrefill | None = None
+        self.n_started = 0  # samples that have a slot
 
 
-class Text:
-    """One sample: its words so far, of which the model has not read the last."""
+class Sequence:
+    """One sample in a slot: its tokens so far, of which the decoder has not processed the last."""
 
-    def __init__(self, ticket: Handle, number: int, slot: int, draw: Draw, tokenizer: Tokenizer) -> None:
-        self.ticket, self.number, self.slot, self.draw = ticket, number, slot, draw
-        request = ticket.request
+    def __init__(self, handle: Handle, number: int, slot: int, sample: Sample, tokenizer: Tokenizer) -> None:
+        self.handle, self.number, self.slot, self.sample = handle, number, slot, sample
+        request = handle.request
         self.ids = list(request.ids)
-        self.writer = Writer(tokenizer, request.stops, request.ids, exact=request.sampling.constrained)
-        self.window: ReadsOn | None = None  # once the context is full
+        self.detokenizer = Detokenizer(
+            tokenizer, request.stop, request.ids, exact=request.sampling.constrained
+        )
+        self.prefill: ChunkedPrefill | None = None  # of its last tokens, once the context is full
 
-    def grow(self, logits: Tensor) -> Event:
-        """Draw the next word."""
-        request = self.ticket.request
-        drawn = self.draw(logits)
-        self.ids.append(drawn.id)
+    def append(self, logits: Tensor) -> Event:
+        """Sample the next token."""
+        request = self.handle.request
+        token = self.sample(logits)
+        self.ids.append(token.id)
         limit = "length" if len(self.ids) - len(request.ids) >= request.tokens else None
-        text = self.writer.push(drawn, limit)
-        return Event(self.number, drawn, text, cast("Finish | None", text.finish))
+        text = self.detokenizer.push(token, limit)
+        return Event(self.number, token, text, cast("FinishReason | None", text.finish_reason))
 
 
 class Scheduler:
-    """Serves requests in the order of their coming, as many samples at once as there are slots."""
+    """Serves requests in order of arrival, with as many samples at once as there are slots."""
 
     def __init__(
         self,
         network: Network,
         tokenizer: Tokenizer,
         slots: int = SLOTS,
-        around: Callable[[GenerationRequest, int, Draw], Draw] = lambda _, __, draw: draw,
+        wrap_sampler: Callable[[GenerationRequest, int, Sample], Sample] = lambda _, __, sample: sample,
     ) -> None:
-        """`around` may put something of its own in the place of how each sample of a request draws."""
-        self.decoder = _make_decoder(network, slots)
-        self.config, self.tokenizer, self.around = network.config, tokenizer, around
-        self.prompts: deque[Prompt] = deque()
-        self.texts: dict[int, Text] = {}  # by slot
-        self.full: deque[Text] = deque()  # those of them whose context is full; they take turns
+        """`wrap_sampler` may replace the function that samples for one sample of a request."""
+        self.decoder = make_batch_decoder(network, slots)
+        self.config, self.tokenizer, self.wrap_sampler = network.config, tokenizer, wrap_sampler
+        self.waiting: deque[WaitingRequest] = deque()
+        self.running: dict[int, Sequence] = {}  # by slot
+        self.overflowing: deque[Sequence] = deque()  # running ones whose context is full; they take turns
 
-    def check(self, ticket: Handle) -> None:
-        """Refuse what cannot be served; what the request is held to is made ready on the way."""
-        request = ticket.request
+    def validate(self, handle: Handle) -> None:
+        """Raise if the request cannot be served, and prepare its grammar."""
+        request = handle.request
         check_ids(request.ids, self.config.n_vocab)
-        ticket.grammar = make_grammar(request.sampling, self.tokenizer, self.config.n_vocab)
-        self._draw(ticket, 0)
-        ticket.checked = True
+        handle.grammar = make_grammar(request.sampling, self.tokenizer, self.config.n_vocab)
+        self._make_sampler(handle, 0)
+        handle.validated = True
 
-    def _draw(self, ticket: Handle, number: int) -> Draw:
-        request, n_vocab = ticket.request, self.config.n_vocab
-        drawer = Sampler(
-            request.sampling, self.tokenizer, n_vocab, request.ids, request.seed, number, ticket.grammar
-        )
-        return drawer.draw
+    def _make_sampler(self, handle: Handle, number: int) -> Sample:
+        request, n_vocab = handle.request, self.config.n_vocab
+        return Sampler(
+            request.sampling, self.tokenizer, n_vocab, request.ids, request.seed, number, handle.grammar
+        ).sample
 
-    def add(self, ticket: Handle) -> None:
-        if not ticket.checked:
-            self.check(ticket)
-        self.prompts.append(Prompt(ticket))
-
-    @property
-    def busy(self) -> bool:
-        return bool(self.prompts or self.texts)
+    def add(self, handle: Handle) -> None:
+        if not handle.validated:
+            self.validate(handle)
+        self.waiting.append(WaitingRequest(handle))
 
     @property
-    def tickets(self) -> list[Handle]:
-        """Of all requests that are not at their end."""
-        waiting = [prompt.ticket for prompt in self.prompts]
-        return list(dict.fromkeys(waiting + [text.ticket for text in self.texts.values()]))
+    def has_work(self) -> bool:
+        return bool(self.waiting or self.running)
 
-    def turn(self) -> None:
-        """Read a piece of what is to be read, and let every text grow by a word.
+    @property
+    def handles(self) -> list[Handle]:
+        """The handles of all unfinished requests."""
+        waiting = [request.handle for request in self.waiting]
+        return list(dict.fromkeys(waiting + [sequence.handle for sequence in self.running.values()]))
 
-        Whatever goes wrong with a request ends that request.
+    def step(self) -> None:
+        """Prefill a chunk of what waits, and extend every running sequence by a token.
+
+        An exception finishes the request that raised it, and no other.
         """
-        self._dismiss()
-        self._read_prompts()
-        self._read_windows()
-        self._step()
+        self._finish_stopped()
+        self._prefill_waiting()
+        self._prefill_overflowing()
+        self._decode()
 
-    def fail(self, ticket: Handle, error: Exception) -> None:
-        self._leave(ticket)
-        ticket.fail(error)
+    def fail(self, handle: Handle, error: Exception) -> None:
+        self._remove(handle)
+        handle.fail(error)
 
-    def _leave(self, ticket: Handle) -> None:
-        self.prompts = deque(prompt for prompt in self.prompts if prompt.ticket is not ticket)
-        self.full = deque(text for text in self.full if text.ticket is not ticket)
-        self.texts = {slot: text for slot, text in self.texts.items() if text.ticket is not ticket}
+    def _remove(self, handle: Handle) -> None:
+        self.waiting = deque(request for request in self.waiting if request.handle is not handle)
+        self.overflowing = deque(sequence for sequence in self.overflowing if sequence.handle is not handle)
+        self.running = {
+            slot: sequence for slot, sequence in self.running.items() if sequence.handle is not handle
+        }
 
-    def _dismiss(self) -> None:
-        """End what was cancelled and what took too long, with the text that was held back."""
-        for ticket in self.tickets:
-            reason = ticket.dismissed()
+    def _finish_stopped(self) -> None:
+        """Finish the requests that were cancelled or ran out of time, with the text held back."""
+        for handle in self.handles:
+            reason = handle.stop_reason()
             if reason is None:
                 continue
-            texts = [text for text in self.texts.values() if text.ticket is ticket]
-            waiting = [prompt for prompt in self.prompts if prompt.ticket is ticket]
-            self._leave(ticket)
+            running = [sequence for sequence in self.running.values() if sequence.handle is handle]
+            waiting = [request for request in self.waiting if request.handle is handle]
+            self._remove(handle)
             try:
-                for text in texts:
-                    ticket.send(Event(text.number, text=text.writer.close(reason), finish=reason))
-                for prompt in waiting:
-                    for number in range(prompt.placed, ticket.request.samples):
-                        ticket.send(Event(number, finish=reason))
+                for sequence in running:
+                    text = sequence.detokenizer.close(reason)
+                    handle.emit(Event(sequence.number, text=text, finish_reason=reason))
+                for request in waiting:
+                    for number in range(request.n_started, handle.request.samples):
+                        handle.emit(Event(number, finish_reason=reason))
             except Exception as error:
-                ticket.fail(error)
+                handle.fail(error)
 
-    def _read_prompts(self) -> None:
-        """A piece of the first prompt, or several short prompts, while there is a slot for them."""
-        budget = self.decoder.piece
-        while budget > 0 and self.prompts and len(self.texts) < self.decoder.count:
-            prompt = self.prompts[0]
+    def _prefill_waiting(self) -> None:
+        """Prefill a chunk of the first waiting prompt, or several short prompts, while slots are free."""
+        budget = self.decoder.chunk_size
+        while budget > 0 and self.waiting and len(self.running) < self.decoder.n_slot:
+            request = self.waiting[0]
             try:
-                if prompt.reading is None:
-                    prompt.reading = self.decoder.read(prompt.ticket.request.ids)
-                budget -= prompt.reading.read_on()
-                if prompt.reading.logits is not None:
-                    self._place(prompt, prompt.reading, prompt.reading.logits)
+                if request.prefill is None:
+                    request.prefill = self.decoder.prefill(request.handle.request.ids)
+                budget -= request.prefill.run_chunk()
+                if request.prefill.logits is not None:
+                    self._start(request, request.prefill, request.prefill.logits)
             except Exception as error:
-                self.fail(prompt.ticket, error)
+                self.fail(request.handle, error)
 
-    def _place(self, prompt: Prompt, reading: ReadsOn, logits: Tensor) -> None:
-        """What was read goes into a slot for each sample, as far as there are slots."""
-        ticket = prompt.ticket
-        free = [slot for slot in range(self.decoder.count) if slot not in self.texts]
-        numbers = range(prompt.placed, min(ticket.request.samples, prompt.placed + len(free)))
+    def _start(self, waiting: WaitingRequest, prefill: ChunkedPrefill, logits: Tensor) -> None:
+        """Give each sample of a prefilled request a slot, as far as slots are free."""
+        handle = waiting.handle
+        free = [slot for slot in range(self.decoder.n_slot) if slot not in self.running]
+        numbers = range(waiting.n_started, min(handle.request.samples, waiting.n_started + len(free)))
         for number, slot in zip(numbers, free, strict=False):
-            draw = self.around(ticket.request, number, self._draw(ticket, number))
-            text = Text(ticket, number, slot, draw, self.tokenizer)
-            self.decoder.place(slot, reading)
-            self.texts[slot] = text
-            prompt.placed += 1
-            self._grow(text, logits)
-            if prompt not in self.prompts:  # it failed
+            sample = self.wrap_sampler(handle.request, number, self._make_sampler(handle, number))
+            sequence = Sequence(handle, number, slot, sample, self.tokenizer)
+            self.decoder.insert(slot, prefill)
+            self.running[slot] = sequence
+            waiting.n_started += 1
+            self._append(sequence, logits)
+            if waiting not in self.waiting:  # the request has failed
                 return
-        if prompt.placed == ticket.request.samples:
-            self.prompts.popleft()
+        if waiting.n_started == handle.request.samples:
+            self.waiting.popleft()
 
-    def _read_windows(self) -> None:
-        """Where the context is full, the last words that fit are read again, text after text."""
-        budget = self.decoder.piece
-        while budget > 0 and self.full:
-            text = self.full[0]
+    def _prefill_overflowing(self) -> None:
+        """Prefill again the last tokens of sequences whose context is full, one sequence after another."""
+        budget = self.decoder.chunk_size
+        while budget > 0 and self.overflowing:
+            sequence = self.overflowing[0]
             try:
-                if text.window is None:
-                    text.window = self.decoder.read(text.ids[-self.config.n_context :])
-                budget -= text.window.read_on()
+                if sequence.prefill is None:
+                    sequence.prefill = self.decoder.prefill(sequence.ids[-self.config.n_context :])
+                budget -= sequence.prefill.run_chunk()
             except Exception as error:
-                self.fail(text.ticket, error)
+                self.fail(sequence.handle, error)
                 continue
-            if text.window.logits is not None:
-                logits, text.window = text.window.logits, None
-                self.full.popleft()
-                self._grow(text, logits)
+            if sequence.prefill.logits is not None:
+                logits, sequence.prefill = sequence.prefill.logits, None
+                self.overflowing.popleft()
+                self._append(sequence, logits)
 
-    def _step(self) -> None:
-        """One step for all texts that have room left in the context."""
-        ready = [text for _, text in sorted(self.texts.items()) if len(text.ids) <= self.decoder.longest]
-        for text in ready:
+    def _decode(self) -> None:
+        """Make one decoding step for all sequences with room left in the context."""
+        in_slots = [sequence for _, sequence in sorted(self.running.items())]
+        ready = [sequence for sequence in in_slots if len(sequence.ids) <= self.decoder.max_length]
+        for sequence in ready:
             try:
-                self.decoder.extend(text.slot, len(text.ids) - 1)
+                self.decoder.extend(sequence.slot, len(sequence.ids) - 1)
             except Exception as error:
-                self.fail(text.ticket, error)
-        ready = [text for text in ready if self._is_here(text)]
+                self.fail(sequence.handle, error)
+        ready = [sequence for sequence in ready if self._is_running(sequence)]
         if not ready:
             return
         try:
-            rows = self.decoder.step(
-                [text.slot for text in ready],
-                [text.ids[-1] for text in ready],
-                [len(text.ids) - 1 for text in ready],
+            rows = self.decoder.decode_one(
+                [sequence.slot for sequence in ready],
+                [sequence.ids[-1] for sequence in ready],
+                [len(sequence.ids) - 1 for sequence in ready],
             )
         except Exception as error:
-            for text in ready:
-                self.fail(text.ticket, error)
+            for sequence in ready:
+                self.fail(sequence.handle, error)
             return
-        for text, logits in zip(ready, rows, strict=True):
-            if self._is_here(text):  # another sample may have ended its request
-                self._grow(text, logits)
+        for sequence, logits in zip(ready, rows, strict=True):
+            if self._is_running(sequence):  # another sample may have made its request fail
+                self._append(sequence, logits)
 
-    def _grow(self, text: Text, logits: Tensor) -> None:
+    def _append(self, sequence: Sequence, logits: Tensor) -> None:
         try:
-            event = text.grow(logits)
-            if event.finish is not None:
-                del self.texts[text.slot]
-            elif len(text.ids) > self.decoder.longest:
-                self.full.append(text)
-            text.ticket.send(event)
+            event = sequence.append(logits)
+            if event.finish_reason is not None:
+                del self.running[sequence.slot]
+            elif len(sequence.ids) > self.decoder.max_length:
+                self.overflowing.append(sequence)
+            sequence.handle.emit(event)
         except Exception as error:
-            self.fail(text.ticket, error)
+            self.fail(sequence.handle, error)
 
-    def _is_here(self, text: Text) -> bool:
-        return self.texts.get(text.slot) is text
+    def _is_running(self, sequence: Sequence) -> bool:
+        return self.running.get(sequence.slot) is sequence
 
 
-def _make_decoder(network: Network, slots: int) -> Rows:
+def make_batch_decoder(network: Network, slots: int) -> BatchDecoder:
     if isinstance(network, NGram):
-        return WindowDecoder(network, slots)
-    return StateDecoder(network, slots) if isinstance(network, Recurrent) else Decoder(network, slots)
+        return NGramBatchDecoder(network, slots)
+    if isinstance(network, Recurrent):
+        return RecurrentBatchDecoder(network, slots)
+    return TransformerBatchDecoder(network, slots)

@@ -24,7 +24,7 @@ from clearhead.runtime.quantization import need_exact
 from clearhead.text.tokenizer import Tokenizer
 
 
-class EditedReader:
+class EditedDecoder:
     """Reads the whole window again for each word, with the edits made in it."""
 
     def __init__(self, network: Transformer, edits: Edits, samples: int = 1) -> None:
@@ -32,7 +32,7 @@ class EditedReader:
         self.ids = torch.empty(samples, 0, dtype=torch.long, device=network.embedding.weight.device)
 
     @torch.no_grad()
-    def read(self, ids: Tensor) -> Tensor:
+    def prefill(self, ids: Tensor) -> Tensor:
         self.ids = torch.cat((self.ids, ids.to(self.ids.device)), dim=1)
         window = self.ids[:, -self.network.config.n_context :]
         trace = Trace(self.network, window, [[]] * len(window), single=False, edits=self.edits)
@@ -41,12 +41,15 @@ class EditedReader:
             raise UserError("with these edits a logit is infinite or not a number: no word can be drawn")
         return logits
 
+    def decode_one(self, ids: Tensor) -> Tensor:
+        return self.prefill(ids)
+
     def trace(self, tokenizer: Tokenizer, model_name: str = UNNAMED) -> Trace:
         """Over the last window of all that was read, with the edits made in it."""
         return trace_window(self.network, self.ids[:1], tokenizer, model_name, self.edits)
 
 
-class TracedReader:
+class TracingDecoder:
     """Reads with the cache on and keeps the stream as it goes by, so that a trace costs nothing more."""
 
     def __init__(self, network: Transformer, room: int | None = None) -> None:
@@ -61,7 +64,7 @@ class TracedReader:
         self.logits: list[Tensor] = []
 
     @classmethod
-    def after(cls, trace: Trace, count: int, room: int) -> TracedReader:
+    def after(cls, trace: Trace, count: int, room: int) -> TracingDecoder:
         """As if it had read the first tokens of a trace, so many of them."""
         network, config = trace.network, trace.config
         reader = cls(network, room)
@@ -80,13 +83,16 @@ class TracedReader:
         return reader
 
     @torch.no_grad()
-    def read(self, ids: Tensor) -> Tensor:
+    def prefill(self, ids: Tensor) -> Tensor:
         ids = ids.to(self.ids.device)
         if self.ids.shape[1] + ids.shape[1] > self.network.config.n_context:
             self.ids = torch.cat((self.ids, ids), dim=1)
             return self.network(self.ids[:, -self.network.config.n_context :])[:, -1]
         self.logits.append(self.network.unembedding(self.network.final_norm(self.go_through(ids))))
         return self.logits[-1][:, -1]
+
+    def decode_one(self, ids: Tensor) -> Tensor:
+        return self.prefill(ids)
 
     def go_through(self, ids: Tensor, watch: Callable[[], object] = lambda: None) -> Tensor:
         """All blocks, as far as the context goes: the stream after the last one, B T C."""
@@ -160,6 +166,6 @@ def trace_after(
     assert before.config.causal
     assert before.tokenizer is not None
     assert not before.edits.made
-    reader = TracedReader.after(before, same, len(ids))
+    reader = TracingDecoder.after(before, same, len(ids))
     reader.go_through(torch.tensor([ids[same:]], device=before.ids.device), watch)
     return reader.trace(before.tokenizer, before.model_name)

@@ -84,7 +84,7 @@ def make_router(registry: ModelRegistry, metrics: ServerMetrics) -> APIRouter:
             raise APIError(
                 400, "too_large", f"the messages have over {base.MOST_CHARACTERS:,} characters", "messages"
             )
-        engine.check_room()
+        engine.check_capacity()
 
         async def read() -> list[int]:
             async with templates[body.model]:
@@ -223,13 +223,13 @@ class CompletionBuilder(ResponseBuilder):
         return openai.Completion(**self.head, choices=listed, usage=usage)
 
     def chunk(self, number: int, event: Event) -> BaseModel | None:
-        if not event.text and event.finish is None and self.body.logprobs is None:
+        if not event.text and event.finish_reason is None and self.body.logprobs is None:
             return None
         choice = openai.CompletionChoice(
             index=number,
             text=event.text,
             logprobs=self._logprobs(number, [event]),
-            finish_reason=FINISH.get(event.finish or ""),
+            finish_reason=FINISH.get(event.finish_reason or ""),
         )
         return openai.Completion(**self.head, choices=[choice])
 
@@ -241,14 +241,14 @@ class CompletionBuilder(ResponseBuilder):
             return None
         told = openai.CompletionLogprobs(tokens=[], token_logprobs=[], top_logprobs=[], text_offset=[])
         for event in events:
-            if event.drawn is None:
+            if event.token is None:
                 continue
             told.text_offset.append(self.lengths.get(number, 0))
-            token = self.token(event.drawn.id)
+            token = self.token(event.token.id)
             self.lengths[number] = told.text_offset[-1] + len(token)
             told.tokens.append(token)
-            told.token_logprobs.append(_finite(event.drawn.log_probability))
-            told.top_logprobs.append({self.token(i): _finite(p) for i, p in event.drawn.alternatives})
+            told.token_logprobs.append(_finite(event.token.log_probability))
+            told.top_logprobs.append({self.token(i): _finite(p) for i, p in event.token.alternatives})
         return told
 
 
@@ -275,13 +275,13 @@ class ChatBuilder(ResponseBuilder):
         return openai.ChatCompletion(**self.head, choices=listed, usage=usage)
 
     def chunk(self, number: int, event: Event) -> BaseModel | None:
-        if not event.text and event.finish is None and not self.body.logprobs:
+        if not event.text and event.finish_reason is None and not self.body.logprobs:
             return None
         choice = openai.ChatChunkChoice(
             index=number,
             delta=openai.Delta(content=event.text) if event.text else openai.Delta(),
             logprobs=self._logprobs([event]),
-            finish_reason=FINISH.get(event.finish or ""),
+            finish_reason=FINISH.get(event.finish_reason or ""),
         )
         return openai.ChatChunk(**self.head, choices=[choice])
 
@@ -294,11 +294,11 @@ class ChatBuilder(ResponseBuilder):
         return openai.ChatLogprobs(
             content=[
                 openai.TokenLogprob(
-                    **self._one(event.drawn.id, event.drawn.log_probability),
-                    top_logprobs=[openai.Alternative(**self._one(i, p)) for i, p in event.drawn.alternatives],
+                    **self._one(event.token.id, event.token.log_probability),
+                    top_logprobs=[openai.Alternative(**self._one(i, p)) for i, p in event.token.alternatives],
                 )
                 for event in events
-                if event.drawn is not None
+                if event.token is not None
             ]
         )
 

@@ -34,7 +34,7 @@ class Choice:
 
     @property
     def finish(self) -> Any:
-        last = self.events[-1].finish if self.events else None
+        last = self.events[-1].finish_reason if self.events else None
         return FINISH.get(last or "")
 
     @property
@@ -90,7 +90,7 @@ class GenerationJob:
                 self.cancel()
                 raise event.error
             self.choices[number].events.append(event)
-            if event.finish is not None:
+            if event.finish_reason is not None:
                 open_choices.discard(number)
             yield number, event
 
@@ -148,7 +148,7 @@ def make_requests(
             tokens=tokens or min(MOST_TOKENS, max(1, n_context - len(ids))),
             sampling=sampling,
             seed=seed,
-            stops=tuple(stops),
+            stop=tuple(stops),
             samples=body.n or 1,
             seconds=min(body.seconds or LONGEST, LONGEST),
         )

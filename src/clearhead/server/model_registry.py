@@ -13,8 +13,8 @@ from typing import Literal
 from clearhead.errors import UserError
 from clearhead.formats.listing import Listed, describe
 from clearhead.formats.opening import SNAPSHOT, find_model, name_of
-from clearhead.generate.capacity import QUEUE
 from clearhead.generate.engine import Engine
+from clearhead.generate.sampling import QUEUE
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel, load
 from clearhead.server.errors import APIError
@@ -109,7 +109,7 @@ class ModelRegistry:
         """All that is being written ends where it stands; nobody waits for it here."""
         for each in self:
             if each.engine is not None:
-                each.engine.end(cancel=True)
+                each.engine.stop(cancel=True)
 
     def close(self, cancel: bool = False) -> None:
         """End the engines: when what they write is written, or now."""

@@ -2,8 +2,9 @@ import itertools
 
 import torch
 
-from clearhead.generate.continuation import Reader, continuations
-from clearhead.generate.sampler import make_drawers
+from clearhead.generate.decoder import TransformerDecoder
+from clearhead.generate.generation import generate_tokens
+from clearhead.generate.sampler import make_samplers
 from clearhead.generate.sampling import Sampling
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -24,9 +25,9 @@ def test_the_window_slides_once_the_context_is_full():
     """w1…w8 → w9, then w2…w9 → w10: each logit is that of the last eight words read afresh."""
     made = network()
     ids = torch.randint(13, (1, 14), generator=torch.Generator().manual_seed(1))
-    reader = Reader(made)
+    decoder = TransformerDecoder(made)
     for i in range(14):
-        logits = reader.read(ids[:, i : i + 1])
+        logits = decoder.decode_one(ids[:, i : i + 1])
         afresh = made(ids[:, max(0, i - 7) : i + 1])[:, -1]
         assert torch.allclose(logits, afresh, atol=1e-4), i
 
@@ -34,13 +35,13 @@ def test_the_window_slides_once_the_context_is_full():
 def test_a_prompt_longer_than_the_context_counts_by_its_end():
     made = network()
     ids = torch.randint(13, (1, 20), generator=torch.Generator().manual_seed(1))
-    assert torch.allclose(Reader(made).read(ids), made(ids[:, -8:])[:, -1], atol=1e-5)
+    assert torch.allclose(TransformerDecoder(made).prefill(ids), made(ids[:, -8:])[:, -1], atol=1e-5)
 
 
 def first(count: int, seed: int, samples: int = 1) -> list[list[int]]:
     sampling = Sampling(1.0, logit_bias={LETTERS.end_id: -100})
-    drawers = make_drawers(sampling, LETTERS, 13, [1, 2], seed, samples)
-    steps = continuations(Reader(network(), samples), [1, 2], drawers)
+    samplers = make_samplers(sampling, LETTERS, 13, [1, 2], seed, samples)
+    steps = generate_tokens(TransformerDecoder(network(), samples), [1, 2], samplers)
     return [[drawn.id for drawn in row] for row in itertools.islice(steps, count)]
 
 
@@ -59,12 +60,12 @@ def test_a_sample_is_the_same_however_many_stand_beside_it():
 def test_after_reordering_each_sample_goes_on_from_another():
     made = network()
     ids = torch.randint(13, (3, 12), generator=torch.Generator().manual_seed(1))
-    reader = Reader(made, 3)
-    reader.read(ids[:, :4])
+    decoder = TransformerDecoder(made, 3)
+    decoder.prefill(ids[:, :4])
     for start in (4, 7, 10):  # while the context fills up, and once it has
-        reader.reorder([2, 2, 0])
+        decoder.reorder([2, 2, 0])
         ids = ids[[2, 2, 0]]
-        logits = reader.read(ids[:, start : start + 1])
-        assert torch.equal(reader.ids, ids[:, : start + 1])
+        logits = decoder.decode_one(ids[:, start : start + 1])
+        assert torch.equal(decoder.ids, ids[:, : start + 1])
         assert torch.allclose(logits, made(ids[:, max(0, start - 7) : start + 1])[:, -1], atol=1e-4), start
-        reader.read(ids[:, start + 1 : start + 3])
+        decoder.prefill(ids[:, start + 1 : start + 3])

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers
 
 from clearhead.errors import UserError
-from clearhead.generate.continuation import Reader, continuations
-from clearhead.generate.sampler import SampledToken, make_drawers
+from clearhead.generate.decoder import TransformerDecoder
+from clearhead.generate.detokenizer import Detokenizer, Generated, StopMatcher, merge_empty
+from clearhead.generate.generation import generate_text, generate_tokens
+from clearhead.generate.request import check_limits
+from clearhead.generate.sampler import SampledToken, make_samplers
 from clearhead.generate.sampling import Sampling
-from clearhead.generate.writing import Generated, Stopper, Writer, check_limits, with_text, write
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
@@ -24,13 +26,13 @@ BYTES = Tokenizer.train("byte", [])
 
 
 def let_through(pieces: list[str], stops: list[str]) -> tuple[str, bool]:
-    stopper = Stopper(stops)
+    matcher = StopMatcher(stops)
     text = ""
     for piece in pieces:
-        text += stopper.push(piece)
-        if stopper.stopped:
+        text += matcher.push(piece)
+        if matcher.stopped:
             return text, True
-    return text + stopper.held, False
+    return text + matcher.pending, False
 
 
 @given(st.lists(st.text("abc", max_size=3)), st.lists(st.text("abc", min_size=1, max_size=4), max_size=3))
@@ -49,61 +51,66 @@ def test_text_ends_before_the_first_stop_string_however_it_is_cut(pieces, stops)
 
 
 def test_what_cannot_become_a_stop_string_is_not_held_back():
-    stopper = Stopper(["END"])
-    assert stopper.push("abE") == "ab"
-    assert stopper.push("N") == ""
-    assert stopper.push("x") == "ENx"
-    assert stopper.push("fine") == "fine"
+    matcher = StopMatcher(["END"])
+    assert matcher.push("abE") == "ab"
+    assert matcher.push("N") == ""
+    assert matcher.push("x") == "ENx"
+    assert matcher.push("fine") == "fine"
 
 
-def push(writer: Writer, ids: list[int] | bytes) -> list[Generated]:
-    return [writer.push(SampledToken(i)) for i in ids]
+def push(detokenizer: Detokenizer, ids: list[int] | bytes) -> list[Generated]:
+    return [detokenizer.push(SampledToken(i)) for i in ids]
 
 
 def test_a_stop_string_may_span_tokens_and_characters_bytes():
-    writer = Writer(BYTES, ["é!"])
-    assert "".join(push(writer, "aéé!z".encode()[:6])) == "aé"
-    assert writer.finish == "stop"
+    detokenizer = Detokenizer(BYTES, ["é!"])
+    assert "".join(push(detokenizer, "aéé!z".encode()[:6])) == "aé"
+    assert detokenizer.finish_reason == "stop"
 
 
 def test_no_piece_breaks_a_character():
-    writer = Writer(BYTES)
-    assert [piece for piece in push(writer, "é漢🙂".encode()) if piece] == ["é", "漢", "🙂"]
+    detokenizer = Detokenizer(BYTES)
+    assert [piece for piece in push(detokenizer, "é漢🙂".encode()) if piece] == ["é", "漢", "🙂"]
 
 
 def test_the_end_token_ends_and_hands_out_what_was_held():
-    writer = Writer(BYTES, ["xyz"])
-    assert push(writer, b"x") == [""]
-    [last] = push(writer, [BYTES.end_id])
-    assert (last, last.finish, last.ids) == ("x", "stop", [BYTES.end_id])
-    [after] = push(writer, b"a")
+    detokenizer = Detokenizer(BYTES, ["xyz"])
+    assert push(detokenizer, b"x") == [""]
+    [last] = push(detokenizer, [BYTES.end_id])
+    assert (last, last.finish_reason, last.ids) == ("x", "stop", [BYTES.end_id])
+    [after] = push(detokenizer, b"a")
     assert (after, after.ids) == ("", [])
 
 
 def test_any_end_token_ends():
     """Also one that has text elsewhere; it has none here."""
-    writer = Writer(Tokenizer(BYTES._inner, BYTES.config, ends=[ord("!")]))
-    assert [*push(writer, b"ab!"), writer.finish] == ["a", "b", "", "stop"]
+    detokenizer = Detokenizer(Tokenizer(BYTES._inner, BYTES.config, ends=[ord("!")]))
+    assert [*push(detokenizer, b"ab!"), detokenizer.finish_reason] == ["a", "b", "", "stop"]
 
 
 def test_a_word_may_be_the_last_without_being_an_end():
-    writer = Writer(BYTES, ["bc"])
-    pieces = [writer.push(SampledToken(ord("a"))), writer.push(SampledToken(ord("b"), last=True))]
-    assert ("".join(pieces), pieces[0].finish, pieces[1].finish) == ("ab", None, "stop")
+    detokenizer = Detokenizer(BYTES, ["bc"])
+    pieces = [detokenizer.push(SampledToken(ord("a"))), detokenizer.push(SampledToken(ord("b"), last=True))]
+    assert ("".join(pieces), pieces[0].finish_reason, pieces[1].finish_reason) == ("ab", None, "stop")
 
 
 def test_a_limit_hands_out_what_was_held_and_says_so():
-    writer = Writer(BYTES, ["bcd"])
-    whole = writer.push_all([SampledToken(i) for i in b"abc"], "length")
-    assert (whole, whole.finish, whole.ids) == ("abc", "length", list(b"abc"))
-    cut = Writer(BYTES, ["bc"]).push_all([SampledToken(i) for i in b"abcd"], "length")
-    assert (cut, cut.finish, cut.ids) == ("a", "stop", list(b"abc"))
-    cancelled = Writer(BYTES, ["bcd"])
+    detokenizer = Detokenizer(BYTES, ["bcd"])
+    whole = detokenizer.push_all([SampledToken(i) for i in b"abc"], "length")
+    assert (whole, whole.finish_reason, whole.ids) == ("abc", "length", list(b"abc"))
+    cut = Detokenizer(BYTES, ["bc"]).push_all([SampledToken(i) for i in b"abcd"], "length")
+    assert (cut, cut.finish_reason, cut.ids) == ("a", "stop", list(b"abc"))
+    cancelled = Detokenizer(BYTES, ["bcd"])
     push(cancelled, b"ab")
     rest = cancelled.close("cancelled")
-    assert (rest, rest.finish, rest.ids, cancelled.finish) == ("b", "cancelled", [], "cancelled")
-    half = Writer(BYTES).push_all([SampledToken(i) for i in "é".encode()[:1]], "time")
-    assert (half, half.finish) == ("\ufffd", "time")
+    assert (rest, rest.finish_reason, rest.ids, cancelled.finish_reason) == (
+        "b",
+        "cancelled",
+        [],
+        "cancelled",
+    )
+    half = Detokenizer(BYTES).push_all([SampledToken(i) for i in "é".encode()[:1]], "time")
+    assert (half, half.finish_reason) == ("\ufffd", "time")
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +131,8 @@ def test_after_a_prompt_a_space_is_a_space(pieces):
     """At the start of a document it is the tokenizer's own, unless a grammar has asked for it."""
 
     def written(prompt: list[int], exact: bool = False) -> str:
-        writer = Writer(pieces, prompt=prompt, exact=exact)
-        return "".join(writer.push(SampledToken(i)) for i in [4, 1, 3])
+        detokenizer = Detokenizer(pieces, prompt=prompt, exact=exact)
+        return "".join(detokenizer.push(SampledToken(i)) for i in [4, 1, 3])
 
     end = pieces.end_id
     assert pieces.encode("ba a") == [4, 1, 3]
@@ -136,8 +143,8 @@ def test_after_a_prompt_a_space_is_a_space(pieces):
 
 
 def test_a_prompt_that_ends_within_a_character():
-    writer = Writer(BYTES, prompt=[0xC3])
-    assert "".join(push(writer, b"a")) == "a"
+    detokenizer = Detokenizer(BYTES, prompt=[0xC3])
+    assert "".join(push(detokenizer, b"a")) == "a"
 
 
 @pytest.fixture(scope="module")
@@ -146,28 +153,35 @@ def network():
     return Transformer(preset("modern", n_vocab=257, n_context=16, n_block=1, n_head=2, d_model=16)).eval()
 
 
-def written(network, tokens, stops=(), samples=1, seconds=None, **settings) -> list[list[Generated]]:
-    drawers = make_drawers(Sampling(1.0, **settings), BYTES, 257, [65], 0, samples)
-    writers = [Writer(BYTES, stops, [65]) for _ in drawers]
-    return list(write(continuations(Reader(network, samples), [65], drawers), writers, tokens, seconds))
+def written(network, tokens, stop=(), samples=1, seconds=None, **settings) -> list[list[Generated]]:
+    samplers = make_samplers(Sampling(1.0, **settings), BYTES, 257, [65], 0, samples)
+    detokenizers = [Detokenizer(BYTES, stop, [65]) for _ in samplers]
+    return list(
+        generate_text(
+            generate_tokens(TransformerDecoder(network, samples), [65], samplers),
+            detokenizers,
+            tokens,
+            seconds,
+        )
+    )
 
 
 def test_samples_end_one_by_one(network):
-    rows = written(network, 40, stops=["a", "b"], samples=5)
-    texts = [Generated.joined(column) for column in zip(*rows, strict=True)]
+    rows = written(network, 40, stop=["a", "b"], samples=5)
+    texts = [Generated.concatenate(column) for column in zip(*rows, strict=True)]
     assert all(len(row) == 5 for row in rows)
     assert len(rows) == max(len(text.ids) for text in texts)
-    assert {text.finish for text in texts} == {"stop", "length"}
+    assert {text.finish_reason for text in texts} == {"stop", "length"}
     for text in texts:
-        assert (len(text.ids) == 40) == (text.finish == "length")
+        assert (len(text.ids) == 40) == (text.finish_reason == "length")
         assert not {"a", "b"} & set(text)
 
 
 def test_at_most_so_many_tokens(network):
     rows = written(network, 7, logit_bias={256: -100})
     assert len(rows) == 7
-    assert [row[0].finish for row in rows] == [None] * 6 + ["length"]
-    whole = Generated.joined([row[0] for row in rows])
+    assert [row[0].finish_reason for row in rows] == [None] * 6 + ["length"]
+    whole = Generated.concatenate([row[0] for row in rows])
     assert whole == BYTES.decode(whole.ids)
     assert len(whole.ids) == 7
 
@@ -182,24 +196,24 @@ def test_time_runs_from_the_first_word_and_one_is_always_drawn(monkeypatch):
             now += 0.02
             yield [SampledToken(65)]
 
-    steps = write(slow(), [Writer(BYTES)], 1000, 0.1)
+    steps = generate_text(slow(), [Detokenizer(BYTES)], 1000, 0.1)
     now += 0.15
-    text = Generated.joined([piece for (piece,) in steps])
-    assert text.finish == "time"
+    text = Generated.concatenate([piece for (piece,) in steps])
+    assert text.finish_reason == "time"
     assert 4 <= len(text) <= 6
-    [[only]] = write(slow(), [Writer(BYTES)], 1000, 1e-9)
-    assert (only, only.finish) == ("A", "time")
-    [[only]] = write(slow(), [Writer(BYTES)], 1, 1e-9)
-    assert only.finish == "length"
+    [[only]] = generate_text(slow(), [Detokenizer(BYTES)], 1000, 1e-9)
+    assert (only, only.finish_reason) == ("A", "time")
+    [[only]] = generate_text(slow(), [Detokenizer(BYTES)], 1, 1e-9)
+    assert only.finish_reason == "length"
 
 
 def test_a_stream_gives_no_piece_without_text_but_the_last():
-    writer = Writer(BYTES)
+    detokenizer = Detokenizer(BYTES)
     drawn = [SampledToken(i, -1.0) for i in [*"é".encode(), ord("a"), 256]]
-    pieces = list(with_text(writer.push(each) for each in drawn))
+    pieces = list(merge_empty(detokenizer.push(each) for each in drawn))
     assert pieces == ["é", "a", ""]
     assert [piece.ids for piece in pieces] == [[0xC3, 0xA9], [ord("a")], [256]]
-    assert [piece.finish for piece in pieces] == [None, None, "stop"]
+    assert [piece.finish_reason for piece in pieces] == [None, None, "stop"]
     assert pieces[0].log_probabilities == [-1.0, -1.0]
 
 
@@ -212,7 +226,12 @@ def test_what_is_written_is_a_str():
     assert text.log_probabilities == [-0.5, -1.5]
     assert Generated("a", [SampledToken(1)]).log_probabilities is None
     for again in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
-        assert (again, again.drawn, again.finish, again.score) == (text, text.drawn, "length", -1.0)
+        assert (again, again.sampled, again.finish_reason, again.score) == (
+            text,
+            text.sampled,
+            "length",
+            -1.0,
+        )
 
 
 @pytest.mark.parametrize("tokens", [0, -1, 1.5, True, None, "9"])

@@ -8,8 +8,8 @@ import torch
 import transformers
 
 from clearhead.errors import UserError
-from clearhead.generate.beams import Search
-from clearhead.generate.continuation import Reader
+from clearhead.generate.beam_search import BeamSearch
+from clearhead.generate.decoder import TransformerDecoder
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -57,11 +57,11 @@ def test_the_same_texts_and_scores_as_transformers(name, n_end, length_penalty, 
         else:
             rows = [row[ids.shape[1] :].tolist() for row in expected.sequences]
             scores = expected.sequences_scores.tolist()
-        reader = Reader(model.network, beams)
-        found = Search(beams, length_penalty).run(reader, ids[0].tolist(), model.tokenizer.end_ids, 12)
+        decoder = TransformerDecoder(model.network, beams)
+        found = BeamSearch(beams, length_penalty).run(decoder, ids[0].tolist(), model.tokenizer.end_ids, 12)
         assert len(found) == len(rows)
         for beam, row in zip(found, rows, strict=True):
-            ours = [drawn.id for drawn in beam.drawn]
+            ours = [token.id for token in beam.tokens]
             if beams > 1 or ours[-1] not in model.tokenizer.end_ids:
                 assert ours == row[: len(ours)]
                 assert set(row[len(ours) :]) <= {model.tokenizer.end_id}  # padding
@@ -69,9 +69,9 @@ def test_the_same_texts_and_scores_as_transformers(name, n_end, length_penalty, 
         if scores:
             assert [beam.score for beam in found] == pytest.approx(scores, abs=1e-4, rel=1e-6)
             text = model.generate("The road", beams=beams, tokens=12, length_penalty=length_penalty)
-            assert text.ids == [drawn.id for drawn in found[0].drawn]
+            assert text.ids == [token.id for token in found[0].tokens]
             assert text.score == found[0].score
-            assert text.finish == ("stop" if text.ids[-1] in model.tokenizer.end_ids else "length")
+            assert text.finish_reason == ("stop" if text.ids[-1] in model.tokenizer.end_ids else "length")
     assert ended > 0 or n_end == 1
 
 
@@ -112,7 +112,7 @@ def test_past_a_full_context_the_window_slides():
 
 def test_it_ends_when_time_is_up():
     text = made("modern", 0).generate("The", tokens=10**6, beams=2, seconds=0.2)
-    assert text.finish == "time"
+    assert text.finish_reason == "time"
     assert len(text.ids) >= 1
     assert math.isfinite(text.score)
 

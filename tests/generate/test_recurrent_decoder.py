@@ -7,8 +7,7 @@ from clearhead.classics.recurrent import Recurrent
 from clearhead.classics.recurrent_cell import CELLS
 from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
-from clearhead.generate.continuation import StateReader
-from clearhead.generate.state_decoder import StateDecoder
+from clearhead.generate.classic_decoders import RecurrentBatchDecoder, RecurrentDecoder
 from clearhead.language_model import LanguageModel
 from clearhead.text.tokenizer import Tokenizer
 
@@ -59,24 +58,24 @@ def test_in_company_as_alone(kind):
     together = model.generate(prompts, 20, **settings)
     for prompt, texts in zip(prompts, together, strict=True):
         [alone] = model.generate([prompt], 20, **settings)
-        assert [each.drawn for each in alone] == [each.drawn for each in texts]
+        assert [each.sampled for each in alone] == [each.sampled for each in texts]
     with model.engine(slots=3) as engine:
-        tickets = [engine.submit(model.request(each, 20, seed=3, log_probabilities=2)) for each in prompts]
-        for ticket, texts in zip(tickets, together, strict=True):
-            assert ticket.texts()[0].drawn == texts[0].drawn
+        handles = [engine.submit(model.request(each, 20, seed=3, log_probabilities=2)) for each in prompts]
+        for handle, texts in zip(handles, together, strict=True):
+            assert handle.texts()[0].sampled == texts[0].sampled
 
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_slot_forgets_the_text_before(whole):
     network = make("lstm").network
-    fresh, used = (StateDecoder(network, 4, whole) for _ in range(2))
-    used.step([0, 1, 2], [5, 6, 7], [0, 0, 0])
+    fresh, used = (RecurrentBatchDecoder(network, 4, whole) for _ in range(2))
+    used.decode_one([0, 1, 2], [5, 6, 7], [0, 0, 0])
     for decoder in (fresh, used):
-        reading = decoder.read([9, 8, 7])
-        while reading.logits is None:
-            reading.read_on()
-        decoder.place(1, reading)
-    assert torch.equal(fresh.step([1], [4], [3]), used.step([1], [4], [3]))
+        prefill = decoder.prefill([9, 8, 7])
+        while prefill.logits is None:
+            prefill.run_chunk()
+        decoder.insert(1, prefill)
+    assert torch.equal(fresh.decode_one([1], [4], [3]), used.decode_one([1], [4], [3]))
 
 
 def test_beams_go_on_from_one_another():
@@ -86,10 +85,10 @@ def test_beams_go_on_from_one_another():
     scores = model.logits(ids + best.ids).log_softmax(-1)
     expected = sum(scores[len(ids) - 1 + t, i].item() for t, i in enumerate(best.ids))
     assert best.score == pytest.approx(expected / len(best.ids), abs=1e-4)
-    reader = StateReader(model.network, 2)
-    reader.read(torch.tensor([[1, 2], [3, 4]]))
-    reader.reorder([1, 1])
-    rows = reader.read(torch.tensor([[5], [5]]))
+    decoder = RecurrentDecoder(model.network, 2)
+    decoder.prefill(torch.tensor([[1, 2], [3, 4]]))
+    decoder.reorder([1, 1])
+    rows = decoder.decode_one(torch.tensor([[5], [5]]))
     assert torch.equal(rows[0], rows[1])
     assert torch.allclose(rows[0], model.logits([3, 4, 5])[-1], atol=1e-5)
 

@@ -96,7 +96,7 @@ def test_evaluation_hides_the_same_words_every_time(run, model):
 
 
 def test_who_cannot_fill_in_says_so(trained, model):
-    with pytest.raises(UserError, match="sees only what came before"):
+    with pytest.raises(UserError, match="this model is causal"):
         trained.model.fill("Anna ___ a kite.")
     with pytest.raises(UserError, match="has no blank"):
         model.fill("Anna had a kite.")

@@ -1,0 +1,95 @@
+"""Beam search: follow the most probable continuations side by side and return the best.
+
+Scores and stopping are those of transformers, so that the same model gives the same text there.
+
+Shapes: N beams, V tokens of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from clearhead.errors import UserError
+from clearhead.generate.decoder import ReorderableDecoder
+from clearhead.generate.sampler import SampledToken
+from clearhead.generate.sampling import is_integer, is_number
+
+MAX_BEAMS = 256
+MAX_LENGTH_PENALTY = 10
+
+
+@dataclass(frozen=True)
+class Beam:
+    """A candidate. `total` is its log-probability, `score` the total divided by length ** length_penalty."""
+
+    tokens: tuple[SampledToken, ...] = ()
+    total: float = 0.0
+    score: float = -math.inf
+    row: int = 0  # the beam it extends
+
+
+@dataclass(frozen=True)
+class BeamSearch:
+    """Settings of the search. A `length_penalty` above 0 favors longer texts; 0 ranks by probability."""
+
+    beams: int
+    length_penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not is_integer(self.beams) or not 1 <= self.beams <= MAX_BEAMS:
+            raise UserError(f"beams = {self.beams}: expected 1 to {MAX_BEAMS}")
+        if not is_number(self.length_penalty) or not abs(self.length_penalty) <= MAX_LENGTH_PENALTY:
+            raise UserError(
+                f"length_penalty = {self.length_penalty}: expected -{MAX_LENGTH_PENALTY} to "
+                f"{MAX_LENGTH_PENALTY} (1 ranks by the mean per token)"
+            )
+
+    def run(
+        self,
+        decoder: ReorderableDecoder,
+        prompt: Sequence[int],
+        end_ids: Sequence[int],
+        tokens: int,
+        seconds: float | None = None,
+    ) -> list[Beam]:
+        """Return the finished beams, best first. The decoder has one sample per beam."""
+        end = time.monotonic() + (math.inf if seconds is None else seconds)
+        running = [Beam()] + [Beam(total=-math.inf)] * (self.beams - 1)  # all start from the same prompt
+        finished: list[Beam] = []
+        logits = decoder.prefill(torch.tensor([list(prompt)] * self.beams))
+        for length in range(1, tokens + 1):
+            log_probabilities = logits.float().cpu().log_softmax(-1)
+            final = length == tokens or time.monotonic() >= end
+            continuing = []
+            for rank, beam in enumerate(self._extend(running, log_probabilities, len(end_ids))):
+                if not final and beam.tokens[-1].id not in end_ids:
+                    continuing.append(beam)
+                elif rank < self.beams:
+                    finished.append(beam)
+            finished = sorted(finished, key=lambda beam: beam.score, reverse=True)[: self.beams]
+            # Like transformers, assume that a running beam does not improve its score.
+            if not continuing or (len(finished) == self.beams and continuing[0].score <= finished[-1].score):
+                break
+            running = continuing[: self.beams]
+            running += [Beam(running[0].tokens, -math.inf)] * (self.beams - len(running))
+            decoder.reorder([beam.row for beam in running])
+            logits = decoder.decode_one(torch.tensor([[beam.tokens[-1].id] for beam in running]))
+        return finished
+
+    def _extend(self, running: Sequence[Beam], log_probabilities: torch.Tensor, n_end: int) -> list[Beam]:
+        """Return the best beams one token longer: enough that N of them do not end."""
+        N, V = log_probabilities.shape
+        totals = (log_probabilities + torch.tensor([beam.total for beam in running])[:, None]).flatten()
+        best = totals.topk(min(max(2, 1 + n_end) * N, len(totals)))
+        extended = []
+        for total, index in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+            row, i = divmod(index, V)
+            tokens = (*running[row].tokens, SampledToken(i, log_probabilities[row, i].item()))
+            if total > -math.inf:
+                extended.append(Beam(tokens, total, total / len(tokens) ** self.length_penalty, row))
+        return extended

@@ -1,0 +1,127 @@
+"""Generation in the calling thread: one request as a stream, several as one batch, or by beam search.
+
+Requests that arrive at any time and from any thread are for the `Engine`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from clearhead.classics.ngram import NGram
+from clearhead.classics.recurrent import Recurrent
+from clearhead.errors import UserError
+from clearhead.generate.beam_search import BeamSearch
+from clearhead.generate.classic_decoders import NGramDecoder, RecurrentDecoder
+from clearhead.generate.decoder import Decoder, ReorderableDecoder, ShiftingDecoder, TransformerDecoder
+from clearhead.generate.detokenizer import Detokenizer, Generated
+from clearhead.generate.quantized_decoder import QuantizedDecoder, supports
+from clearhead.generate.request import GenerationRequest, Handle
+from clearhead.generate.sampler import SampledToken, Sampler, make_samplers
+from clearhead.generate.sampling import SLOTS
+from clearhead.generate.scheduler import Scheduler
+from clearhead.model.transformer import Transformer
+from clearhead.networks import Network, need_causal
+from clearhead.text.tokenizer import Tokenizer
+
+
+def make_decoder(
+    network: Network, samples: int = 1, max_length: int | None = None, shift: bool = False
+) -> ReorderableDecoder:
+    """Return the fastest exact decoder of a network; with `shift`, the one that drops old tokens."""
+    if shift and not isinstance(network, Transformer):
+        kind = network.config.kind
+        raise UserError(f"shift is for a full context, and a model of kind {kind} has none: leave shift out")
+    if isinstance(network, Recurrent):
+        return RecurrentDecoder(network, samples)
+    if isinstance(network, NGram):
+        return NGramDecoder(network, samples)
+    if shift:
+        return ShiftingDecoder(network, samples, max_length)
+    if samples == 1 and supports(network):
+        return QuantizedDecoder(network, max_length)
+    return TransformerDecoder(network, samples, max_length)
+
+
+def generate_tokens(
+    decoder: Decoder, prompt: Sequence[int], samplers: Sequence[Sampler]
+) -> Iterator[list[SampledToken]]:
+    """Yield the next token of every sample, without end: prefill, then sample and decode in turn."""
+    logits = decoder.prefill(torch.tensor([list(prompt)] * len(samplers)))
+    while True:
+        tokens = [sampler.sample(row) for sampler, row in zip(samplers, logits, strict=True)]
+        yield tokens
+        logits = decoder.decode_one(torch.tensor([[token.id] for token in tokens]))
+
+
+def generate_text(
+    steps: Iterator[list[SampledToken]],
+    detokenizers: Sequence[Detokenizer],
+    tokens: int,
+    seconds: float | None = None,
+) -> Iterator[list[Generated]]:
+    """Yield the next piece of every sample until all have finished, at most `tokens` of each.
+
+    `seconds` counts from the first piece requested; at least one token is always sampled.
+    """
+    end = time.monotonic() + (math.inf if seconds is None else seconds)
+    for n in range(1, tokens + 1):
+        sampled = next(steps)
+        limit = "length" if n == tokens else "time" if time.monotonic() >= end else None
+        yield [
+            detokenizer.push(token, limit) for detokenizer, token in zip(detokenizers, sampled, strict=True)
+        ]
+        if all(detokenizer.finish_reason for detokenizer in detokenizers):
+            return
+
+
+def run_request(
+    network: Network,
+    tokenizer: Tokenizer,
+    request: GenerationRequest,
+    decoder: Decoder | None = None,
+    shift: bool = False,
+) -> Iterator[list[Generated]]:
+    """Yield the next piece of every sample of a request, with the network's own decoder or another.
+
+    Invalid settings raise at once, before the first piece is requested.
+    """
+    need_causal(network.config)
+    ids, sampling = request.ids, request.sampling
+    samplers = make_samplers(sampling, tokenizer, network.config.n_vocab, ids, request.seed, request.samples)
+    if decoder is None:
+        decoder = make_decoder(network, request.samples, len(ids) + request.tokens, shift)
+    detokenizers = [Detokenizer(tokenizer, request.stop, ids, exact=sampling.constrained) for _ in samplers]
+    return generate_text(
+        generate_tokens(decoder, ids, samplers), detokenizers, request.tokens, request.seconds
+    )
+
+
+def run_batch(
+    network: Network, tokenizer: Tokenizer, requests: Sequence[GenerationRequest]
+) -> list[list[Generated]]:
+    """Return the texts of each request, generated as one batch."""
+    if not requests:
+        return []
+    handles = [Handle(request) for request in requests]
+    scheduler = Scheduler(network, tokenizer, min(SLOTS, sum(request.samples for request in requests)))
+    for handle in handles:
+        scheduler.add(handle)
+    while scheduler.has_work:
+        scheduler.step()
+    return [handle.texts() for handle in handles]
+
+
+def run_beam_search(
+    network: Network, tokenizer: Tokenizer, request: GenerationRequest, search: BeamSearch
+) -> Generated:
+    """Return the best text found. Only the request's prompt, `tokens` and `seconds` count: no sampling."""
+    need_causal(network.config)
+    decoder = make_decoder(network, search.beams, len(request.ids) + request.tokens)
+    best = search.run(decoder, request.ids, tokenizer.end_ids, request.tokens, request.seconds)[0]
+    limit = "length" if len(best.tokens) == request.tokens else "time"
+    text = Detokenizer(tokenizer, prompt=request.ids).push_all(best.tokens, limit)
+    return Generated(text, text.sampled, text.finish_reason, best.score)
