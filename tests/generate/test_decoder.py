@@ -108,5 +108,5 @@ def test_the_smallest_contexts(n_context):
 @pytest.mark.parametrize("position", ["learned", "sinusoidal"])
 def test_positions_that_are_part_of_the_words_cannot_be_moved(position):
     network = Transformer(preset("lecture", **SIZES, n_block=1, position=position))
-    with pytest.raises(UserError, match=f"only rotary ones allow; this model's are {position}"):
+    with pytest.raises(UserError, match=f"requires rotary positions; this model has {position}"):
         ShiftingDecoder(network)
