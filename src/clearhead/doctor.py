@@ -1,4 +1,4 @@
-"""What this machine has for Clearhead, what is missing, and what to do about it."""
+"""The checks of `clearhead doctor`: this machine and the installation."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from clearhead.extras import EXTRAS, is_installed
 from clearhead.formats.places import RUNS, name_models
 from clearhead.page.assets import has_bundles, has_site
 
-State = Literal["fine", "missing", "broken"]  # what is missing can be done without
+State = Literal["fine", "missing", "broken"]  # optional parts may be missing
 
-LITTLE_ROOM = 2**30  # bytes of free disk below which a run may not find place
+LITTLE_ROOM = 2**30  # bytes of free disk below which a run may run out of space
 OLDEST = (3, 11)
 
-# As Linux calls what a processor can do, and what that is called elsewhere.
+# Linux's names of CPU features, and their common names.
 FEATURES = {
     "asimd": "NEON",
     "sve": "SVE",
@@ -38,17 +38,17 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """One finding."""
 
     group: Literal["machine", "software", "extras", "places"]
     name: str
     says: str
     state: State = "fine"
-    do: str | None = None  # what would mend it
+    do: str | None = None  # how to fix it
 
 
 def look() -> Iterator[Finding]:
-    """At everything, in a second or two: torch is imported, no model is opened, nothing is written."""
+    """Run all checks, in a second or two: imports torch, opens no model, writes nothing."""
     yield from _look_at_machine()
     yield from _look_at_software()
     for name in EXTRAS:
@@ -66,13 +66,13 @@ def _look_at_machine() -> Iterator[Finding]:
         "fine" if new else "broken",
         None if new else f"install Python {'.'.join(map(str, OLDEST))} or newer",
     )
-    able = ", ".join(_features()) or platform.processor() or "of a kind that does not say what it can do"
+    able = ", ".join(_features()) or platform.processor() or "features unknown"
     yield Finding("machine", "processor", f"{_cores()} cores; {able}")
     yield Finding("machine", "memory", _memory())
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -100,11 +100,11 @@ def _look_at_software() -> Iterator[Finding]:
     missing = [name for name in _needed() if _version(name) is None]
     if missing:
         yield Finding(
-            "software", "packages", f"not there: {', '.join(missing)}", "broken", "pip install clearhead"
+            "software", "packages", f"missing: {', '.join(missing)}", "broken", "pip install clearhead"
         )
     try:
         import torch
-    except Exception as error:  # a library that does not load raises whatever it likes
+    except Exception as error:  # loading a broken library may raise anything
         why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         yield Finding("software", "torch", why, "broken", "pip install --force-reinstall torch")
     else:
@@ -116,9 +116,9 @@ def _look_at_software() -> Iterator[Finding]:
         yield Finding(
             "software",
             "page",
-            "not built, so explore and ch.show have nothing to show",
+            "not built: explore and ch.show cannot work",
             "missing",
-            "install again with npm (Node.js 20.19 or newer) there, and without CLEARHEAD_WITHOUT_PAGE",
+            "reinstall with npm (Node.js 20.19 or newer) available and without CLEARHEAD_WITHOUT_PAGE",
         )
 
 
@@ -132,21 +132,21 @@ def _look_at_devices() -> Iterator[Finding]:
     if best.type == "cuda":
         says = f"cuda: {', '.join(names)}; {(memory_of(best) or 0) / 1e9:.0f} GB"
     else:
-        says = "mps: Apple's graphics" if best.type == "mps" else "cpu: no CUDA and no MPS here"
+        says = "mps: Apple GPU" if best.type == "mps" else "cpu: neither CUDA nor MPS is available"
     quick = "fast" if has_fast_bfloat16(best) else "slow, so float32 is used"
     yield Finding("software", "device", f"{says}; bfloat16 is {quick}")
     if best.type == "cuda" and not can_compile(best):
         yield Finding(
             "software",
             "compiler",
-            "no Triton, or no C compiler: steps are not compiled for CUDA",
+            "no Triton, or no C compiler: training steps are not compiled for CUDA",
             "missing",
             "install gcc or clang, and pip install triton",
         )
 
 
 def _needed() -> list[str]:
-    """The packages that ours asks for; none where it is run from its sources."""
+    """The packages that ours requires; none when run from the sources."""
     try:
         asked = importlib.metadata.requires("clearhead") or []
     except importlib.metadata.PackageNotFoundError:
@@ -189,7 +189,7 @@ def _look_at_place(name: str, path: Path, says: str) -> Finding:
             if path == Path(RUNS)
             else "set CLEARHEAD_HOME to a folder of your own"
         )
-        return Finding("places", name, f"{says}; {there} cannot be written", "missing", do)
+        return Finding("places", name, f"{says}; {there} is not writable", "missing", do)
     if free < LITTLE_ROOM:
-        return Finding("places", name, says, "missing", "free some, or a model may not find place")
+        return Finding("places", name, says, "missing", "free some space: a model may not fit")
     return Finding("places", name, says)

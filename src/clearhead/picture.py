@@ -1,4 +1,4 @@
-"""A picture that can be saved, and what every kind of picture shares: its canvas, its title, its labels."""
+"""Figures that can be saved, and what all of them share: canvas, title, labels."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 FORMATS = ("svg", "png", "pdf")
-MOST_LABELS = 48  # along one side; of a longer text every second, third, … token is named
-ATTENTION = "Purples"  # the colour of attention and of probability
-SIGNED = "RdBu_r"  # what has a sign goes from blue to red
-# The same figure is the same file: no date, no random names, and text that can be searched and edited.
+MOST_LABELS = 48  # labels along one side; a longer text gets every second, third, … token labeled
+ATTENTION = "Purples"  # the colors of attention and probability
+SIGNED = "RdBu_r"  # signed values go from blue to red
+# Reproducible files: no date, no random ids, and text that can be searched and edited.
 STABLE: dict[Any, Any] = {"svg.hashsalt": "clearhead", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 
 
 class Figure:
-    """A picture that can be saved, and that a notebook shows by itself."""
+    """A figure that can be saved, and that a notebook displays."""
 
     def __init__(self, canvas: Canvas) -> None:
         self.canvas = canvas
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """As SVG, PNG or PDF, by the name's ending."""
+        """Save as SVG, PNG or PDF, by the suffix of the name."""
         kind, folder = check_place(path)
         with disk_errors(folder, "the figure was not saved"):
             Path(path).write_bytes(self._draw(kind))
@@ -52,27 +52,26 @@ class Figure:
 
 
 def check_place(path: str | os.PathLike[str]) -> tuple[str, Path]:
-    """Refuse a name that no figure can be saved by, before time goes into it; its kind, and its folder."""
-    wanted = f"expected a file's name that ends in {', '.join('.' + kind for kind in FORMATS)}"
+    """Raise an error for a name or folder that a figure cannot be saved to; return its format and folder."""
+    wanted = f"expected a file name that ends in {', '.join('.' + kind for kind in FORMATS)}"
     if not isinstance(path, str | os.PathLike):
         raise UserError(f"a figure cannot be saved to a {type(path).__name__}: {wanted}")
     if not str(path):
-        raise UserError(f"the figure's name is missing: {wanted}")
+        raise UserError(f"the name of the figure is missing: {wanted}")
     kind, folder = Path(path).suffix.removeprefix(".").lower(), Path(path).parent
     if kind not in FORMATS:
-        ending = f"ends in .{kind}" if kind else "has no ending"
+        ending = f"ends in .{kind}" if kind else "has no suffix"
         raise UserError(f"{path} {ending}: {wanted}")
     if not folder.exists():
         raise UserError(
-            f"the folder {folder} does not exist: the figure was not saved; make the folder first, "
-            "or choose another"
+            f"the folder {folder} does not exist, so the figure was not saved: create it, or choose another"
         )
     require("figures", "a figure")
     return kind, folder
 
 
 def make_canvas(width: float, height: float) -> Canvas:
-    """So many inches."""
+    """A canvas of this size in inches."""
     require("figures", "a figure")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
@@ -83,12 +82,12 @@ def make_canvas(width: float, height: float) -> Canvas:
 
 
 def name(axes: Axes, title: str, note: str = "") -> None:
-    """What is drawn and, below it, how: which part of it, on what scale."""
+    """Title a figure: what it shows and, below, which part of it and on what scale."""
     axes.set_title(literal(f"{title}\n{note}" if note else title), loc="left", fontsize=9)
 
 
 def name_all(canvas: Canvas, title: str, note: str = "") -> None:
-    """The same for a picture of several panels."""
+    """The same for a figure with several panels."""
     canvas.suptitle(literal(f"{title}\n{note}" if note else title), fontsize=9)
 
 
@@ -102,9 +101,10 @@ def label(
     upright: bool = False,
     font: float = 7,
 ) -> None:
-    """Name the cells along a side: tokens, each `size` of them a cell, numbered where not all are named.
+    """Label the cells along a side with tokens, each cell covering `size` of them; numbered unless all are
+    labeled.
 
-    `first` is the position of the first of them.
+    `first` is the position of the first token.
     """
     cells = -(-len(tokens) // size)
     step = -(-cells // most)
@@ -121,17 +121,17 @@ def label(
 
 
 def plain(token: str) -> str:
-    """A token as it can stand in a picture: spaces seen, nothing read as a formula."""
+    """A token for display: visible spaces, and no math mode."""
     return literal(token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥"))
 
 
 def literal(text: str) -> str:
-    """A text in which no dollar begins a formula."""
+    """Text in which no dollar sign starts math mode."""
     return text.replace("$", r"\$")
 
 
 def part_of(rows: range, T: int) -> str:
-    """Which positions are drawn, where it is not all of them."""
+    """Which positions are shown, if not all."""
     if len(rows) == T:
         return ""
     if rows.stop == T:

@@ -1,4 +1,4 @@
-"""The command line: one file a command; the only room that prints or reads argv."""
+"""The command line: one file per command; the only package that prints or reads argv."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any
 
 from clearhead.errors import OwnError, UserError, guess
 
-INTERRUPTED = 130  # the exit code after Ctrl-C; typer returns it too
+INTERRUPTED = 130  # exit code after Ctrl-C; typer returns it too
 
 
 def main() -> None:
-    """Run a command. Exit code 0; 2 for the user's mistake, in one line; 1 for ours; 130 after Ctrl-C."""
+    """Run a command. Exit code 0; 2 for a user error, reported in one line; 1 for a bug; 130 after Ctrl-C."""
     try:
         signal.signal(signal.SIGTERM, _end)
         for stream in (sys.stdout, sys.stderr):
@@ -50,12 +50,12 @@ def run(arguments: list[str]) -> int:
             return _complain("stopped", INTERRUPTED)
         return int(result or 0)
     except UserError as error:
-        # Of several processes the first says what all of them know.
+        # With several processes, rank 0 reports errors that all of them raise.
         silent = os.environ.get("RANK", "0") != "0" and not isinstance(error, OwnError)
         _keep(error)
         return 2 if silent else _complain(str(error), 2)
     except typer.TyperException as error:
-        # The base class of every complaint about options and arguments.
+        # The base class of all errors about options and arguments.
         message = getattr(error, "format_message", error.__str__)()
         if message.startswith("Usage:"):
             print(message)
@@ -64,23 +64,23 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _complain("stopped", INTERRUPTED)
     except (BrokenPipeError, SystemExit) as error:
-        if isinstance(error, SystemExit) and not error.code:  # the shell was told how to complete
+        if isinstance(error, SystemExit) and not error.code:  # shell completion has exited
             sys.stdout.flush()
-        else:  # whoever read our output has left, which typer and rich make an exit of
+        else:  # the reader of our output has closed it, which typer and rich turn into an exit
             _forget_output()
         return 0
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             _forget_output()
-            return _complain("no space is left where the output goes; free some, or send it elsewhere", 2)
+            return _complain("no space left for the output: free some, or redirect it elsewhere", 2)
         if os.environ.get("CLEARHEAD_DEBUG"):
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        return _complain(f"a mistake of ours, not yours: {what} (CLEARHEAD_DEBUG=1 shows where)", 1)
+        return _complain(f"internal error: {what} (set CLEARHEAD_DEBUG=1 for the traceback)", 1)
 
 
 def _read_defaults(command: Any, arguments: list[str]) -> dict[str, Any]:
-    """Those in clearhead.toml. Who asks for help, or what is wrong, gets it whatever is in there."""
+    """The defaults in clearhead.toml. They are not read for --help, so that a broken file does not block it."""
     from clearhead.cli import config
 
     path = None if os.environ.get("_CLEARHEAD_COMPLETE") else config.find()
@@ -95,11 +95,11 @@ def _read_defaults(command: Any, arguments: list[str]) -> dict[str, Any]:
 
 
 def _reword(error: Any, message: str) -> str:
-    """What is wrong with what was typed, what may have been meant, and whose help tells more."""
+    """What is wrong with the arguments, a suggestion, and the command whose help explains more."""
     context = getattr(error, "ctx", None)
     see = f"{context.command_path if context else 'clearhead'} --help"
     if possible := getattr(error, "possibilities", None):
-        # Without the dashes, which would make all options alike.
+        # Compared without the dashes, which all options share.
         meant = guess(error.option_name.lstrip("-"), [each.removeprefix("--") for each in possible])
         message = error.message + meant.replace("mean '", "mean '--")
     message = message.replace(". Did you mean", "; did you mean").rstrip(".")
@@ -107,17 +107,17 @@ def _reword(error: Any, message: str) -> str:
 
 
 def _end(_: int, __: FrameType | None) -> None:
-    """A request to end is like a Ctrl-C: what is open is closed, and what is temporary goes."""
+    """Handle SIGTERM like Ctrl-C: close what is open and remove temporary files."""
     raise KeyboardInterrupt
 
 
 def _forget_output() -> None:
-    """Python would complain again on closing it."""
+    """Detach stdout: Python would raise the error again on closing it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _keep(error: UserError) -> None:
-    """For the server that began this and asks for it: its page says it in the reader's language."""
+    """Write the error to the file that the server asks for; the page shows it in the reader's language."""
     if (path := os.environ.get("CLEARHEAD_REFUSAL")) and error.code is not None:
         with suppress(OSError):
             Path(path).write_text(json.dumps({"code": error.code, "values": error.values}))

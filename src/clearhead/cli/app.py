@@ -1,4 +1,4 @@
-"""The commands, together."""
+"""The commands."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from clearhead.cli.command import Command
 
 app = typer.Typer(
     name="clearhead",
-    help="Train a transformer language model on your own text, run it, see every step of what it computes.",
-    epilog="New here? clearhead demo. What this machine has, and what is missing: clearhead doctor. "
-    "clearhead.toml in the working folder gives options other defaults.",
+    help="Train a transformer language model on your own text, run it, and see every step of what it computes.",
+    epilog="New here? Run clearhead demo. To check this machine and the installation: clearhead doctor. "
+    "A clearhead.toml in the working folder overrides the defaults of options.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

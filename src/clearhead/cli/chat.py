@@ -16,17 +16,17 @@ from clearhead.cli.options import DEVICE, QUANTIZE
 if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel
 
-HELP = "/reset forgets what was said, /save FILE keeps it (as a line of a .jsonl), /quit ends"
+HELP = "/reset starts over, /save FILE saves the conversation (as a line of a .jsonl), /quit ends"
 
 
 def chat(
     model: str = typer.Argument(
         ...,
         metavar="MODEL",
-        help="A model with a chat template: its folder, a GGUF file, or a name.",
+        help="A model with a chat template: a folder, a GGUF file, or a pulled name.",
         autocompletion=complete_models,
     ),
-    system: str = typer.Option(None, help="What the model is told before the first message."),
+    system: str = typer.Option(None, help="System prompt."),
     tokens: int = typer.Option(512, min=1, help="How many tokens a reply has at most."),
     temperature: float = typer.Option(0.7, help="0 always takes the likeliest; above 1 is wild."),
     top_p: float = typer.Option(0.9, help="Draw from the likeliest that make up this probability."),
@@ -35,7 +35,7 @@ def chat(
     device: str = DEVICE,
     quantize: str = QUANTIZE,
 ) -> None:
-    """Talk with a model: type a message, read the reply. /reset, /save FILE, /quit.
+    """Chat with a model: type a message, read the reply. /reset, /save FILE, /quit.
 
     \b
     For example:
@@ -51,10 +51,10 @@ def chat(
         "top_p": top_p,
         "repetition_penalty": repetition_penalty,
     }
-    Sampling(**drawing)  # says at once what cannot be
+    Sampling(**drawing)  # fails early if the options are invalid
     check_seed(seed)
     loaded = load(model, device, quantize=quantize)
-    loaded.chat_text([{"role": "user", "content": "Hello"}])  # says at once if it cannot
+    loaded.chat_text([{"role": "user", "content": "Hello"}])  # fails early if the model cannot generate
     settings = {**drawing, "tokens": tokens, "seed": seed}
     conversation = Conversation(loaded, system, settings)
     err.print(f"{model}: {HELP}", style="dim")
@@ -72,28 +72,28 @@ def chat(
         except UserError as error:
             err.print(f"clearhead: {error}")
         except KeyboardInterrupt:
-            print_text("\n")  # the reply ends here; the conversation goes on
+            print_text("\n")  # the reply ends here; the conversation continues
 
 
 class Conversation:
-    """What was said, and a model to go on with it."""
+    """The messages so far, and the model that replies."""
 
     def __init__(self, model: LanguageModel, system: str | None, settings: dict[str, Any]) -> None:
         self.model, self.settings = model, settings
         self.opening = [{"role": "system", "content": system}] if system else []
         self.messages = list(self.opening)
-        self.saved: dict[Path, str] = {}  # its line in each file that it was saved to
+        self.saved: dict[Path, str] = {}  # the line number of this conversation in each file it was saved to
 
     def reply(self, message: str) -> None:
-        """Print the reply as it comes. What was begun is kept, also where it is broken off."""
+        """Print the reply as it is generated. A partial reply is kept, even if interrupted."""
         from clearhead.errors import UserError
 
         asked = [*self.messages, {"role": "user", "content": message}]
         ids = self.model.chat_ids(asked)
         if len(ids) >= self.model.config.n_context:
             raise UserError(
-                f"the conversation has grown to {len(ids)} tokens, and this model can look back on "
-                f"{self.model.config.n_context}: /reset to begin anew"
+                f"the conversation has {len(ids)} tokens, more than this model's context of "
+                f"{self.model.config.n_context}: /reset to start over"
             )
         pieces: list[str] = []
         try:
@@ -105,7 +105,7 @@ class Conversation:
             self.messages = [*asked, {"role": "assistant", "content": "".join(pieces)}]
 
     def obey(self, command: str) -> str:
-        """Do what a command says, and say what was done."""
+        """Run a slash command and return its message."""
         name, _, rest = command.partition(" ")
         if name == "/reset":
             self.messages, self.saved = list(self.opening), {}
@@ -115,40 +115,40 @@ class Conversation:
         return HELP
 
     def save(self, name: str) -> str:
-        """Keep what was said as a line of a file: the same line when it is saved there again."""
+        """Save the conversation as one line of a file; saving again replaces that line."""
         from clearhead.errors import UserError
         from clearhead.text.conversations import SUFFIX, save_conversation
 
         if self.messages == self.opening:
-            return "nothing was said yet, so nothing is saved: say something first"
+            return "there is nothing to save yet: say something first"
         try:
             path = Path(name).expanduser()
             if path.is_dir():
                 raise UserError(f"{path} is a folder")
             named = path.suffix.lower() == SUFFIX
             path = path if named else path.with_name(f"{path.name}{SUFFIX}")
-            real = Path(os.path.realpath(path))  # a link stays one
+            real = Path(os.path.realpath(path))  # keep links as links
             self.saved[real], number = save_conversation(real, self.messages, self.saved.get(real))
         except UserError as error:
             raise UserError(f"nothing was saved: {error}; choose another name") from None
         except (OSError, RuntimeError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise UserError(f"{name} cannot be written: {reason}; choose another name") from None
-        told = f"{len(self.messages)} messages saved to {path}, as line {number}"
+        message = f"{len(self.messages)} messages saved to {path}, as line {number}"
         if not named:
-            return f"{told} ({SUFFIX} was added: train takes only such files for conversations)"
-        return f"{told}; train --from a model can learn from it"
+            return f"{message} ({SUFFIX} was added: train reads conversations from such files only)"
+        return f"{message}; train --from a model can learn from it"
 
 
 def _unquote(name: str) -> str:
-    """A name without the quotes that a shell would take off."""
+    """A name without the quotes that a shell would remove."""
     name = name.strip()
     quoted = len(name) > 1 and name[0] == name[-1] and name[0] in "\"'"
     return name[1:-1] if quoted else name
 
 
 def _ask() -> str | None:
-    """A line, with a prompt where there is someone to see it; none at the end."""
+    """Read a line, with a prompt on a terminal; None at the end of input."""
     if sys.stdin.isatty():
         print_text("> ")
     try:

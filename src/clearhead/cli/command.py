@@ -1,4 +1,4 @@
-"""A command of ours: it minds `clearhead.toml`, and what is wrong with its options is told with its name."""
+"""A command that reads `clearhead.toml`, and whose usage errors name it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.TyperException as error:
-            if getattr(error, "ctx", ctx) is None:  # the parser does not say whose option lacks its value
+            if (
+                getattr(error, "ctx", ctx) is None
+            ):  # the parser does not say which command's option lacks its value
                 error.ctx = ctx  # type: ignore[attr-defined]
             raise
 

@@ -1,4 +1,4 @@
-"""What the shell offers at the Tab key: models, sites, and the names that options know, without torch."""
+"""Shell completion of models, sites and option values, without importing torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 
 
 def complete_models(incomplete: str) -> list[str]:
-    """Those in runs/ and at home; the shell itself offers files where none begins like this."""
+    """Models in runs/ and at home; the shell offers files if none matches."""
     from clearhead.formats.places import name_models
 
     return _begin_like(incomplete, name_models())
@@ -24,7 +24,7 @@ def complete_pulled(incomplete: str) -> list[str]:
 
 
 def complete_sites(incomplete: str) -> list[str]:
-    """By the names that a transformer may have; block and head are those typed, or the first."""
+    """Site names of a transformer; block and head numbers are those typed, or 0."""
     from clearhead.inspect.sites import all_sites
     from clearhead.model.config import PRESETS, preset
 
@@ -35,7 +35,7 @@ def complete_sites(incomplete: str) -> list[str]:
 
 
 def check_shell(arguments: list[str]) -> None:
-    """Where completion is asked for: whether this shell is one that has it."""
+    """Raise an error unless completion supports this shell."""
     if not {"--install-completion", "--show-completion"} & {*arguments[:1]}:
         return
     import shellingham
@@ -45,13 +45,11 @@ def check_shell(arguments: list[str]) -> None:
     except shellingham.ShellDetectionFailure:
         shell = "none"
     if shell not in SHELLS:
-        raise UserError(
-            f"completion is for {', '.join(SHELLS)}, this is called from {shell}: call it from one of them"
-        )
+        raise UserError(f"completion supports {', '.join(SHELLS)}, not {shell}: run it from one of them")
 
 
 def choose(*names: str) -> Callable[[str], list[str]]:
-    """For an option that takes one of a few names."""
+    """Completion for an option with a fixed set of values."""
 
     def complete(incomplete: str) -> list[str]:
         return _begin_like(incomplete, names)
@@ -60,7 +58,7 @@ def choose(*names: str) -> Callable[[str], list[str]]:
 
 
 def _with_numbers(site: str, numbers: list[str]) -> str:
-    """block.7.head.2.scores, of block.0.head.0.scores with 7 and 2."""
+    """block.7.head.2.scores from block.0.head.0.scores with 7 and 2."""
     left = iter(numbers)
     return re.sub(r"\.0\.", lambda _: f".{next(left, '0')}.", site)
 

@@ -1,10 +1,13 @@
-"""`clearhead.toml`: defaults of one's own for the options of commands.
+"""`clearhead.toml`: user-defined defaults for the options of commands.
 
-It is looked for in the working folder alone, beside runs/. CLEARHEAD_CONFIG names another file or, empty,
-none. A table a command (`[train]`, `[lab.stream]`), a key an option: its long name, without the dashes.
+It is read from the working folder only, beside runs/. CLEARHEAD_CONFIG names another file or, if empty,
+disables
+it. Each command has a table (`[train]`, `[lab.stream]`), each option a key: its long name without the
+dashes.
 
-The folder may have come from elsewhere, and the file with it. So a file says how things are done, and never
-what is read, what is written or sent where, or who is let in: those are typed.
+The folder, and the file with it, may come from someone else. So a file may set how things are done, but
+never what
+is read, written or sent, or who has access: those must be typed.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from clearhead.files import open_regular, read_all
 NAME, VARIABLE = "clearhead.toml", "CLEARHEAD_CONFIG"
 LARGEST = 2**16  # bytes
 
-# Beside numbers, these may be set. A switch or a text that is not here is typed.
+# Besides numbers, these options may be set. Other switches and strings must be typed.
 HARMLESS = frozenset(
     (
         "both_ways",
@@ -46,16 +49,16 @@ HARMLESS = frozenset(
         "tokenizer",
     )
 )
-# Of a lab, all may be set but these.
+# Every option of a lab may be set but these.
 OF_EVERY_LAB = frozenset(("model", "figure", "json", "csv"))
-# Of these one alone can be given. Where one is typed, what the file says of the others is left out.
+# Mutually exclusive options. If one is typed, the file's values for the others are ignored.
 EXCLUSIVE = {"train": [{"minutes", "steps"}], "inspect": [{"block", "head", "site", "sites"}]}
 
 Defaults = dict[str, Any]
 
 
 def find() -> Path | None:
-    """The file that is used, where there is one."""
+    """The config file in use, if any."""
     given = os.environ.get(VARIABLE)
     if given is not None:
         return Path(given) if given else None
@@ -64,30 +67,30 @@ def find() -> Path | None:
 
 
 def read(path: Path, app: Any) -> Defaults:
-    """The defaults in the file, as click takes them; whatever cannot be one is refused."""
+    """The defaults in the file, in the form click expects; invalid ones are errors."""
     import tomllib
 
     try:
-        with open_regular(path, "a file of settings") as file:
+        with open_regular(path, "a settings file") as file:
             text = read_all(file, LARGEST + 1)
         if len(text) > LARGEST:
             raise UserError(f"{path} has more than {LARGEST} bytes; is it the right file?")
         document = tomllib.loads(text.decode())
     except FileNotFoundError:
         if VARIABLE not in os.environ:
-            raise UserError(f"{path} leads to a file that is not there; remove it") from None
+            raise UserError(f"{path} is a link to a file that does not exist: remove it") from None
         raise UserError(
-            f"no such file: {path}, which {VARIABLE} names; make it, or unset {VARIABLE}"
+            f"no such file: {path}, named by {VARIABLE}; create it, or unset {VARIABLE}"
         ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{path} is no TOML: {error or 'it is nested too deep'}") from None
+        raise UserError(f"{path} is not valid TOML: {error or 'it is nested too deep'}") from None
     return _read_tables(document, app, str(path), "")
 
 
 def give_way(context: typer.Context) -> None:
-    """What was typed wins, also over what cannot stand beside it."""
+    """Typed options win, also over conflicting ones in the file."""
     for names in EXCLUSIVE.get(context.command.name or "", ()):
         if any(_source(context, name) == "COMMANDLINE" for name in names):
             for option in [each for each in _from_file(context) if each.name in names]:
@@ -96,14 +99,14 @@ def give_way(context: typer.Context) -> None:
 
 
 def list_taken(context: typer.Context) -> list[str]:
-    """What came from the file, a line each; of several processes the first tells it."""
+    """Print the options taken from the file, one per line, on rank 0."""
     if (path := find()) is None or os.environ.get("RANK", "0") != "0":
         return []
     return [f"{path}: {_name(each)} = {_shown(context.params[each.name])}" for each in _from_file(context)]
 
 
 def typed_again(context: typer.Context) -> list[str]:
-    """What came from the file, as it would be typed: a run is gone on with whatever the file says then."""
+    """The options taken from the file, as they would be typed, so that a resumed run does not depend on it."""
     words: list[str] = []
     for option in _from_file(context):
         value = context.params[option.name]
@@ -122,10 +125,10 @@ def _read_tables(document: dict[str, Any], group: TyperGroup, where: str, inside
         if not isinstance(table, dict):
             such = "lab.attention" if inside else "train"
             raise UserError(
-                f"{where}: {inside}{name} is in no command's table: put it under one, as [{such}]"
+                f"{where}: {inside}{name} is outside any command's table: put it under one, as [{such}]"
             )
         if command is None:
-            raise UserError(f"{where}: [{inside}{name}] is no command{guess(name, group.commands)}")
+            raise UserError(f"{where}: [{inside}{name}] is not a command{guess(name, group.commands)}")
         if isinstance(command, TyperGroup):
             defaults[name] = _read_tables(table, command, where, f"{name}.")
         else:
@@ -141,7 +144,7 @@ def _read_options(table: Defaults, command: Any, where: str, of_lab: bool) -> De
         if option is None:
             raise UserError(f"{where} has no option {key!r}{guess(key, options)}")
         if not may_be_set(option, of_lab):
-            raise UserError(f"{where} {key} cannot be set in a file; type --{key} where it is wanted")
+            raise UserError(f"{where} {key} cannot be set in a file: type --{key} instead")
         defaults[option.name] = _check(option, value, f"{where} {key} = {_shown(value)}")
     return defaults
 
@@ -159,9 +162,7 @@ def _check(option: Any, value: Any, said: str) -> Any:
             raise UserError(f'{said}: expected a list, such as ["a", "b"]')
         return value
     if not _fits(value, kind):
-        expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(
-            kind, "a text in quotes"
-        )
+        expected = {bool: "true or false", int: "an integer", float: "a number"}.get(kind, "a quoted string")
         raise UserError(f"{said}: expected {expected}")
     if (option.min is not None and value < option.min) or (option.max is not None and value > option.max):
         least, most = option.min, option.max
@@ -176,7 +177,7 @@ def _fits(value: Any, kind: type) -> bool:
 
 
 def _kind(option: Any) -> type:
-    """bool, int, float, str or Path; of a list, its members'."""
+    """bool, int, float, str or Path; for a list, the type of its items."""
     kind = option.type_descriptor.annotation
     while get_origin(kind) in (list, tuple, Union, types.UnionType):
         kind = next(each for each in get_args(kind) if each is not type(None))
@@ -197,10 +198,10 @@ def _source(context: typer.Context, name: str) -> str:
 
 
 def _name(option: Any) -> str:
-    """learning-rate, of --learning-rate."""
+    """learning-rate for --learning-rate."""
     return next(each for each in option.opts if each.startswith("--")).removeprefix("--")
 
 
 def _shown(value: Any) -> str:
-    """As TOML has it, but for dates."""
+    """A value in TOML notation, except for dates."""
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,6 +1,6 @@
-"""What is printed where: text on standard output, progress on standard error, colour only on a terminal.
+"""Output streams: text to stdout, progress to stderr, color only on a terminal.
 
-And a text that may come from standard input.
+Also reads text arguments that may come from stdin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap
 
 
 def read_argument(text: str) -> str:
-    """The text itself, or all of standard input."""
+    """The text itself, or all of stdin for -."""
     if text != "-":
         return text
     from clearhead.text.corpus import documents
@@ -28,12 +28,12 @@ def read_argument(text: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """As it is and at once: rich would make spaces of tabs and drop carriage returns."""
+    """Print text unchanged and unbuffered: rich would replace tabs and drop carriage returns."""
     print(text, end="", flush=True)
 
 
 def print_json(document: Any) -> None:
-    """One JSON document; what is not finite is null."""
+    """Print one JSON document; non-finite numbers become null."""
     print(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 

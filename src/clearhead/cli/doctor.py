@@ -1,4 +1,4 @@
-"""`clearhead doctor`: what this machine has, what is missing, and what to do about it."""
+"""`clearhead doctor`: check this machine and the installation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def doctor(
     context: typer.Context,
-    json: bool = typer.Option(False, "--json", help="Print what was found as JSON."),
+    json: bool = typer.Option(False, "--json", help="Print the findings as JSON."),
 ) -> None:
-    """Say what this machine has, what is missing, and what to do.
+    """Check this machine and the installation, and say what to do about problems.
 
-    Exit code 0, or 1 where something that is needed is broken. What is missing can be done without.
+    Exits with 0, or with 1 if something required is broken. Missing optional parts do not count.
 
     \b
     For example:
@@ -56,21 +56,21 @@ def _show(found: list[Finding], broken: list[Finding]) -> None:
         if each.do is not None:
             out.print(f"  {'':<{width}}  to do: {each.do}")
     names = ", ".join(each.name for each in broken)
-    said = f"Broken: {names}." if broken else "All that is needed is there."
+    said = f"Broken: {names}." if broken else "Everything required is installed."
     missing = [each for each in found if each.state == "missing"]
     if full := [each.name for each in missing if each.group == "places"]:
-        said += f" What is saved may find no place: {', '.join(full)}."
+        said += f" Low disk space: {', '.join(full)}."
     if others := [each.name for each in missing if each.group != "places"]:
-        said += f" Missing, but not needed: {', '.join(others)}."
+        said += f" Missing, but optional: {', '.join(others)}."
     out.print(f"\n{said}")
 
 
 def _look_at_config(context: typer.Context) -> tuple[str, State, str | None]:
     path = config.find()
     if path is None:
-        return "none here, so options have their own defaults", "fine", None
+        return "none; options have their own defaults", "fine", None
     try:
         tables = config.read(path, context.find_root().command)
     except UserError as error:
-        return str(error), "broken", f"mend the file, or leave it out: {config.VARIABLE}= clearhead …"
+        return str(error), "broken", f"fix the file, or disable it: {config.VARIABLE}= clearhead …"
     return f"{path}, for {', '.join(tables) or 'nothing'}", "fine", None

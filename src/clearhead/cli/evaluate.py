@@ -1,4 +1,4 @@
-"""`clearhead eval`: how well a model knows a text."""
+"""`clearhead eval`: the loss of a model on a text."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def evaluate(
     quantize: str = QUANTIZE,
     json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
 ) -> None:
-    """Loss, perplexity and bits per byte, every token counted once.
+    """Print loss, perplexity and bits per byte; every token counts once.
 
-    Of conversations (.jsonl), by a model with a chat template, the loss of the assistant's replies.
+    For conversations (.jsonl) and a model with a chat template, the loss of the assistant's replies.
 
     \b
     For example:
@@ -36,7 +36,7 @@ def evaluate(
 
     texts = list(documents(text, sys.stdin.buffer))
     loaded = load(model, device, quantize=quantize)
-    # So that a large model has word to give every few seconds, not every minute.
+    # Small enough that a large model reports progress every few seconds.
     rows = max(1, TOKENS_AT_ONCE // loaded.config.n_context)
     began = time.monotonic()
     with live_line() as show:
@@ -57,7 +57,7 @@ def evaluate(
     if json:
         print_json(figures)
         return
-    out.print(f"loss            {evaluation.loss:.4f} nats a token")
+    out.print(f"loss            {evaluation.loss:.4f} nats per token")
     out.print(f"perplexity      {evaluation.perplexity:.2f}")
     if evaluation.bits_per_byte is not None:
         out.print(f"bits per byte   {evaluation.bits_per_byte:.4f}")

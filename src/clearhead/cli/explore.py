@@ -1,4 +1,4 @@
-"""`clearhead explore`: the page on which a sentence goes through a model, in a browser."""
+"""`clearhead explore`: the page that shows a sentence's way through a model, in a browser."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ def explore(
         None,
         metavar="[MODEL…]",
         help="Folders, GGUF files, or pulled names. [default: the newest in runs/ and at home]; the page "
-        "opens all others there, too, and pulls more.",
+        "can open the others there, and pull more.",
         autocompletion=complete_models,
     ),
-    no_browser: bool = typer.Option(False, "--no-browser", help="Print the address, and open nothing."),
-    port: int = typer.Option(0, min=0, max=65535, help="0 takes one that is free."),
+    no_browser: bool = typer.Option(
+        False, "--no-browser", help="Print the address without opening a browser."
+    ),
+    port: int = typer.Option(0, min=0, max=65535, help="Port to listen on; 0 picks a free one."),
     token: str | None = typer.Option(
         None,
         envvar="CLEARHEAD_TOKEN",
         show_envvar=True,
-        help="What lets a browser in: with the same port and token, pages that were open go on after a "
+        help="Access token: with the same port and token, open pages keep working after a "
         "restart. [default: a new one]",
     ),
     device: str = DEVICE,
 ) -> None:
-    """See every step of a model in the browser. Ctrl-C ends it.
+    """See every step of a model in the browser. Press Ctrl-C to stop.
 
     \b
     For example:
@@ -48,7 +50,9 @@ def explore(
     from clearhead.page.assets import has_site
 
     if not has_site():
-        raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")
+        raise UserError(
+            "the page was not built with this installation: run `pip install .` with npm available"
+        )
     _check_kinds(models or [])
     shown = not no_browser and can_open()
     serve.run(
@@ -64,11 +68,11 @@ def explore(
 
 
 def can_open() -> bool:
-    """Whether there is a browser with a window, or one that the user chose."""
+    """Whether there is a graphical browser, or one that the user chose."""
     if os.environ.get("BROWSER"):
         return True
     if sys.platform.startswith("linux") and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
-        return False  # what webbrowser finds then takes the terminal
+        return False  # webbrowser would otherwise start one in the terminal
     try:
         webbrowser.get()
     except webbrowser.Error:
@@ -77,12 +81,12 @@ def can_open() -> bool:
 
 
 def _open(address: str) -> None:
-    """Beside the server, which a browser that stays in front would keep waiting."""
+    """Open the browser in a thread: one that runs in the foreground would block the server."""
     threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
 def _check_kinds(models: list[str]) -> None:
-    """Refuse to open the page where it could show none of them."""
+    """Raise an error if the page can show none of the models."""
     from clearhead.formats.listing import describe
     from clearhead.formats.opening import find_model
 
@@ -91,17 +95,17 @@ def _check_kinds(models: list[str]) -> None:
         try:
             kinds.append(describe(find_model(model)).config.kind)
         except UserError:
-            return  # whoever loads it says what is wrong
+            return  # loading it reports the error
     if kinds and "transformer" not in kinds:
         if kinds[0] == "ngram":
-            instead = f"what it would write is shown by: clearhead generate {models[0]}"
+            instead = f"to generate text with it: clearhead generate {models[0]}"
         else:
-            instead = f"its states are shown by: clearhead inspect {models[0]} TEXT"
+            instead = f"to see its states: clearhead inspect {models[0]} TEXT"
         raise UserError(f"{models[0]} is of kind {kinds[0]}, and the page shows transformers; {instead}")
 
 
 def _newest() -> list[Path]:
-    """The models that the page can show, those made last first."""
+    """The models that the page can show, newest first."""
     from clearhead.formats.listing import list_models
     from clearhead.formats.places import usual_places
 
@@ -109,5 +113,5 @@ def _newest() -> list[Path]:
     found = [each for each in listed if each.config.kind == "transformer"]
     if not found:
         where = " or ".join(map(str, usual_places()))
-        err.print(f"no models in {where}: pull one on the page, or make one: clearhead demo")
+        err.print(f"no models in {where}: pull one on the page, or train one: clearhead demo")
     return [each.path for each in sorted(found, key=lambda each: each.made, reverse=True)]

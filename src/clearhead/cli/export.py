@@ -1,4 +1,4 @@
-"""`clearhead export`: a model as other programs read it."""
+"""`clearhead export`: write a model in a format that other programs read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clearhead.cli.options import MODEL
 
 def export(
     model: Path = MODEL,
-    to: Path = typer.Argument(..., metavar="OUT", help="Where to: a folder, or a file for gguf."),
+    to: Path = typer.Argument(..., metavar="OUT", help="Destination: a folder, or a file for gguf."),
     kind: str = typer.Option(
         None,
         "--to",
@@ -23,12 +23,12 @@ def export(
     ),
     numbers: str = typer.Option(
         None,
-        help="For gguf, how matrices are stored: F32, F16 or Q8_0. [default: F16]",
+        help="Storage of matrices in gguf: F32, F16 or Q8_0. [default: F16]",
         autocompletion=choose("F32", "F16", "Q8_0"),
     ),
-    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+    json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
-    """Write a model for other programs. What they would compute otherwise is refused, with the reason.
+    """Export a model for other programs. Refuses models that they would compute differently, with the reason.
 
     \b
     For example:

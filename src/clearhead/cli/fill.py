@@ -1,4 +1,4 @@
-"""`clearhead fill`: what a model that sees both ways would put in the blanks of a text."""
+"""`clearhead fill`: fill in the blanks of a text with a bidirectional model."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def fill(
     model: Path = typer.Argument(
         ...,
         metavar="MODEL",
-        help="A model that was trained with --both-ways: its folder.",
+        help="A model trained with --both-ways: its folder.",
         autocompletion=complete_models,
     ),
     text: str = typer.Argument(
-        ..., metavar="TEXT", help="A text with a ___ for each missing word, or - for standard input."
+        ..., metavar="TEXT", help="A text with ___ for each missing token, or - for standard input."
     ),
-    count: int = typer.Option(5, help="How many words for each blank."),
+    count: int = typer.Option(5, help="Candidates per blank."),
     device: str = DEVICE,
-    json: bool = typer.Option(False, "--json", help="Print the words and their probabilities as JSON."),
+    json: bool = typer.Option(False, "--json", help="Print the candidates and their probabilities as JSON."),
 ) -> None:
-    """Fill in the blanks of a text: the likeliest words for each.
+    """Fill in the blanks of a text: the most likely tokens for each.
 
     \b
     For example:

@@ -1,4 +1,4 @@
-"""`clearhead inspect`: what a model computes over a text, in the terminal."""
+"""`clearhead inspect`: what a model computes for a text, in the terminal."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from clearhead.inspect.state_trace import AnyTrace
     from clearhead.inspect.trace import Trace
 
-MOST_TOKENS = 16  # rows, unless others are asked for
-MOST_WORDS = 5  # that a block would say
+MOST_TOKENS = 16  # default number of rows
+MOST_WORDS = 5  # tokens shown per block
 
 
 def inspect(
     model: Path = MODEL,
-    text: str = typer.Argument(..., metavar="TEXT", help="The text to look at, or - for standard input."),
+    text: str = typer.Argument(..., metavar="TEXT", help="The text to inspect, or - for standard input."),
     block: int | None = typer.Option(None, help="Show a head of this block."),
     head: int | None = typer.Option(None, help="Which of its heads."),
     site: str | None = typer.Option(
         None, help="Show a site by name, such as block.0.head.0.scores.", autocompletion=complete_sites
     ),
     rows: str | None = typer.Option(
-        None, metavar="A:B", help="Show the positions from A up to B, which may be left out or negative."
+        None, metavar="A:B", help="Show positions A to B (exclusive); either may be omitted or negative."
     ),
-    svg: Path | None = typer.Option(None, help="Draw it into this file instead: .svg, .png or .pdf."),
+    svg: Path | None = typer.Option(None, help="Save a figure to this file instead: .svg, .png or .pdf."),
     sites: bool = typer.Option(False, "--sites", help="List the names of all sites."),
     device: str = DEVICE,
-    json: bool = typer.Option(False, "--json", help="Print the numbers as JSON; -inf is null."),
+    json: bool = typer.Option(False, "--json", help="Print the numbers as JSON; -inf becomes null."),
 ) -> None:
     """Show the steps of a model in the terminal.
 
-    What each block would say next, where a head looks, or the numbers at any site.
+    Shows the logit lens (each block's prediction), a head's attention, or the numbers at any site.
 
     \b
     For example:
@@ -61,12 +61,12 @@ def inspect(
 
     if sites and any(given is not None for given in (block, head, site, rows, svg)):
         raise UserError(
-            "--sites lists the names of all sites: leave --block, --head, --site, --rows, --svg out"
+            "--sites lists the names of all sites: omit --block, --head, --site, --rows and --svg"
         )
     if site is not None and (block is not None or head is not None):
-        raise UserError(f"--site {site} says itself which block and head: leave --block and --head out")
+        raise UserError(f"--site {site} already names block and head: omit --block and --head")
     if svg is not None and json:
-        raise UserError("--svg draws and --json prints the numbers: give one of them")
+        raise UserError("--svg saves a figure and --json prints numbers: give only one of them")
     chosen = None if rows is None else _parse_rows(rows)
     trace = load(model, device).inspect(read_argument(text))
     if sites:
@@ -81,7 +81,7 @@ def inspect(
         from clearhead.figures.figure import figure
 
         figure(trace, site, rows=positions).save(svg)
-        out.print(f"drawn into {svg}")
+        out.print(f"saved to {svg}")
     elif site is not None and site != "lens":
         _show_site(trace, site, positions, json)
     elif json:
@@ -104,7 +104,7 @@ def _positions(trace: AnyTrace, rows: str, chosen: slice) -> range:
     T = len(trace.tokens)
     positions = range(*chosen.indices(T))
     if not positions:
-        raise UserError(f"--rows {rows}: none of the positions 0 to {T - 1}, which the text has")
+        raise UserError(f"--rows {rows}: expected positions from 0 to {T - 1}, which the text has")
     return positions
 
 
@@ -123,13 +123,13 @@ def _show_site(trace: AnyTrace, site: str, positions: range | None, json: bool) 
         document = {"site": site, "shape": list(value.shape), "rows": [rows.start, rows.stop]}
         print_json({**document, "tokens": trace.tokens, "value": value.tolist()})
         return
-    shape = "in hundredths" if site.endswith(".weights") else "×".join(map(str, (T, *value.shape[1:])))
+    shape = "in percent" if site.endswith(".weights") else "×".join(map(str, (T, *value.shape[1:])))
     value = value[:, None] if value.dim() == 1 else value
     draw, cell = (attention_table, SHARE) if site.endswith(".weights") else (number_table, NUMBER)
     fit = columns_that_fit(trace.tokens, rows, shutil.get_terminal_size().columns, cell)
     is_matrix = site.endswith((".scores", ".scaled", ".masked", ".weights"))
     if is_matrix:
-        # The last that can be seen, and no more rows of our own choice than there are columns to see.
+        # The last columns that fit, and by default no more rows than columns.
         last = rows.stop if trace.config.causal else T
         columns = range(max(0, last - fit), last)
         rows = rows if positions else rows[-fit:]
@@ -153,7 +153,7 @@ def _say_what_is_shown(rows: range, T: int, columns: range, last: int, what: str
 
 
 def _lens_document(trace: Trace, positions: range | None) -> dict[str, Any]:
-    """What each block would say after the last token, or after each of the positions asked for."""
+    """The logit lens after the last token, or after each of the given positions."""
     if positions is None:
         lens: Any = trace.lens().words()
     else:
@@ -165,7 +165,7 @@ def _lens_document(trace: Trace, positions: range | None) -> dict[str, Any]:
 
 
 def _said(trace: Trace, positions: range) -> list[list[list[tuple[str, float]]]]:
-    """For each position, for each block, the likeliest next words with their probabilities."""
+    """For each position and block, the most likely next tokens with their probabilities."""
     said: list[list[list[tuple[str, float]]]] = [[] for _ in positions]
     lens = trace.lens()
     for k in range(len(lens)):
@@ -179,7 +179,9 @@ def _said(trace: Trace, positions: range) -> list[list[list[tuple[str, float]]]]
 def _show_lens(trace: Trace, positions: range | None) -> None:
     T = len(trace.tokens)
     shown = positions or range(T - 1, T)
-    out.print("What each block would say next, and the last, which is what the model says:\n", style="bold")
+    out.print(
+        "Logit lens: each block's prediction of the next token; the last is the model's own.\n", style="bold"
+    )
     for t, blocks in zip(shown, _said(trace, shown), strict=True):
         if positions is not None:
             out.print(f"after {t} {show_token(trace.tokens[t])}")
@@ -188,7 +190,7 @@ def _show_lens(trace: Trace, positions: range | None) -> None:
             out.print(f"block {k:>2}   {said}")
     config = trace.config
     out.print(f"\n{T} tokens, {plural(config.n_block, 'block')} of {plural(config.n_head, 'head')}.")
-    out.print(f"The parts give back the whole to {trace.verify():.1e}.")
+    out.print(f"Recomputed from its parts, the trace agrees with the model to {trace.verify():.1e}.")
     out.print(
-        "See where a head looks with --block 0 --head 0, any numbers with --site NAME (--sites lists them)."
+        "Show a head's attention with --block 0 --head 0, any numbers with --site NAME (--sites lists them)."
     )

@@ -1,4 +1,4 @@
-"""`clearhead lab`: the lectures' experiments, a command each."""
+"""`clearhead lab`: the lectures' experiments, one command each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_ROWS = 40  # of a table on the screen
 MOST_COLUMNS = 12
 
 app = typer.Typer(
-    help="The lectures' experiments. Each gives its numbers, a picture, and a question to answer.\n\n"
+    help="The lectures' experiments. Each computes its numbers, a figure, and asks a question.\n\n"
     "\b\nFor example:\n  clearhead lab attention\n  clearhead lab any-one --figure any-one.svg",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -32,7 +32,7 @@ app = typer.Typer(
 
 
 def _make_command(lab: Lab) -> Callable[..., None]:
-    """With an option for each of its settings."""
+    """A command with an option for each setting of the lab."""
 
     def command(json: bool, csv: bool, figure: str | None, model: str | None = None, **settings: Any) -> None:
         from clearhead.labs.catalog import lab as run
@@ -44,7 +44,7 @@ def _make_command(lab: Lab) -> Callable[..., None]:
 
     parameters = [_option(setting) for setting in lab.settings]
     if lab.model is not None:
-        says = f"The model to look into: its folder, file or pulled name. [default: {lab.model}]"
+        says = f"The model to inspect: a folder, file or pulled name. [default: {lab.model}]"
         parameters.append(_parameter("model", typer.Option(None, help=says), str))
     parameters += [
         _parameter("figure", FIGURE, str),
@@ -61,11 +61,11 @@ def _make_command(lab: Lab) -> Callable[..., None]:
 
 @contextmanager
 def _watching(lab: Lab) -> Iterator[Watch | None]:
-    """How far a lab that trains has come, on a terminal."""
+    """Progress of a lab that trains, on a terminal."""
     if not lab.long:
         yield None
         return
-    err.print(f"{lab.name} trains; it takes a while …")
+    err.print(f"training for {lab.name}; this takes a while …")
     began, steps = monotonic(), count(1)
     with live_line() as show:
         yield lambda: show(f"{plural(next(steps), 'step')}   {clock(monotonic() - began)}", False)

@@ -36,7 +36,7 @@ def models(
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
-    """List the models in runs/ and at home. Their size, how well they learned, and what can be pulled.
+    """List the models in runs/ and at home, with their size and loss, and those that can be pulled.
 
     \b
     For example:
@@ -49,7 +49,7 @@ def models(
 
     for place in folders or []:
         if not place.is_dir():
-            raise UserError(f"no such folder: {place}; name a folder that holds models")
+            raise UserError(f"no such folder: {place}; name a folder that contains models")
     places = folders or usual_places()
     rows = [_row(each) for each in list_models(places, err.print)]
     others = [
@@ -63,7 +63,7 @@ def models(
     if rows:
         print_table(HEADINGS, rows)
     else:
-        out.print(f"no models in {' or '.join(map(str, places))}; make one: clearhead train my.txt")
+        out.print(f"no models in {' or '.join(map(str, places))}; train one: clearhead train my.txt")
     if others:
         out.print()
         print_table(CAN_BE_PULLED, others)

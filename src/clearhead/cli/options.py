@@ -1,4 +1,4 @@
-"""Arguments and options that mean the same in several commands."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ import typer
 from clearhead.cli.completion import choose, complete_models
 
 MODEL: Any = typer.Argument(
-    ..., metavar="MODEL", help="A model: its folder, a GGUF file, or a name.", autocompletion=complete_models
+    ...,
+    metavar="MODEL",
+    help="A model: a folder, a GGUF file, or a pulled name.",
+    autocompletion=complete_models,
 )
 TEXT: Any = typer.Argument(
-    ..., metavar="TEXT", help="Files, folders, patterns, or - for standard input; .gz and .xz too."
+    ..., metavar="TEXT", help="Files, folders, glob patterns, or - for standard input; .gz and .xz too."
 )
 TOKENIZER: Any = typer.Option(
     None, help="char, byte, bpe or word.", autocompletion=choose("char", "byte", "bpe", "word")
 )
-VOCAB: Any = typer.Option(None, help="Tokens of a bpe or word tokenizer.")
+VOCAB: Any = typer.Option(None, help="Vocabulary size of a bpe or word tokenizer.")
 VALIDATION: Any = typer.Option(
-    None, help="A share of the text's end, such as 0.1, or files of their own (may be repeated)."
+    None, help="Share of the text's end, such as 0.1, or separate files (may be repeated)."
 )
-SEED: Any = typer.Option(0, help="The same seed gives the same batches and first weights.")
+SEED: Any = typer.Option(0, help="Seed of the batches and the initial weights.")
 DEVICE: Any = typer.Option(
-    None, help="cpu, cuda or mps. [default: the best there is]", autocompletion=choose("cpu", "cuda", "mps")
+    None, help="cpu, cuda or mps. [default: the best available]", autocompletion=choose("cpu", "cuda", "mps")
 )
 QUANTIZE: Any = typer.Option(
     None,
     metavar="int8",
-    help="Matrices in eight bits: faster on a CPU, a little less exact. [default: none]",
+    help="Quantize matrices to int8: faster on a CPU, slightly less accurate. [default: none]",
     autocompletion=choose("int8", "none"),
 )
-FIGURE: Any = typer.Option(None, help="Save a picture: a name that ends in .svg, .png or .pdf.")
+FIGURE: Any = typer.Option(None, help="Save a figure: a name that ends in .svg, .png or .pdf.")
 JSON: Any = typer.Option(False, "--json", help="Print everything as JSON.")
-CSV: Any = typer.Option(False, "--csv", help="Print everything as CSV, a number a line.")
+CSV: Any = typer.Option(False, "--csv", help="Print everything as CSV, one number per line.")

@@ -1,4 +1,4 @@
-"""A run as it goes, on standard error: a live line on a terminal, plain lines elsewhere; Ctrl-C ends it."""
+"""Progress of a run on stderr: a live line on a terminal, plain lines elsewhere; Ctrl-C stops it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from clearhead.runs.request import TrainingRequest
     from clearhead.runs.run import Progress, Run
 
-Show = Callable[[str, bool], object]  # a line, and whether it is worth one of the plain ones
+Show = Callable[[str, bool], object]  # a line, and whether to print it off a terminal too
 
 PLAIN_LINES = 10
 
 
 def show_plan(run: Run) -> None:
-    """Every choice that was made, before it is carried out."""
+    """Print every setting that was chosen, before training starts."""
     from clearhead.training.lora import count_parameters
 
     config, recipe, request = run.plan.config, run.plan.recipe, run.request
@@ -37,10 +37,12 @@ def show_plan(run: Run) -> None:
         "tokenizer": f"{run.tokenizer.kind}, {run.tokenizer.n_vocab:,} tokens",
         "model": f"{_shape(config, request)}, "
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters"
-        + (f", {count_parameters(run.model.network):,} in adapters that learn" if request.lora else ""),
+        + (
+            f", {count_parameters(run.model.network):,} of them in trainable adapters" if request.lora else ""
+        ),
         "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{run.plan.context} tokens "
-        f"({_times(run.plan.epochs(n))} times through the text), "
-        f"{recipe.name} ({recipe.optimizer}, rate {rate:g}, decay {recipe.weight_decay:g}), "
+        f"({_times(run.plan.epochs(n))} epochs), "
+        f"{recipe.name} ({recipe.optimizer}, learning rate {rate:g}, weight decay {recipe.weight_decay:g}), "
         f"dropout {config.dropout:g}, seed {recipe.seed}",
         "machine": f"{run.device.type}, {precision}"
         + (f", {run.group.world_size} processes" if run.group.world_size > 1 else "")
@@ -62,7 +64,7 @@ def _shape(config: LearnerConfig, request: TrainingRequest) -> str:
     blocks = plural(config.n_block, "block")
     if not isinstance(config, Config):
         return f"{request.start or config.kind}: {blocks}"
-    both_ways = "" if config.causal else ", sees both ways and fills in blanks"
+    both_ways = "" if config.causal else ", bidirectional"
     shared = f" ({config.n_kv_head} shared)" if config.n_kv_head != config.n_head else ""
     return (
         f"{request.start or request.preset}{both_ways}: {blocks} of {plural(config.n_head, 'head')}{shared}"
@@ -70,7 +72,7 @@ def _shape(config: LearnerConfig, request: TrainingRequest) -> str:
 
 
 def follow(kept: KeptRun, interrupted: list[int]) -> bool:
-    """Train to the end, showing how it goes. False if `interrupted` filled first."""
+    """Train to the end and show progress. Returns False if `interrupted` fills first."""
     run, validated = kept.run, None
     with live_line() as show:
         for progress in kept:
@@ -86,7 +88,7 @@ def follow(kept: KeptRun, interrupted: list[int]) -> bool:
 
 
 def watch(name: str, run: Run) -> None:
-    """Train to the end a run that is not kept, showing how it goes."""
+    """Train a run that is not saved to the end, and show progress."""
     validated = None
     for word in run.plan.warnings(len(run.tokens)):
         err.print(f"{name:<12} {word}")
@@ -100,13 +102,13 @@ def watch(name: str, run: Run) -> None:
 
 
 def tell(run: Run) -> None:
-    """What came up since it was last asked."""
+    """Print the run's new notes."""
     while run.notes:
         err.print(f"clearhead: {run.notes.pop(0)}")
 
 
 def _describe(progress: Progress, validated: Progress | None) -> str:
-    """With the last validation, and when that was."""
+    """One line of progress, with the last validation and its step."""
     record = progress.record
     left = (progress.steps - record.step) * progress.seconds_a_step
     validation = f"   validation {validated.validation:.4f}" if validated is not None else ""
@@ -126,7 +128,7 @@ def _is_plain_line(progress: Progress) -> bool:
 
 @contextmanager
 def live_line() -> Iterator[Show]:
-    """One line that changes in place; off a terminal, those that are worth it one below the other."""
+    """One line updated in place; off a terminal, selected lines printed one by one."""
     if not err.is_terminal:
         yield lambda text, plain: err.print(text) if plain else None
         return
@@ -136,9 +138,9 @@ def live_line() -> Iterator[Show]:
 
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """A list that fills when Ctrl-C or a request to end comes, which so does not break off what is inside.
+    """A list that receives Ctrl-C and SIGTERM, so that they do not interrupt the enclosed work.
 
-    A second Ctrl-C ends at once, unless `hold` is called on what must not be broken off.
+    A second Ctrl-C stops at once, unless `hold` is called for work that must not be interrupted.
     """
     came: list[int] = []
 
@@ -155,6 +157,6 @@ def interrupts() -> Iterator[list[int]]:
 
 
 def hold() -> None:
-    """From here on, until `interrupts` is left, signals wait: a model is being saved."""
+    """From here on, until `interrupts` exits, signals wait: a model is being saved."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

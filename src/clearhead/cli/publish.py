@@ -21,25 +21,26 @@ DEMO = Path("runs/demo")
 
 
 def publish(
-    folder: Path = typer.Argument(..., metavar="OUT", help="The folder to make, or to make anew."),
+    folder: Path = typer.Argument(..., metavar="OUT", help="The folder to create or replace."),
     texts: list[str] = typer.Argument(
-        None, metavar="[TEXT…]", help="Texts to choose among on the page. [default: six of ours]"
+        None, metavar="[TEXT…]", help="Texts offered on the page. [default: six examples]"
     ),
     model: str = typer.Option(
         None,
-        help="A model: its folder, a GGUF file, or a name. [default: runs/demo; where it is not there, it is "
-        "trained for a minute]",
+        help="A model: a folder, a GGUF file, or a pulled name. [default: runs/demo, which is "
+        "trained for a minute if it does not exist]",
     ),
     head: list[str] = typer.Option(
-        None, help="A head to show, such as 3.5 (may be repeated): of a large model, not all. [default: all]"
+        None,
+        help="A head to show, such as 3.5 (may be repeated), instead of all heads of a large model. [default: all]",
     ),
-    labs: bool = typer.Option(True, help="Run those labs that take seconds, and show what came out."),
+    labs: bool = typer.Option(True, help="Run the labs that take seconds, and show their results."),
     device: str = DEVICE,
-    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+    json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
-    """Make a page that needs no install.
+    """Publish a page that needs no installation.
 
-    A folder that any web host can serve, and that asks no server of ours.
+    Writes a folder that any web host can serve and that needs no server of ours.
 
     \b
     For example:
@@ -51,7 +52,9 @@ def publish(
     from clearhead.page.assets import has_bundles
 
     if not has_bundles():
-        raise UserError("the page was not built when this was installed; `pip install .` builds it, with npm")
+        raise UserError(
+            "the page was not built with this installation: run `pip install .` with npm available"
+        )
     check_folder(folder)
     heads = [_parse_head(each) for each in head] if head else None
     opened = _open(model, device)
@@ -62,7 +65,7 @@ def publish(
     else:
         out.print(f"{folder}: {len(written)} files, {size / 1e6:.1f} MB; any web host can serve them")
         out.print(
-            f"to see it here: python -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(folder))}"
+            f"to view it locally: python -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(folder))}"
         )
 
 
@@ -84,7 +87,7 @@ def _open(model: str | None, device: str) -> LanguageModel:
 
 
 def _train(device: str) -> None:
-    """As the demo does."""
+    """Train the demo's model."""
     from clearhead.cli.progress import show_plan
     from clearhead.cli.train import finish
     from clearhead.formats.folder import check_free, check_room
@@ -92,7 +95,7 @@ def _train(device: str) -> None:
     from clearhead.runs.kept_run import KeptRun
 
     check_free(DEMO)
-    err.print(f"No model was named: one learns our small stories for a minute, in {DEMO}.\n")
+    err.print(f"No model was named: training one on the built-in stories for a minute, in {DEMO}.\n")
     kept = KeptRun.open(DEMO, demo_texts(), demo_request(device=device), command=sys.argv)
     assert kept is not None
     with kept:

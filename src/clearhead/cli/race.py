@@ -1,4 +1,4 @@
-"""`clearhead race`: n-gram, recurrent network and transformer on the same text, for the same minutes."""
+"""`clearhead race`: n-gram, recurrent network and transformer on the same text for the same time."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from clearhead.cli.train import read_validation
 if TYPE_CHECKING:
     from clearhead.labs.lab import Lines, Result, Table
 
-NARROWEST = 20  # characters of a column of samples; where there is no room for that, they go below each other
+NARROWEST = (
+    20  # minimum characters of a sample column; in narrower terminals samples are printed below each other
+)
 
 
 def race(
     text: list[str] = TEXT,
-    minutes: float = typer.Option(1.0, help="For which each of them trains."),
+    minutes: float = typer.Option(1.0, help="Training time of each, in minutes."),
     kind: list[str] = typer.Option(
-        None, help="Who races; elman and gru may too. Can be repeated. [default: ngram, lstm, transformer]"
+        None,
+        help="A competitor; elman and gru are possible too (may be repeated). [default: ngram, lstm, transformer]",
     ),
-    model: list[str] = typer.Option(
-        None, help="A saved model that runs beside them as it is (may be repeated)."
-    ),
-    context: int = typer.Option(None, help="Tokens of a window. [default: 128]"),
+    model: list[str] = typer.Option(None, help="A saved model to compare as it is (may be repeated)."),
+    context: int = typer.Option(None, help="Tokens per window. [default: 128]"),
     tokenizer: str = TOKENIZER,
     vocab: int = VOCAB,
     validation: list[str] = VALIDATION,
-    prompt: str = typer.Option(None, help="What all write on from. [default: words of the text's end]"),
-    tokens: int = typer.Option(60, help="How many each writes."),
+    prompt: str = typer.Option(None, help="Prompt that all continue. [default: from the end of the text]"),
+    tokens: int = typer.Option(60, help="Tokens that each generates."),
     seed: int = SEED,
     device: str = DEVICE,
     figure: str = FIGURE,
@@ -45,8 +46,9 @@ def race(
 ) -> None:
     """Race n-gram, LSTM and transformer on the same text.
 
-    For the same minutes, with the same tokenizer, judged by the text's end. Nothing is saved:
-    clearhead train --kind keeps a model.
+    All train for the same time with the same tokenizer and are evaluated on the end of the text. Nothing is
+    saved:
+    use clearhead train --kind to keep a model.
 
     \b
     For example:

@@ -1,4 +1,4 @@
-"""What came out of a lab or a race, as it was asked for: drawn into a file, and printed."""
+"""Output of a lab or race: saved as a figure, and printed as JSON, CSV or text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_figure(figure: str | None) -> None:
-    """Refuse a name that no picture can be saved by, before time goes into it."""
+    """Raise an error for a figure name with an unsupported suffix, before any work starts."""
     if figure is not None:
         from clearhead.picture import check_place
 
@@ -20,7 +20,7 @@ def check_figure(figure: str | None) -> None:
 
 
 def give(result: Result, figure: str | None, json: bool, csv: bool, show: Callable[[Result], object]) -> None:
-    """`show` is for people, where neither JSON nor CSV was asked for."""
+    """`show` prints for people, unless JSON or CSV is requested."""
     if figure is not None:
         from clearhead.figures.figure import figure as draw
 

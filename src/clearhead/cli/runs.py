@@ -1,4 +1,4 @@
-"""`clearhead runs`: the runs on this disk, how far each came, and how to go on with it."""
+"""`clearhead runs`: the training runs on this disk, their progress, and how to resume them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ HEADINGS = {
 
 def runs(
     folders: list[Path] = typer.Argument(
-        None, metavar="FOLDER", help="Runs, or folders that hold some. [default: runs/]"
+        None, metavar="FOLDER", help="Runs, or folders that contain runs. [default: runs/]"
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
-    """List the runs in runs/, and how to go on with them. How far each came, and its loss.
+    """List the runs in runs/, their progress and loss, and how to resume them.
 
     \b
     For example:
@@ -39,25 +39,25 @@ def runs(
     """
     for place in folders or []:
         if not place.is_dir():
-            raise UserError(f"no such folder: {place}; name a run's folder, or one that holds runs")
+            raise UserError(f"no such folder: {place}; name a run folder, or one that contains runs")
     places = folders or [Path("runs")]
     rows = [row for place in places for row in _find(place)]
     if json:
         print_json({"runs": rows})
         return
     if not rows:
-        out.print(f"no runs in {' or '.join(map(str, places))}; begin one: clearhead train my.txt")
+        out.print(f"no runs in {' or '.join(map(str, places))}; start one: clearhead train my.txt")
         return
     print_table(HEADINGS, [_shown(row) for row in rows])
     unfinished = [row for row in rows if not row["finished"]]
     if unfinished:
-        out.print("\nto go on with an unfinished run:")
+        out.print("\nto resume an unfinished run:")
     for row in unfinished:
         out.print(f"  {row['resume']}")
 
 
 def _find(place: Path) -> list[dict[str, Any]]:
-    """The place itself, if it is a run, and the runs in it."""
+    """The folder itself, if it is a run, and the runs in it."""
     rows = []
     for folder in [place, *sorted(place.glob("*"))]:
         if not (folder / "run.json").is_file():
@@ -66,12 +66,12 @@ def _find(place: Path) -> list[dict[str, Any]]:
             rows.append(_describe(folder))
         except (UserError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
             what = str(error) if isinstance(error, UserError) else f"{folder / 'run.json'} is damaged"
-            err.print(f"left out: {what}")
+            err.print(f"skipped: {what}")
     return rows
 
 
 def _describe(folder: Path) -> dict[str, Any]:
-    """From run.json and metrics.jsonl alone."""
+    """Read from run.json and metrics.jsonl alone."""
     from clearhead.files import read_json
     from clearhead.networks import config_from_json
     from clearhead.runs.run_folder import read_metrics
@@ -95,12 +95,12 @@ def _describe(folder: Path) -> dict[str, Any]:
 
 
 def _how_to_resume(command: list[str], folder: Path) -> str:
-    """As it can be typed."""
+    """The command to resume the run, as it can be typed."""
     from clearhead.runs.listing import resume_command
 
     words = resume_command(command, folder)
     if words is None:
-        return f"ch.train(…, out={str(folder)!r}, resume=True), with the settings it was begun with"
+        return f"ch.train(…, out={str(folder)!r}, resume=True), with the original settings"
     return shlex.join(["clearhead", *words])
 
 

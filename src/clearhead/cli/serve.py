@@ -1,4 +1,4 @@
-"""`clearhead serve`: models behind OpenAI's interface and our own."""
+"""`clearhead serve`: models behind OpenAI's API and our own."""
 
 from __future__ import annotations
 
@@ -22,28 +22,36 @@ def serve(
         autocompletion=complete_models,
     ),
     host: str = typer.Option(
-        "127.0.0.1", help="Where to listen. Other machines reach only what is not loopback."
+        "127.0.0.1",
+        help="Address to listen on; only non-loopback addresses are reachable from other machines.",
     ),
-    port: int = typer.Option(8000, min=0, max=65535, help="0 takes one that is free."),
+    port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on; 0 picks a free one."),
     token: str = typer.Option(
-        None, envvar="CLEARHEAD_TOKEN", show_envvar=True, help="What lets a client in. [default: a new one]"
+        None,
+        envvar="CLEARHEAD_TOKEN",
+        show_envvar=True,
+        help="Access token for clients. [default: a new one]",
     ),
-    no_token: bool = typer.Option(False, "--no-token", help="Let in whoever is on this machine."),
+    no_token: bool = typer.Option(
+        False, "--no-token", help="Allow access without a token from this machine."
+    ),
     allow_host: list[str] = typer.Option(
-        None, help="A name that this server goes by, such as behind a proxy (may be repeated)."
+        None, help="A host name of this server, such as behind a proxy (may be repeated)."
     ),
-    slots: int = typer.Option(16, min=1, max=MAX_SLOTS, help="Texts of a model that are written at once."),
+    slots: int = typer.Option(
+        16, min=1, max=MAX_SLOTS, help="Sequences per model that are generated at once."
+    ),
     queue: int = typer.Option(
-        QUEUE, min=1, max=MAX_QUEUE, help="Requests that may wait; more are told to come back."
+        QUEUE, min=1, max=MAX_QUEUE, help="Requests that may wait; further ones get status 429."
     ),
     grace: float = typer.Option(
-        30.0, min=0, max=3600, help="Seconds that what is being written at the end may still take."
+        30.0, min=0, max=3600, help="Seconds that running requests may take after a shutdown signal."
     ),
     device: str = DEVICE,
 ) -> None:
-    """Serve models to the OpenAI client, and to the page.
+    """Serve models to OpenAI clients and to the page.
 
-    On this machine alone unless told otherwise, and only to who has the token.
+    By default on this machine only, and only with the token.
 
     \b
     For example:
@@ -51,7 +59,7 @@ def serve(
       clearhead serve runs/my smollm2 --port 9000
     """
     if no_token and token is not None:
-        raise UserError("both --token and --no-token were given; give one of them")
+        raise UserError("--token and --no-token exclude each other: give only one")
     run(
         models,
         host,
@@ -82,10 +90,11 @@ def run(
     places: Sequence[Path] | None = None,
     only_first: bool = False,
 ) -> None:
-    """Load and serve until a signal comes. `show` is given the address; who comes early waits.
+    """Load the models and serve until a signal comes. `show` receives the address; early requests wait.
 
-    Where there are places, the models there can be opened too while it runs, and others pulled: at the start
-    the first that can be loaded may do.
+    With `places`, the models there can be opened while it runs, and others pulled: then it is enough if one
+    model
+    can be loaded at the start.
     """
     from clearhead.files import home
     from clearhead.server.model_loader import ModelLibrary
@@ -96,7 +105,7 @@ def run(
     if token is not None and (
         len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token
     ):
-        raise UserError("the token is too easy: expected at least 16 letters and digits without spaces")
+        raise UserError("the token is too weak: expected at least 16 letters and digits without spaces")
     token = None if no_token else token or make_token()
     opened = open_socket(host, port, token)
     with opened:

@@ -1,4 +1,4 @@
-"""Tables in the terminal: rows under headings, a head's attention in shades, other numbers in columns."""
+"""Tables in the terminal: plain rows, a head's attention in shades, numbers in columns."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from clearhead.cli.console import out
 if TYPE_CHECKING:
     from torch import Tensor
 
-SHARE = 4  # characters of a weight in hundredths
-NUMBER = 9  # characters of any other number
+SHARE = 4  # characters of a weight in percent
+NUMBER = 9  # characters of other numbers
 TO_THE_LEFT = ("model", "family", "kind", "licence", "name", "title", "run", "state")
 
 
 def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
-    """A line each, with what is a text to the left and what is a number to the right."""
+    """One line per row, text aligned left and numbers right."""
     lines = [list(headings.values()), *([_cell(name, row[name]) for name in headings] for row in rows)]
     sides = ["<" if name in TO_THE_LEFT else ">" for name in headings]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -30,9 +30,10 @@ def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
 def attention_table(
     tokens: Sequence[str], weights: Tensor, rows: range | None = None, columns: range | None = None
 ) -> Text:
-    """A row for each token that looks, a column for each it can look at: hundredths, the darker the more.
+    """A row for each query token, a column for each key token: weights in percent, darker for more.
 
-    `rows` and `columns` are the positions that the weights are of; all of the tokens, unless said."""
+    `rows` and `columns` are the positions of the weights; default: all.
+    """
     rows, columns = rows or range(len(tokens)), columns or range(len(tokens))
     text = _header(tokens, rows, columns, SHARE)
     for row, line in zip(rows, weights.tolist(), strict=True):
@@ -44,7 +45,7 @@ def attention_table(
 
 
 def number_table(tokens: Sequence[str], values: Tensor, rows: range, columns: range) -> Text:
-    """A row for each of these positions, a column for each feature or position that the values are of."""
+    """A row for each position, a column for each feature or position."""
     text = _header(tokens, rows, columns, NUMBER) if len(columns) > 1 else Text()
     for row, line in zip(rows, values.tolist(), strict=True):
         text.append(_name(tokens, rows, row))
@@ -53,12 +54,12 @@ def number_table(tokens: Sequence[str], values: Tensor, rows: range, columns: ra
 
 
 def columns_that_fit(tokens: Sequence[str], rows: range, width: int, cell: int) -> int:
-    """How many columns stand beside the rows' names in a terminal of this width."""
+    """The number of columns that fit beside the row names in a terminal of this width."""
     return max(1, (width - len(_name(tokens, rows, rows.start)) + 1) // cell)
 
 
 def show_token(token: str) -> str:
-    """Spaces and line breaks made visible, so that a token can be told from its neighbours."""
+    """Make spaces and line breaks visible, so that tokens can be told apart."""
     return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥").replace("\xa0", "⍽")
 
 
@@ -77,7 +78,7 @@ def _header(tokens: Sequence[str], rows: range, columns: range, cell: int) -> Te
 
 
 def _name(tokens: Sequence[str], rows: range, row: int) -> str:
-    """A row's number and token, on a line of its own, as wide as the widest of them."""
+    """A row's number and token on a new line, padded to the widest."""
     digits = max(2, len(str(rows.stop - 1)))
     width = max(len(show_token(tokens[each])) for each in rows)
     return f"\n{row:>{digits}} {show_token(tokens[row]):<{width}}"
@@ -89,7 +90,7 @@ def _number(number: float) -> str:
 
 
 def _shade(weight: float) -> str:
-    """From the terminal's own background to purple, the colour of attention."""
+    """A shade from the terminal's background to purple, the color of attention."""
     if weight < 0.05:
         return "dim"
     red, green, blue = (round(255 + (end - 255) * min(1.0, weight)) for end in (88, 28, 135))

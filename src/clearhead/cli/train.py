@@ -1,4 +1,4 @@
-"""`clearhead train`: a model of your own text."""
+"""`clearhead train`: train a model on your own text."""
 
 from __future__ import annotations
 
@@ -25,88 +25,86 @@ if TYPE_CHECKING:
     from clearhead.runtime.process_group import ProcessGroup
 
 
-DRAWING = 0.5  # seconds that the curve of the losses takes at the end
+DRAWING = 0.5  # seconds reserved for drawing the loss curve at the end
 
 
 def train(
     typed: typer.Context,
     text: list[str] = TEXT,
     out: Path = typer.Option(
-        None, "--out", "-o", help="Folder for the model. [default: runs/ and the text's name]"
+        None, "--out", "-o", help="Folder for the model. [default: runs/ and the name of the text]"
     ),
-    minutes: float = typer.Option(
-        None, help="Train for so long; everything else is chosen to fit. [default: 3]"
-    ),
-    steps: int = typer.Option(None, help="Or for so many steps."),
+    minutes: float = typer.Option(None, help="Training time; everything else is chosen to fit. [default: 3]"),
+    steps: int = typer.Option(None, help="Or train for this many steps."),
     start: str = typer.Option(
         None,
         "--from",
         metavar="MODEL",
-        help="Go on from a model: a folder, a GGUF file, a pulled name.",
+        help="Fine-tune from a model: a folder, a GGUF file, or a pulled name.",
         autocompletion=complete_models,
     ),
     lora: int = typer.Option(
-        None, metavar="RANK", help="Of that model, train only low-rank adapters, merged in the end."
+        None, metavar="RANK", help="Train only low-rank adapters (LoRA) of this rank, merged at the end."
     ),
     kind: str = typer.Option(
         "transformer",
-        help="Of network: transformer, elman, gru, lstm, or ngram.",
+        help="Network: transformer, elman, gru, lstm, or ngram.",
         autocompletion=choose("transformer", "elman", "gru", "lstm", "ngram"),
     ),
-    order: int = typer.Option(None, help="Of an n-gram: tokens that are counted together. [default: 5]"),
+    order: int = typer.Option(None, help="Order of an n-gram model. [default: 5]"),
     preset: str = typer.Option(
         "modern",
-        help="Of a transformer: lecture, gpt2 or modern.",
+        help="Transformer preset: lecture, gpt2 or modern.",
         autocompletion=choose("lecture", "gpt2", "modern"),
     ),
     blocks: int = typer.Option(None, help="Number of blocks."),
-    heads: int = typer.Option(None, help="Heads a block."),
-    kv_heads: int = typer.Option(None, help="Key-value heads that the heads share."),
+    heads: int = typer.Option(None, help="Heads per block."),
+    kv_heads: int = typer.Option(None, help="Key-value heads (grouped-query attention)."),
     width: int = typer.Option(None, help="Features of the residual stream."),
-    context: int = typer.Option(None, help="How many tokens the model can look back on."),
+    context: int = typer.Option(None, help="Context length in tokens."),
     tokenizer: str = TOKENIZER,
     vocab: int = VOCAB,
-    batch: int = typer.Option(None, help="Windows of text a step."),
-    accumulation: int = typer.Option(1, help="Parts in which a batch is gathered, to save memory."),
-    dropout: float = typer.Option(None, help="Share of the stream's features left out while training."),
+    batch: int = typer.Option(None, help="Windows of text per step."),
+    accumulation: int = typer.Option(
+        1, help="Gradient accumulation: process a batch in this many parts to save memory."
+    ),
+    dropout: float = typer.Option(None, help="Dropout on the residual stream during training."),
     both_ways: bool = typer.Option(
-        False, "--both-ways", help="See what comes after too, and learn to fill in blanks."
+        False, "--both-ways", help="Train a bidirectional model that fills in blanks."
     ),
     recipe: str = typer.Option(
         "fast",
-        help="fast, or classic: nanoGPT's, to compare with.",
+        help="fast, or classic: nanoGPT's recipe, for comparison.",
         autocompletion=choose("fast", "classic"),
     ),
     optimizer: str = typer.Option(
         None,
-        help="muon or adamw. [default: the recipe's; of fast, muon, and with --from adamw]",
+        help="muon or adamw. [default: muon with fast; adamw with classic and --from]",
         autocompletion=choose("muon", "adamw"),
     ),
-    learning_rate: float = typer.Option(None, help="Of the optimizer, for matrices."),
+    learning_rate: float = typer.Option(None, help="Learning rate, for matrices."),
     validation: list[str] = VALIDATION,
     seed: int = SEED,
-    sharded: bool = typer.Option(
-        False, "--sharded", help="Of several processes, each holds a share of the weights (FSDP2)."
-    ),
+    sharded: bool = typer.Option(False, "--sharded", help="Shard weights across processes (FSDP2)."),
     compiled: bool = typer.Option(
-        None, "--compile/--no-compile", help="Compile the blocks for CUDA. [default: where the run is long]"
+        None, "--compile/--no-compile", help="Compile the blocks for CUDA. [default: if the run is long]"
     ),
     deterministic: bool = typer.Option(
-        False, "--deterministic", help="The same weights to the last bit on CUDA too, at some cost of speed."
+        False, "--deterministic", help="Train deterministically on CUDA too, at some cost in speed."
     ),
     device: str = DEVICE,
-    resume: bool = typer.Option(False, "--resume", help="Go on with the run that this command began."),
+    resume: bool = typer.Option(False, "--resume", help="Resume the run that this command started."),
     checkpoint_every: int = typer.Option(
-        None, min=1, help="Steps between checkpoints. [default: about a minute's]"
+        None, min=1, help="Steps between checkpoints. [default: about one minute]"
     ),
     snapshots: int = typer.Option(
-        0, min=0, help="Keep the model as it was at so many steps, ever further apart."
+        0, min=0, help="Save this many snapshots of the model, at increasing intervals."
     ),
-    tensorboard: bool = typer.Option(False, "--tensorboard", help="Report to TensorBoard, in the folder."),
-    wandb: str = typer.Option(None, metavar="PROJECT", help="Report to this project of Weights & Biases."),
-    json: bool = typer.Option(False, "--json", help="Print what came of it as JSON."),
+    tensorboard: bool = typer.Option(False, "--tensorboard", help="Log to TensorBoard, in the folder."),
+    wandb: str = typer.Option(None, metavar="PROJECT", help="Log to this Weights & Biases project."),
+    json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
-    """Train a model on your text. Ctrl-C ends early, with the model saved; --resume goes on.
+    """Train a model on your text. Ctrl-C stops early and saves the model; --resume continues.
 
     \b
     For example:
@@ -114,7 +112,7 @@ def train(
       clearhead train books/ --preset lecture --blocks 4 --width 128
       clearhead train my.txt --from smollm2 --lora 8
     """
-    began = time.perf_counter()  # before torch, which takes a while to import
+    began = time.perf_counter()  # before importing torch, which takes a while
     from clearhead.runs.reports import Reports
     from clearhead.runs.request import TrainingRequest
     from clearhead.runtime.device import pick_device
@@ -155,7 +153,7 @@ def train(
     if request.kind == "ngram":
         if resume or checkpoint_every or snapshots or tensorboard or wandb or group.world_size > 1:
             raise UserError(
-                "an n-gram is counted in one go, by one process: leave out --resume, --checkpoint-every, "
+                "an n-gram model is counted in one pass by one process: omit --resume, --checkpoint-every, "
                 "--snapshots, --tensorboard, --wandb and torchrun"
             )
         _count(text, out, request, json)
@@ -173,7 +171,7 @@ def train(
 
 
 def _count(text: list[str], out: Path | None, request: TrainingRequest, json: bool) -> None:
-    """An n-gram: there are no steps."""
+    """Train an n-gram model, which takes no steps."""
     from clearhead.formats.folder import check_free
     from clearhead.runs.counting import count_text
     from clearhead.runs.preparation import PreparedText
@@ -212,7 +210,7 @@ def _train(
     json: bool,
     keeping: dict[str, Any],
 ) -> None:
-    """By this process, alone or with others."""
+    """Train in this process, alone or as part of a group."""
     from clearhead.formats.folder import check_free, check_room
     from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.run import with_time
@@ -224,7 +222,7 @@ def _train(
         check_free(folder)
     texts = list(documents(text, sys.stdin.buffer if group.world_size == 1 else None))
     if resume and not is_run(folder) and group.is_main:
-        err.print(f"there is no run in {folder} to go on with: this one begins it")
+        err.print(f"there is no run in {folder} to resume: starting one")
     kept = KeptRun.open(folder, texts, with_time(request), resume, group=group, **keeping)
     if kept is None:
         err.print(f"the run in {folder} is finished; try: clearhead generate {folder}")
@@ -238,13 +236,13 @@ def _train(
         for reporter in kept.reports.reporters:
             err.print(f"{'reports':<10} {reporter.place}")
         if kept.run.trainer.step:
-            err.print(f"going on after step {kept.run.trainer.step:,}")
+            err.print(f"resuming after step {kept.run.trainer.step:,}")
         finish(kept, folder, json)
     tell(kept.run)
 
 
 def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
-    """Train, save, and say what came of it. Where the folder refuses, the model goes to a temporary one."""
+    """Train, save, and report. If the folder cannot be written, save the model to a temporary one."""
     from clearhead.runs.loss_curve import draw_losses
     from clearhead.runs.run import save_somewhere
     from clearhead.runs.run_folder import BEST
@@ -269,7 +267,9 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
     training = run.model.training
     assert training is not None
     if not done:
-        err.print(f"stopped after {training['steps_done']:,} steps; the same command with --resume goes on")
+        err.print(
+            f"stopped after {training['steps_done']:,} steps; run the same command with --resume to continue"
+        )
     for word in run.hindsight(kept.folder.path / BEST):
         err.print(word)
     use = f"generate {folder}" if run.plan.config.causal else f'fill {folder} "Once ___ a time"'
@@ -280,7 +280,7 @@ def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
 
 
 def _folder(name: str, resume: bool) -> Path:
-    """A folder that is not there yet; to go on, the newest of those that are."""
+    """A new folder; to resume, the newest existing one."""
     free = free_folder(Path("runs"), name)
     taken = [Path("runs", name), *sorted(Path("runs").glob(f"{name}-*"), key=_number)]
     there = [folder for folder in taken if folder.exists() and _number(folder) <= _number(free)]
@@ -288,13 +288,13 @@ def _folder(name: str, resume: bool) -> Path:
 
 
 def _number(folder: Path) -> int:
-    """2 of runs/name-2; 1 of runs/name."""
+    """2 for runs/name-2; 1 for runs/name."""
     last = folder.name.rpartition("-")[2]
     return int(last) if last.isdigit() and "-" in folder.name else 1
 
 
 def free_folder(parent: Path, name: str) -> Path:
-    """runs/name, or the first of runs/name-2, runs/name-3, … that is not there yet."""
+    """runs/name, or the first of runs/name-2, runs/name-3, … that does not exist."""
     return next(
         folder
         for i in range(1, 1_000_000)
@@ -303,7 +303,7 @@ def free_folder(parent: Path, name: str) -> Path:
 
 
 def name_after(source: str) -> str:
-    """What a folder for a model of this text may be called: no pattern, no lone dash."""
+    """A folder name for a model of this text, without glob characters or a lone dash."""
     return re.sub(r"[^\w-]", "", Path(source).name.split(".")[0]).strip("-") or "text"
 
 

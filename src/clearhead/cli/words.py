@@ -1,4 +1,4 @@
-"""`clearhead words`: word vectors learned from a text, or asked."""
+"""`clearhead words`: train word vectors on a text, or query them."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from clearhead.errors import UserError
 if TYPE_CHECKING:
     from clearhead.word_vectors import WordVectors
 
-PLAIN_LINES = 10  # of progress, off a terminal
+PLAIN_LINES = 10  # progress lines off a terminal
 
 
 def words(
     text: list[str] = typer.Argument(
         ...,
         metavar="TEXT",
-        help="What to learn from: files, folders, patterns, or -; .gz and .xz too. Or a file of vectors.",
+        help="Text to train on: files, folders, glob patterns, or -; .gz and .xz too. Or a file of vectors to query.",
     ),
     save: Path = typer.Option(
-        None, "--out", "-o", help="File for the vectors: .bin, or .txt or .vec. [default: in runs/]"
+        None, "--out", "-o", help="File for the vectors: .bin, .txt or .vec. [default: in runs/]"
     ),
     near: list[str] = typer.Option(None, metavar="WORD", help="Show the nearest words (may be repeated)."),
     analogy: tuple[str, str, str] = typer.Option(
-        None, metavar="A B C", help="Show what is nearest to A - B + C, such as king man woman."
+        None, metavar="A B C", help="Show the words nearest to A - B + C, such as king man woman."
     ),
-    count: int = typer.Option(10, min=1, help="How many words to show."),
-    width: int = typer.Option(None, help="Numbers a vector. [default: 100]"),
-    window: int = typer.Option(None, help="How far the farthest neighbour may be. [default: 5]"),
-    negative: int = typer.Option(None, help="Words drawn against each pair. [default: 5]"),
-    min_count: int = typer.Option(None, help="Words that occur less often are left out. [default: 5]"),
+    count: int = typer.Option(10, min=1, help="Number of words to show."),
+    width: int = typer.Option(None, help="Features per vector. [default: 100]"),
+    window: int = typer.Option(None, help="Maximum distance to a neighbor. [default: 5]"),
+    negative: int = typer.Option(None, help="Negative samples per pair. [default: 5]"),
+    min_count: int = typer.Option(None, help="Leave out rarer words. [default: 5]"),
     sample: float = typer.Option(
-        None, help="Words that are more of the text than this are partly skipped. [default: 0.001]"
+        None, help="Subsampling threshold: more frequent words are partly skipped. [default: 0.001]"
     ),
-    epochs: int = typer.Option(None, help="Times through the text. [default: 5]"),
-    rate: float = typer.Option(None, help="Of learning; it falls to almost nothing. [default: 0.025]"),
+    epochs: int = typer.Option(None, help="Passes over the text. [default: 5]"),
+    rate: float = typer.Option(None, help="Initial learning rate; it decays to almost 0. [default: 0.025]"),
     seed: int = typer.Option(
         None, help="With --workers 1, the same seed gives the same vectors. [default: 0]"
     ),
-    workers: int = typer.Option(None, help="Threads. [default: one a core]"),
-    json: bool = typer.Option(False, "--json", help="Print what was asked, or what was learned, as JSON."),
+    workers: int = typer.Option(None, help="Threads. [default: one per core]"),
+    json: bool = typer.Option(False, "--json", help="Print the answers, or the result of training, as JSON."),
 ) -> None:
-    """Learn word vectors from a text, or ask those in a file.
+    """Train word vectors on a text, or query those in a file.
 
-    By skip-gram with negative sampling.
+    Uses skip-gram with negative sampling.
 
     \b
     For example:
@@ -73,7 +73,7 @@ def words(
         print_json({**report, "words": len(vectors), "width": vectors.width, **asked})
         return
     if not asked:
-        out.print(f"{report['file']}: {len(vectors):,} words, {vectors.width} numbers each")
+        out.print(f"{report['file']}: {len(vectors):,} words, {vectors.width} features each")
         return
     for word, found in asked.get("nearest", {}).items():
         _print(word, found)
@@ -93,7 +93,7 @@ def _load(
     if len(text) > 1 or settings:
         option = f"--{next(iter(settings)).replace('_', '-')}" if settings else "another file"
         raise UserError(
-            f"{files[0]} holds word vectors, expected a text for {option}; give it alone to ask it"
+            f"{files[0]} contains word vectors, but {option} needs a text: give it without {option} to query it"
         )
     from clearhead.word_vectors import load_words
 
@@ -125,7 +125,7 @@ def _train(
         def tell(progress: SkipGramProgress) -> None:
             share, before = progress.words / progress.of, past[-1].words / past[-1].of
             took = clock(time.monotonic() - start)
-            line = f"{share:4.0%} of {progress.of:,} words read, {progress.pairs:,} pairs, {took}"
+            line = f"{share:4.0%} of {progress.of:,} words processed, {progress.pairs:,} pairs, {took}"
             show(line, int(share * PLAIN_LINES) > int(before * PLAIN_LINES))
             past[:] = [progress]
 
@@ -141,7 +141,7 @@ def _check_free(path: Path) -> None:
 
     check_ending(path)
     if path.exists():
-        raise UserError(f"{path} is already there; choose another name with --out, or move it away")
+        raise UserError(f"{path} already exists: choose another name with --out, or move it away")
 
 
 def _ask(
