@@ -1,11 +1,14 @@
-"""Checkpoints: a run's whole state in a folder that is either complete, and known to be, or passed over.
+"""Checkpoints: the complete state of a run in a folder that is either verified complete or skipped.
 
-The order in which a checkpoint is written: tensors and state into a folder beside, each flushed; a manifest
-of their sizes and hashes last; the folder renamed; its parent flushed. An older one is deleted only after the
-new one has been read back. Nothing is pickled.
+Write order: tensors and state into a temporary folder, each flushed; a manifest with their sizes and hashes
+last;
+then the folder is renamed and its parent flushed. An older checkpoint is deleted only after the new one has
+been
+read back. Nothing is pickled.
 
-Of a sharded run every process writes the share it holds, as PyTorch's distributed checkpoint does, into
-safetensors files; any number of processes can read them.
+In a sharded run every rank writes its shard to safetensors files, as PyTorch's distributed checkpoints do;
+any
+number of ranks can read them.
 """
 
 from __future__ import annotations
@@ -32,12 +35,12 @@ from clearhead.runtime.process_group import ProcessGroup
 
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 SHARDS = "shard-*.safetensors"
-KEPT = 2  # the newest, and one in case it is damaged; beside them those that they name as good
+KEPT = 2  # the newest, and one in case it is damaged, besides those that they name as good
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything a run needs to go on as if it had never stopped."""
+    """Everything a run needs to resume as if it had never stopped."""
 
     step: int
     tensors: dict[str, Tensor]
@@ -45,9 +48,9 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Add a checkpoint to those in the folder, then forget the oldest. Where it fails, the old ones stay.
+    """Add a checkpoint to the folder, then delete the oldest. If this fails, the old ones stay.
 
-    `good` in its state is the step of the one that the run would go back to if its numbers broke.
+    `good` in its state is the step to return to if training diverges.
     """
     with _staged(folder / _name(checkpoint.step)) as staged:
         write_tensors(staged / TENSORS, checkpoint.tensors)
@@ -56,7 +59,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def save_shards(folder: Path, checkpoint: Checkpoint, group: ProcessGroup) -> None:
-    """The same by all processes together, each of which writes its share of the tensors."""
+    """The same for a sharded run; every rank writes its shard."""
     final = folder / _name(checkpoint.step)
     staged = group.run_on_main(lambda: _begin(final))
     _write_shards(staged, checkpoint.tensors, group)
@@ -70,32 +73,32 @@ def save_shards(folder: Path, checkpoint: Checkpoint, group: ProcessGroup) -> No
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The newest that is whole, going back as far as need be; none where there never was one."""
+    """The newest intact checkpoint, or None if there is none."""
     paths = _listed(folder)
     for path in paths:
         if is_whole(path):
             return path
     if paths:
         raise UserError(
-            f"none of the {len(paths)} checkpoints in {folder} is whole; delete {folder.parent} to begin anew"
+            f"none of the {len(paths)} checkpoints in {folder} is intact: delete {folder.parent} to start over"
         )
     return None
 
 
 def checkpoint_at(folder: Path, step: int) -> Path | None:
-    """The one of a step, if it is there and whole."""
+    """The checkpoint of a step, if it exists and is intact."""
     path = folder / _name(step)
     return path if is_whole(path) else None
 
 
 def newest_step(folder: Path) -> int | None:
-    """Of the newest checkpoint by its name, whole or not."""
+    """The step of the newest checkpoint by its name, intact or not."""
     paths = _listed(folder)
     return int(paths[0].name.removeprefix("step-")) if paths else None
 
 
 def is_whole(path: Path) -> bool:
-    """Whether every file has the size and the hash that the manifest says."""
+    """Whether every file has the size and hash given in the manifest."""
     try:
         manifest = read_json(path / MANIFEST)
         return set(manifest) == set(_contents(path)) and all(
@@ -106,7 +109,7 @@ def is_whole(path: Path) -> bool:
 
 
 def good_step(path: Path) -> int | None:
-    """The step that a checkpoint names as good; none where it cannot be read."""
+    """The step that a checkpoint names as good, or None if it cannot be read."""
     try:
         step = read_json(path / STATE).get("good")
     except UserError:
@@ -119,12 +122,14 @@ def read_checkpoint(path: Path) -> Checkpoint:
     try:
         tensors = load_file(path / TENSORS)
     except SafetensorError as error:
-        raise UserError(f"{path / TENSORS} is damaged ({error}); delete {path} to go back further") from None
+        raise UserError(
+            f"{path / TENSORS} is damaged ({error}): delete {path} to resume from an older checkpoint"
+        ) from None
     return Checkpoint(state.pop("step"), tensors, state)
 
 
 def read_shards(path: Path, tensors: dict[str, Tensor], group: ProcessGroup) -> Checkpoint:
-    """Fill these tensors, sharded or not, with what some number of processes wrote of each."""
+    """Fill these tensors, sharded or not, from a checkpoint written by any number of ranks."""
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
     from torch.distributed.checkpoint.state_dict_loader import load
 
@@ -141,7 +146,7 @@ def _begin(final: Path) -> Path:
 
 @contextmanager
 def _staged(final: Path, begun: bool = False) -> Iterator[Path]:
-    """A folder that takes its name when all went well, and else goes."""
+    """A temporary folder that is renamed on success and deleted on failure."""
     staged = final.with_name(f".{final.name}.new")
     try:
         yield staged if begun else _begin(final)
@@ -152,7 +157,7 @@ def _staged(final: Path, begun: bool = False) -> Iterator[Path]:
 
 
 def _contents(path: Path) -> list[str]:
-    """The files of a checkpoint that its manifest must speak of."""
+    """The files of a checkpoint that its manifest must list."""
     shards = sorted(each.name for each in path.glob(SHARDS))
     return [*(shards or [TENSORS]), STATE]
 
@@ -163,14 +168,14 @@ def _seal(staged: Path, checkpoint: Checkpoint) -> None:
 
 
 def _forget_oldest(folder: Path, step: int) -> None:
-    """Now that this step's has been read back."""
+    """Delete old checkpoints after this step's has been read back."""
     final = folder / _name(step)
     if is_whole(final):
         listed = _listed(folder)
         at = listed.index(final)
         kept = listed[at : at + KEPT]
         good = {folder / _name(named) for path in kept if (named := good_step(path)) is not None}
-        # Later steps than this one are of a course that the run has gone back from.
+        # Later steps belong to a course that the run has abandoned.
         for path in listed[:at] + [each for each in listed[at + KEPT :] if each not in good]:
             drop(path)
 
@@ -183,7 +188,7 @@ def _write_shards(staged: Path, tensors: dict[str, Tensor], group: ProcessGroup)
     writer = HuggingFaceStorageWriter(str(staged), save_distributed=True)
     try:
         save(tensors, storage_writer=writer, no_dist=group.world_size == 1)
-    except CheckpointException as error:  # of one process, told to all
+    except CheckpointException as error:  # rank 0's, broadcast to all
         reasons = "; ".join(sorted({str(failure[0]) for failure in error.failures.values()}))
         raise OSError(None, reasons) from None
 
@@ -199,6 +204,6 @@ def _name(step: int) -> str:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """The newest first."""
+    """Newest first."""
     names = (path for path in folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name))
     return sorted(names, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)

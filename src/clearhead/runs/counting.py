@@ -1,4 +1,4 @@
-"""Training an n-gram model: there are no steps, the text is counted."""
+"""Training an n-gram model: the text is counted; there are no steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_ORDER = 5
 
 @dataclass(frozen=True)
 class CountedText:
-    """A model, the text that it was counted from, and how long it took."""
+    """A model, the text it was counted from, and how long it took."""
 
     model: LanguageModel
     text: PreparedText
@@ -44,9 +44,10 @@ def count_text(
     report: Callable[[int, int], object] = lambda *_: None,
     text: PreparedText | None = None,
 ) -> CountedText:
-    """An n-gram model of these texts. `tell` is told of the text, `report` of each order, of how many.
+    """Count an n-gram model of these texts. `tell` receives the prepared text, `report(done, total)` each
+    order.
 
-    `text` is for whoever has made it ready already.
+    `text` skips the preparation.
     """
     began = time.perf_counter()
     text = text or prepare_text(texts, request, cache or home() / "tokens")

@@ -1,4 +1,4 @@
-"""The demo's run: the built-in stories, and the sizes that a minute on two cores is enough for."""
+"""The demo's run: the built-in stories, and sizes that fit a minute on two cores."""
 
 from __future__ import annotations
 

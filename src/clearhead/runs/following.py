@@ -1,4 +1,4 @@
-"""Following a run's metrics as they are written: each time only what is new is read."""
+"""Follow a run's metrics while they are written: each time only new lines are read."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from clearhead.runs.run import ExponentialAverage
 from clearhead.runs.run_folder import METRICS, read_record
 
 RECENT = 10.0  # seconds over which the speed is measured
-PAUSE = 4  # times as long as it usually takes to grow
-STILL = 30.0  # seconds without a new line, after which a speed is no longer told
+PAUSE = 4  # factor on the usual interval between writes
+STILL = 30.0  # seconds without a new line after which no speed is reported
 
 
 @dataclass(frozen=True, slots=True)
 class StepMetrics:
-    """A line of the metrics. None is what was not finite, or not taken."""
+    """One line of the metrics. None stands for values that are not finite or not measured."""
 
     step: int
     loss: float | None
-    smoothed: float | None  # the loss, as the mean of about the last twenty
+    smoothed: float | None  # the loss, averaged over about the last twenty steps
     validation: float | None
     lr_scale: float | None
     gradient_norm: float | None
@@ -44,11 +44,13 @@ class Follower:
     def _begin(self) -> None:
         self.steps: list[StepMetrics] = []
         self._smooth = ExponentialAverage()
-        self._offset, self._last = 0, b""  # how far was read, and the last line of it
-        self._grew: deque[tuple[float, int]] = deque()  # when the file grew, and the tokens read by then
+        self._offset, self._last = 0, b""  # read so far, and the last line
+        self._grew: deque[tuple[float, int]] = (
+            deque()
+        )  # times at which the file grew, and the tokens processed by then
 
     def look(self) -> None:
-        """Read on. A run that went back to a checkpoint has its metrics cut: then all is read again."""
+        """Read new lines. If a run returned to a checkpoint, its metrics were cut, and all is read again."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset - len(self._last))
@@ -72,7 +74,7 @@ class Follower:
             self._grew.popleft()
 
     def _note(self, written: float) -> None:
-        """What comes after a pause, as when a run is gone on with, is measured by itself."""
+        """After a pause, as when a run is resumed, the speed is measured anew."""
         times = [when for when, _ in self._grew]
         usual = max((b - a for a, b in pairwise(times)), default=0.0)
         if len(times) > 1 and written - times[-1] > PAUSE * usual + 1:
@@ -81,15 +83,15 @@ class Follower:
 
     @property
     def tokens_a_second(self) -> float | None:
-        """Over the last seconds, by when the file grew; none where it was not seen growing, or is still."""
+        """The speed over the last seconds; None if the file has not grown recently."""
         if len(self._grew) < 2 or time.time() - self._grew[-1][0] > STILL:
             return None
         (began, before), (ended, after) = self._grew[0], self._grew[-1]
         return (after - before) / (ended - began) if ended > began and after > before else None
 
     def after(self, step: int, most: int) -> list[StepMetrics]:
-        """The steps after this one; of more than so many, some from all over, and all with a validation."""
-        # Where a run went back, steps are told twice: what counts is from the last time it passed here.
+        """The steps after this one; of too many, an even selection and all with a validation."""
+        # Where a run returned to a checkpoint, steps occur twice: the last occurrence counts.
         first = len(self.steps)
         while first > 0 and self.steps[first - 1].step > step:
             first -= 1

@@ -1,4 +1,4 @@
-"""A run as it is kept: begun or gone on with in its folder, which is brought up to date at every step."""
+"""A run with its folder: started or resumed there, and saved as it trains."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from clearhead.text.corpus import Document, measure
 
 SECONDS_A_CHECKPOINT = 60.0
 SAMPLE_TOKENS = 40
-# What saving a model takes, until one has been saved; then as long as that took.
+# The estimated time for saving a model, until one has been saved.
 SAVING, SAVED_A_SECOND = 0.1, 3e8  # seconds, bytes
 
 
 def snapshot_steps(count: int, steps: int) -> set[int]:
-    """So many steps from the first to the last, ever further apart."""
+    """This many steps between the first and the last, at increasing intervals."""
     if count < 1:
         return set()
     return {round(step) for step in np.geomspace(1, steps, count)} if count > 1 else {steps}
 
 
 class KeptRun:
-    """A run whose folder is kept up to date as it is iterated over."""
+    """A run whose folder is kept up to date while it is iterated over."""
 
     def __init__(self, folder: RunFolder, run: Run, command: Sequence[str] = (), **keeping: Any) -> None:
-        """`after`: the seconds that the caller needs once the model is saved, which are part of the time."""
+        """`after` is the time in seconds that the caller needs after saving; it counts toward the total."""
         self.folder, self.run, self.command = folder, run, command
         self.after: float = keeping.get("after") or 0.0
         run.ending = self.after + SAVING + 4 * run.plan.config.n_parameter / SAVED_A_SECOND
@@ -45,7 +45,7 @@ class KeptRun:
         self.snapshots: int = keeping.get("snapshots") or 0
         self.reports = Reports()
         self.saved_at = run.seconds
-        self.failing: set[str] = set()  # what the disk refused when it was last tried
+        self.failing: set[str] = set()  # the last disk error
 
     @classmethod
     def open(
@@ -60,9 +60,9 @@ class KeptRun:
         began: float | None = None,
         **keeping: Any,
     ) -> KeptRun | None:
-        """Begin a run, or go on with one. None if it is finished already.
+        """Start or resume a run. None if it is already finished.
 
-        `began` is when the clock began to run, as in `Run`; a run that is gone on with has its own.
+        `began` is the start of the clock, as in `Run`; a resumed run keeps its own.
         """
         _check_keeping(**keeping)
         group = group or ProcessGroup()
@@ -79,8 +79,8 @@ class KeptRun:
                 return None
             if measure(texts)[0] != settings["text_sha256"]:
                 raise UserError(
-                    f"the text is not the one that the run in {path} was begun with: go on with that one, or "
-                    "begin a run in another folder with --out"
+                    f"the text differs from the one that the run in {path} was started with: resume with that text, or "
+                    "start a run in another folder with --out"
                 )
             plan = Plan.from_json(settings["plan"])
             tokenizer = group.run_on_main(folder.tokenizer)
@@ -97,14 +97,14 @@ class KeptRun:
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
-        stepped = self.run.trainer.step or self.run.retreats  # it may have gone back to the very beginning
+        stepped = self.run.trainer.step or self.run.retreats  # it may have returned to the very beginning
         try:
             self.run.notes += self.reports.close(failed=error is not None)
         finally:
             self.folder.close() if stepped else self.folder.discard()
 
     def report_to(self, reports: Reports) -> None:
-        """Every step from here on."""
+        """Every remaining step."""
         if not self.run.group.is_main:
             return
         self.reports = reports
@@ -123,17 +123,17 @@ class KeptRun:
             if step in snapshot_steps(self.snapshots, progress.steps):
                 model = self.run.whole_model()
                 self._write("a snapshot", lambda m=model, step=step: self.folder.save_snapshot(m, step))
-            # Where the run went back, the checkpoints of the course it left must not be gone on from. What it
-            # would go back to is saved too, so that a resumed run goes back to the same.
+            # After a return to an earlier step, checkpoints of the abandoned course must not be resumed from.
+            # The state to return to is saved too, so that a resumed run returns to the same one.
             is_good = self.run.good.step == step < progress.steps
             if self._is_due(step) or is_good or self.run.trainer.step < step:
                 self.save()
             yield progress
 
     def _sample(self, progress: Progress) -> str | None:
-        """What the model writes where its loss was taken, but at the end, when anyone can ask it.
+        """A sample from the model at each validation but the last, when anyone can generate.
 
-        Who sees both ways does not write; nor does one of several processes without the others.
+        None for a bidirectional model, and for sharded runs.
         """
         run, step = self.run, progress.record.step
         writes = run.plan.config.causal and run.group.is_main and not run.request.sharded
@@ -147,12 +147,12 @@ class KeptRun:
         self.run.ending = self.after + time.perf_counter() - began
 
     def save(self) -> None:
-        """A checkpoint of the run as it stands."""
+        """Save a checkpoint of the current state."""
         self.saved_at = self.run.seconds
         self._try("a checkpoint", lambda: self.folder.save_checkpoint(self.run))
 
     def finish(self) -> None:
-        """The run has come to its end and its model is saved: what was for going on is no longer needed."""
+        """The run is finished and its model saved: delete what was needed only for resuming."""
         if self.run.is_best:
             self.folder.drop_best()
         self.folder.describe(self.run, self.command, finished=True)
@@ -164,30 +164,30 @@ class KeptRun:
         return self.run.group.broadcast(self.run.seconds - self.saved_at >= SECONDS_A_CHECKPOINT)
 
     def _write(self, what: str, work: Any) -> None:
-        """By the first process alone."""
+        """On rank 0 only."""
         if self.run.group.is_main:
             self._try(what, work)
 
     def _try(self, what: str, work: Any) -> None:
-        """Do it; what the disk refuses is told, and training goes on."""
+        """Try to save; a disk error becomes a note, and training continues."""
         try:
             work()
             self.failing.discard(what)
         except (OSError, UserError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             if what not in self.failing:
-                self.run.notes.append(f"{what} could not be saved ({reason}); training goes on")
+                self.run.notes.append(f"{what} could not be saved ({reason}); training continues")
             self.failing.add(what)
 
 
 def _check_keeping(checkpoint_every: Any = None, snapshots: Any = 0, **_: Any) -> None:
     for name, value, least in (("checkpoint_every", checkpoint_every, 1), ("snapshots", snapshots, 0)):
         if value is not None and (type(value) is not int or value < least):
-            raise UserError(f"{name} = {value!r}: expected a whole number, at least {least}")
+            raise UserError(f"{name} = {value!r}: expected an integer of at least {least}")
 
 
 def _begun(folder: RunFolder, request: TrainingRequest, resume: bool) -> dict[str, Any] | None:
-    """The settings of the run that is to be gone on with; none where a new one may begin."""
+    """The settings of the run to resume, or None if a new one may start."""
     settings = folder.settings()
     if settings is None:
         return None
@@ -195,22 +195,22 @@ def _begun(folder: RunFolder, request: TrainingRequest, resume: bool) -> dict[st
         raise UserError(_occupied(folder.path, settings, folder.newest_step()))
     _check_same(folder.path, settings["request"], request_to_json(request))
     if settings.get("finished"):
-        folder.drop_checkpoints()  # where it was broken off while it did so
+        folder.drop_checkpoints()  # if it was interrupted while doing so
     return settings
 
 
 def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
     if settings.get("finished"):
-        return f"{path} already holds a finished run; choose another folder with --out"
+        return f"{path} already contains a finished run: choose another folder with --out"
     where = f" (at step {step})" if step is not None else ""
     return (
-        f"{path} holds an unfinished run{where}: add --resume to go on with it, or choose another with --out"
+        f"{path} contains an unfinished run{where}: add --resume to continue it, or choose another with --out"
     )
 
 
 def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    before = {"kind": "transformer", **before}  # of which runs once said nothing
+    before = {"kind": "transformer", **before}  # which older runs did not record
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         shown = ", ".join(f"{name} was {before.get(name)!r} and is {now[name]!r}" for name in changed)
-        raise UserError(f"the run in {path} was begun with other settings ({shown}): resume with the same")
+        raise UserError(f"the run in {path} was started with other settings ({shown}): resume with the same")

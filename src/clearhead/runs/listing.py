@@ -1,4 +1,4 @@
-"""The runs on this disk: how far each came, from what it was begun with and the last of its metrics."""
+"""The runs on this disk: settings and progress, from run.json and the last line of the metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.files import read_json
 from clearhead.formats.opening import list_snapshots
 from clearhead.runs.run_folder import METRICS, RUN, read_record
 
-LAST = 2**16  # bytes of the metrics in which the last line is looked for
+LAST = 2**16  # bytes of the metrics searched for the last line
 
 
 @dataclass(frozen=True)
@@ -23,20 +23,20 @@ class ListedRun:
 
     folder: Path
     finished: bool
-    running: bool  # whether some process trains in the folder now
+    running: bool  # whether a process is training in the folder now
     steps_planned: int
     steps_done: int
-    tokens: int  # read so far
-    minutes: float | None  # where it goes by time, the steps are only about as many as planned
-    kind: str  # of network
+    tokens: int  # processed so far
+    minutes: float | None  # for a timed run, approximate
+    kind: str  # kind of network
     preset: str | None  # of a transformer
-    texts: list[str]  # their names, as far as the command that began it tells
-    snapshots: list[int]  # their steps
+    texts: list[str]  # names of the texts, as far as the command tells
+    snapshots: list[int]  # steps of the snapshots
     command: list[str]
 
 
 def find_runs(places: Sequence[Path]) -> list[Path]:
-    """The places that are runs themselves, and the runs in them."""
+    """The given folders that are runs, and the runs in the others."""
     found = [folder for place in places for folder in [place, *sorted(place.glob("*"))]]
     return [folder for folder in found if (folder / RUN).is_file()]
 
@@ -64,11 +64,11 @@ def describe_run(folder: Path) -> ListedRun:
             command=command,
         )
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise UserError(f"{folder / RUN} is of another version, or damaged") from None
+        raise UserError(f"{folder / RUN} was written by another version, or is damaged") from None
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process holds the run's folder: the lock of one that was killed is nobody's."""
+    """Whether a process holds the lock on the run folder; the lock of a killed process does not count."""
     path = folder / ".lock"
     if not path.exists():
         return False
@@ -78,15 +78,15 @@ def is_held(folder: Path) -> bool:
     except Timeout:
         return True
     except OSError:
-        return False  # nothing can be written here, so nothing trains
+        return False  # the folder is not writable, so nothing trains in it
     lock.release()
     return False
 
 
 def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
-    """What `clearhead` is to be given to go on; none where the run was begun from Python.
+    """The arguments with which `clearhead` resumes the run; None if it was started from Python.
 
-    It is the command that began it, with --resume, and the folder where it is now.
+    The original command with --resume, and the current folder.
     """
     if list(command[1:2]) != ["train"]:
         return None
@@ -100,7 +100,7 @@ def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
 
 
 def _texts(command: Sequence[str]) -> list[str]:
-    """The words between `train` and the first option."""
+    """The arguments between `train` and the first option."""
     if list(command[1:2]) != ["train"]:
         return []
     options = [i for i, word in enumerate(command) if i > 1 and word.startswith("-")]

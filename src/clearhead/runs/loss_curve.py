@@ -1,4 +1,4 @@
-"""The loss curve: how a run's loss came down, and the picture of it in the run's folder."""
+"""The loss curve: losses by step, and the figure of them in the run folder."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from clearhead.runs.run_folder import read_metrics
 
 CURVE = "loss.svg"
 
-LONG = 1000  # steps; beyond, they are drawn on a scale of logarithms
-MOST_POINTS = 1000  # of the training loss; the file of a long run stays small
+LONG = 1000  # steps; beyond this the axis is logarithmic
+MOST_POINTS = 1000  # points of the training loss, so that the file of a long run stays small
 TRAINING, VALIDATION = "#969696", "#6a51a3"
 
 
 def loss_curve(metrics: Sequence[dict[str, Any]], title: str = "loss") -> Figure:
-    """The training loss smoothed, and the validation loss where it was taken, by steps."""
+    """The smoothed training loss and the validation losses by step."""
     smooth = ExponentialAverage()
     training = [(each["step"], smooth(each["loss"])) for each in metrics if _is_number(each.get("loss"))]
     validation = [
@@ -40,7 +40,7 @@ def loss_curve(metrics: Sequence[dict[str, Any]], title: str = "loss") -> Figure
     if validation:
         axes.plot(*zip(*validation, strict=True), "o-", color=VALIDATION, markersize=3.5, label="validation")
         step, best = min(validation, key=lambda each: each[1])
-        notes.append(f"lowest validation loss {best:.4f}, after step {step:,}")
+        notes.append(f"lowest validation loss {best:.4f}, at step {step:,}")
     if shown or validation:
         axes.legend(fontsize=8, frameon=False)
     if long:
@@ -66,7 +66,7 @@ def draw_losses(folder: Path) -> list[str]:
 
 
 def _spread(count: int, long: bool) -> list[int]:
-    """Which of so many points are drawn: all, or as many as fit, evenly on the scale they are drawn on."""
+    """The points to draw: all, or as many as fit, evenly spaced on the axis."""
     if count <= MOST_POINTS:
         return list(range(count))
     places = np.geomspace(1, count, MOST_POINTS) if long else np.linspace(1, count, MOST_POINTS)

@@ -1,4 +1,4 @@
-"""The pace of a run by the clock: how many steps fit into a time, foreseen and then as they really go."""
+"""The pace of a timed run: how many steps fit into the time, estimated and then measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 VALIDATION_SHARE = 0.05  # of the time, unless one validation takes more
-LARGEST_VALIDATION_SHARE = 0.1  # for one; where the whole validation text takes longer, less of it is read
+LARGEST_VALIDATION_SHARE = (
+    0.1  # for one validation; if the whole validation text takes longer, less of it is used
+)
 MOST_VALIDATIONS = 10
 
 
@@ -18,14 +20,14 @@ class Schedule:
 
     steps: int
     validations: int
-    validated: int  # tokens of the validation text that are read each time
-    steps_a_validation: float  # in the time of so many steps
+    validated: int  # tokens of the validation text used each time
+    steps_a_validation: float  # one validation takes as long as this many steps
 
     @classmethod
     def fit(
         cls, seconds: float, seconds_a_step: float, seconds_a_token_read: float, n_tokens: int, context: int
     ) -> Schedule:
-        """Of a validation text of `n_tokens`, at least a window of `context` is read."""
+        """Fit them to the time. At least one window of `context` is validated on, of `n_tokens`."""
         most = int(LARGEST_VALIDATION_SHARE * seconds / seconds_a_token_read)
         validated = min(n_tokens, max(context, most))
         each = validated * seconds_a_token_read
@@ -34,24 +36,24 @@ class Schedule:
         return cls(steps, validations, validated, each / seconds_a_step)
 
     def to_plan(self) -> dict[str, Any]:
-        """What a plan says of validation; of steps its recipe does."""
+        """The fields of a plan that concern validation; steps are in the recipe."""
         return {name: value for name, value in vars(self).items() if name != "steps"}
 
 
 class Pace:
-    """Of late. All that the caller does after a step or a validation, such as saving, is counted with it.
+    """Recent speed. Work of the caller after a step or validation, such as saving, is included.
 
-    Validations are counted in the time of so many steps: a machine that slows down slows both.
+    Validations are measured in steps: a machine that slows down slows both.
     """
 
     def __init__(self, steps_a_validation: float) -> None:
-        self.validation = steps_a_validation  # alone, the last time; as foreseen before the first
-        self.around_validation = steps_a_validation  # with what the caller does after it
-        self._seconds, self._steps = 0.0, 0  # since it was last asked
+        self.validation = steps_a_validation  # of the last validation alone; estimated before the first
+        self.around_validation = steps_a_validation  # including the caller's work
+        self._seconds, self._steps = 0.0, 0  # since the last call
         self._a_step = 0.0
 
     def note(self, seconds: float, validation: float = 0.0) -> None:
-        """A step took so many seconds, so many of them in a validation after it, if there was one."""
+        """Record a step that took `seconds`, `validating` of them in a validation, if there was one."""
         if not validation:
             self._seconds, self._steps = self._seconds + seconds, self._steps + 1
             return
@@ -60,7 +62,7 @@ class Pace:
         self.around_validation = max(self.validation, seconds / a_step - 1)
 
     def seconds_a_step(self) -> float:
-        """The mean since this was last asked; 0 before there was one."""
+        """The mean since the last call; 0 if there was none."""
         self._a_step = self._mean()
         self._seconds, self._steps = 0.0, 0
         return self._a_step

@@ -1,4 +1,4 @@
-"""The plan of a run: what the request left open, chosen for the text and by measuring the machine."""
+"""The plan of a run: what the request leaves open, chosen for the text and the measured speed of the machine."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ DEFAULT_STEPS = 1000
 TOKENS_A_PARAMETER = 8
 BEST_STEPS = 1200
 LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
-MOST_PARAMETERS_A_TOKEN = 10  # of the text: beyond, a model only learns it by heart
+MOST_PARAMETERS_A_TOKEN = 10  # of the text; beyond this a model overfits
 
-# Below so many epochs, this dropout, this weight decay, and this share of words read wrongly. Measured at 32
-# epochs (see docs/experiments.md); that of 8 to 16 lies between and was not.
+# Below each number of epochs: dropout, weight decay and token noise. Measured at 32
+# epochs (see docs/experiments.md); the values for 8 to 16 are interpolated.
 RESTRAINTS = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
 MOST_RESTRAINT = (0.3, 0.4, 0.1)
-MOST_EPOCHS = RESTRAINTS[-1][0]  # beyond, no restraint helps for long, and the user is told
+MOST_EPOCHS = RESTRAINTS[-1][0]  # beyond this, no regularization helps for long, and the user is warned
 
-# Compiling takes about a quarter of a minute and makes a step on CUDA twice as fast. Where only steps are
-# asked for, their time is not known before, but about how much arithmetic they are.
+# Compiling takes about 15 seconds and halves the time of a step on CUDA. If only steps are
+# given, their time is not known in advance, but their amount of computation is.
 WORTH_COMPILING = 60.0  # seconds of training
-WORTH_COMPILING_STEPS = 1e16  # products and sums
+WORTH_COMPILING_STEPS = 1e16  # multiplications and additions
 
-ADAMW_RATE = 0.006  # where it has the matrices too
+ADAMW_RATE = 0.006  # if it trains the matrices too
 
-# The classic recipe is nanoGPT's. Rate and second beta of its small config (train_shakespeare_char.py) below
-# this size, and of train.py's own settings, which are for 124 million parameters, from there on.
+# The classic recipe is nanoGPT's: learning rate and beta2 of its small config (train_shakespeare_char.py) below
+# this size, and of train.py, which is for 124 million parameters, above.
 SMALL = 30_000_000
 CLASSIC_SMALL, CLASSIC_LARGE = (1e-3, 0.99), (6e-4, 0.95)
-CLASSIC_DROPOUT = 0.2  # where the text is read again and again; else none
+CLASSIC_DROPOUT = 0.2  # if the text is repeated; otherwise none
 
 MEASURED_STEPS = 4
 MEASURING_SHARE = 0.15  # of the time
@@ -58,35 +58,35 @@ MEASURING_SHARE = 0.15  # of the time
 
 @dataclass(frozen=True)
 class Plan:
-    """Every choice of a run, frozen with it."""
+    """All settings of a run, saved with it."""
 
     config: LearnerConfig
     recipe: Recipe
-    validations: int  # how often the validation loss is taken, the end included
-    seconds: float | None  # that were left for training when this was planned, if minutes were asked for
-    context: int = 0  # tokens of a window; as many as the model can look back on unless said
-    share: float = 1.0  # of the text that is used, from all over it, where there is no time for all of it
-    validated: int | None = None  # tokens of the validation text that are read each time; all unless said
-    steps_a_validation: float = 0.0  # that one takes the time of, as foreseen
+    validations: int  # number of validations, including the one at the end
+    seconds: float | None  # seconds available for training when this was planned, for a timed run
+    context: int = 0  # tokens per window; default: the model's context
+    share: float = 1.0  # share of the text that is used, spread over all of it, if time is short
+    validated: int | None = None  # tokens of the validation text used each time; default: all
+    steps_a_validation: float = 0.0  # estimated
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "context", self.context or self.config.n_context)
 
     def epochs(self, n_tokens: int) -> float:
-        """How often a text of so many tokens is read."""
+        """The number of epochs over a text of this many tokens."""
         return _epochs(self.context, self.recipe, n_tokens)
 
     def warnings(self, n_tokens: int) -> list[str]:
-        """What one should know before so much time goes into a text of so many tokens."""
+        """Warnings about training this long on a text of this many tokens."""
         words, epochs = [], self.epochs(n_tokens)
         if self.share < 1:
             words.append(
-                f"there is no time to tokenize the whole text: 1/{1 / self.share:.0f} of it is used, from "
-                "all over it; more minutes use more"
+                f"there is not enough time to tokenize the whole text: 1/{1 / self.share:.0f} of it is used, spread over "
+                "all of it; more minutes use more"
             )
         if epochs >= MOST_EPOCHS:
             words.append(
-                f"the text is short: it will be read {epochs:,.0f} times, and may be learned by heart; "
+                f"the text is short: {epochs:,.0f} epochs may overfit; "
                 "more text would help more than more time"
             )
         return words
@@ -98,7 +98,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Plan:
-        """The plan that was written down with its config when a run began."""
+        """Read the plan that was saved with its config when a run started."""
         try:
             config, recipe = learner_config_from_json(settings["config"]), Recipe(**settings["recipe"])
             kinds = {"validations": int, "context": int, "share": float, "steps_a_validation": float}
@@ -106,15 +106,15 @@ class Plan:
             seconds, validated = settings["seconds"], settings["validated"]
             return cls(config, recipe, seconds=seconds, validated=validated, **numbers)
         except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"the plan of the run is damaged ({error}); begin in another folder") from None
+            raise UserError(f"the plan of the run is damaged ({error}): start in another folder") from None
 
 
 def check_memory(
     config: LearnerConfig, recipe: Recipe, device: torch.device, context: int = 0, bytes_a_weight: int = 16
 ) -> None:
-    """Refuse a model or a batch that the memory cannot hold, before the machine does it less kindly.
+    """Raise an error if the model or batch exceeds the memory.
 
-    16 bytes a weight are its gradient, two moments and itself, in float32.
+    16 bytes per weight: itself, its gradient and two moments, in float32.
     """
     memory, context = memory_of(device), context or config.n_context
     weights = bytes_a_weight * config.n_parameter
@@ -128,8 +128,8 @@ def check_memory(
     if memory is not None and weights + activations > memory:
         raise UserError(
             f"{config.n_parameter:,} parameters and batches of {rows}×{context} tokens need about "
-            f"{(weights + activations) / 1e9:,.0f} GB of memory, and there are {memory / 1e9:,.0f}: choose a "
-            "smaller --width, --blocks, --context or --batch, or gather the batch with --accumulation",
+            f"{(weights + activations) / 1e9:,.0f} GB of memory, but there are {memory / 1e9:,.0f}: choose a "
+            "smaller --width, --blocks, --context or --batch, or use gradient accumulation (--accumulation)",
             "memory_short",
             needed=round((weights + activations) / 1e9),
             there=round(memory / 1e9),
@@ -137,7 +137,7 @@ def check_memory(
 
 
 def choose_tokenizer(request: TrainingRequest, n_bytes: int) -> tuple[str, int | None]:
-    """Bytes for a small text; else words and parts of words, more of them for a longer text."""
+    """Bytes for a small text; otherwise BPE, with a vocabulary that grows with the text."""
     kind = request.tokenizer or ("byte" if request.vocab is None and n_bytes < 50_000 else "bpe")
     if kind != "bpe":
         return kind, request.vocab
@@ -153,7 +153,7 @@ def make_plan(
     device: torch.device,
     left: float | None,
 ) -> Plan:
-    """Choose size, batch, precision and steps. `left` is how many seconds the run may still take."""
+    """Choose size, batch, precision and steps. `left` is the number of seconds that the run may still take."""
     if left is None:
         return _plan_steps(request, tokens, n_vocab, device)
     start = time.perf_counter()
@@ -162,9 +162,9 @@ def make_plan(
     rest = [
         each for each in candidates[1:] if _block_parameters(each) <= MOST_PARAMETERS_A_TOKEN * len(tokens)
     ]
-    began = time.perf_counter()  # after the first, which on a GPU may take long to set things up
+    began = time.perf_counter()  # after the first, which on a GPU includes setup
     while rest and time.perf_counter() - began < MEASURING_SHARE * left:
-        # A token costs at most as much more as there are more parameters: these are sure to be small enough.
+        # The cost per token grows at most in proportion to the parameters, so these are small enough.
         sure = [
             each
             for each in rest
@@ -187,17 +187,17 @@ def _block_parameters(config: LearnerConfig) -> int:
 
 
 def _is_enough(seconds_a_token: float, config: LearnerConfig, left: float) -> bool:
-    """Whether in the seconds left a model so large reads enough to be worth its size."""
+    """Whether a model of this size would see enough tokens in the remaining seconds to be worth it."""
     return left / seconds_a_token >= TOKENS_A_PARAMETER * _block_parameters(config)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What a training step costs here, in the faster of the precisions that the device is good at."""
+    """The measured cost of a training step, in the faster precision."""
 
-    rows: int  # windows in a batch
+    rows: int  # windows per batch
     seconds_a_token: float
-    seconds_a_token_read: float  # without learning, as in validation
+    seconds_a_token_read: float  # in validation, without the backward pass
     bfloat16: bool
 
     @classmethod
@@ -209,14 +209,14 @@ class Measure:
         device: torch.device,
         left: float,
     ) -> Measure:
-        """Of the batch that makes about the best number of steps in the seconds left.
+        """Measure with the batch that leads to about the best number of steps in the seconds left.
 
-        A larger batch may cost less a token, and so leave room for a larger one again.
+        A larger batch may cost less per token, and so allow an even larger one.
         """
         gpu = device.type == "cuda"
         precisions = [True] if may_be_half(config, device) else []
         if not gpu or not precisions:
-            precisions.append(False)  # of a small model on a processor, bfloat16 may be the slower
+            precisions.append(False)  # for a small model on a CPU, bfloat16 may be slower
         rows = request.batch or _rows(config, LEAST_BATCH * (16 if gpu else 1))
         while True:
             measure = min(
@@ -255,7 +255,7 @@ class Measure:
 
 
 def _typical_seconds(work: Callable[[], object]) -> float:
-    """Of a few times, the middle; the first, which sets things up, not counted."""
+    """The median of a few steps, without the first, which includes setup."""
     work()
     seconds = []
     for _ in range(MEASURED_STEPS):
@@ -295,19 +295,19 @@ def _plan_time(
 
 
 def _pays(request: TrainingRequest, config: LearnerConfig, device: torch.device, is_long: bool) -> bool:
-    """Whether to compile: as asked for, or where the run is long enough."""
+    """Whether to compile: as requested, or if the run is long enough."""
     if request.compiled is not None:
         return request.compiled
     return is_long and isinstance(config, Config) and can_compile(device)
 
 
 def may_be_half(config: LearnerConfig, device: torch.device) -> bool:
-    """Whether bfloat16 may pay. A recurrent state, which passes through every word, is not to be rounded."""
+    """Whether bfloat16 may be used. A recurrent state, which passes through every token, must not be rounded."""
     return isinstance(config, Config) and has_fast_bfloat16(device)
 
 
 def _rows(config: LearnerConfig, batch_tokens: float) -> int:
-    """A power of two of windows, so that a step reads about this many tokens, within bounds."""
+    """A power of two of windows for about this many tokens per step, within bounds."""
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
 
 
@@ -318,7 +318,7 @@ def _epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
 def _restrain(
     request: TrainingRequest, config: LearnerConfig, recipe: Recipe, tokens: Tokens
 ) -> tuple[LearnerConfig, Recipe]:
-    """The more often the text is read again, the more is left out and forgotten."""
+    """More regularization the more often the text is repeated."""
     epochs = _epochs(config.n_context, recipe, len(tokens))
     dropout, decay, noise = next((rest for most, *rest in RESTRAINTS if epochs < most), MOST_RESTRAINT)
     if request.recipe == "classic":
@@ -330,7 +330,7 @@ def _restrain(
     if request.dropout is None:
         config = replace(config, dropout=dropout)
     if request.both_ways or not isinstance(config, Config):
-        noise = 0.0  # there words are hidden anyway; in recurrent networks it was not tried
+        noise = 0.0  # masked tokens act as noise already; for recurrent networks it was not tried
     return config, replace(recipe, weight_decay=decay, token_noise=noise)
 
 

@@ -1,4 +1,4 @@
-"""The text of a run made ready: its tokenizer, and its tokens to train and to validate on."""
+"""Prepare the text of a run: its tokenizer, and its tokens for training and validation."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import count_targets
 
-LARGEST_VALIDATION = 200_000  # bytes of the text's end, unless told
-LARGEST_START_VALIDATION = 20_000  # of one to go on from, which is large and reads slowly
+LARGEST_VALIDATION = 200_000  # bytes of the end of the text, by default
+LARGEST_START_VALIDATION = 20_000  # for fine-tuning: large models evaluate slowly
 
-# Bytes that a tokenizer is trained on, from all over the text: 4 MB so taken serve as well as the first 16
+# Bytes that a tokenizer is trained on, sampled from the whole text: 4 MB so sampled serve as well as the first 16
 # (see docs/experiments.md). A large vocabulary needs more, and a short time allows less.
 TOKENIZER_TEXT = 4_000_000
 TOKENIZER_TEXT_A_TOKEN = 1_000
 TOKENIZER_TEXT_A_SECOND = 2**16
 
-TOKENIZING_SHARE = 0.1  # of the time; a text for which that is too short is taken in part
-LEAST_TEXT = 200_000  # bytes that are taken all the same
-TRIED_TEXT, TRIED_PART = 2**18, 2**13  # bytes by which the speed is known, and characters at a time
+TOKENIZING_SHARE = 0.1  # of the time; a text that takes longer is used in part
+LEAST_TEXT = 200_000  # bytes that are used in any case
+TRIED_TEXT, TRIED_PART = 2**18, 2**13  # bytes by which the speed is measured, and characters at a time
 
 
 @dataclass(frozen=True)
 class PreparedText:
-    """What a run needs to know of its text."""
+    """What a run needs to know about its text."""
 
-    sha256: str  # of the whole
-    share: float  # of it that was taken
+    sha256: str  # of the whole text
+    share: float  # share that is used
     tokenizer: Tokenizer
-    tokens: Tokens  # to train on
+    tokens: Tokens  # for training
     validation: Tokens
 
 
@@ -49,7 +49,7 @@ def prepare_text(
     tokenizer: Tokenizer | None = None,
     share: float | None = None,
 ) -> PreparedText:
-    """`tokenizer` and `share` are those of a run or a model that is gone on from."""
+    """Prepare the text. `tokenizer` and `share` are given when a run is resumed or a model fine-tuned."""
     began = time.perf_counter()
     sha256, n_bytes = measure(texts)
     reading = time.perf_counter() - began
@@ -58,7 +58,7 @@ def prepare_text(
         fitting = _fitting_share(texts, request, tokenizer, n_bytes, reading)
         share = 1.0
         while share > fitting and find_tokens(sha256, tokenizer, cache, share) is None:
-            share /= 2  # so few shares that what one run has kept the next can use
+            share /= 2  # few distinct shares, so that runs can reuse each other's token caches
     tokens = _tokenize(texts, request, tokenizer, cache, share, sha256)
     training, validation = _split(tokens, request, tokenizer, cache, share * n_bytes)
     return PreparedText(sha256, share, tokenizer, training, validation)
@@ -74,13 +74,13 @@ def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_byte
     if request.minutes is not None:
         most = min(most, int(60 * request.minutes * TOKENIZER_TEXT_A_SECOND))
         taken = min(taken, LEAST_TEXT)
-    # Not from the validation text, which is the more of it, the less of it is taken.
+    # Not from the validation text, whose part grows as the share shrinks.
     beginning = int((1 - _fraction(request, taken)) * n_bytes)
     return Tokenizer.train(kind, _sample(texts, beginning, most / n_bytes), n_vocab, mask=request.both_ways)
 
 
 def _sample(texts: Sequence[Document], n_bytes: int, share: float) -> Iterator[str]:
-    """Of the text's first so many bytes a share from all over them."""
+    """A sample of this share, spread over the first bytes of the text."""
     left = n_bytes
 
     def beginning(pieces: Iterable[str]) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _sample(texts: Sequence[Document], n_bytes: int, share: float) -> Iterator[s
 def _fitting_share(
     texts: Sequence[Document], request: TrainingRequest, tokenizer: Tokenizer, n_bytes: int, reading: float
 ) -> float:
-    """How much of the text there is time to tokenize, and to read, which takes `reading` seconds; 1: all."""
+    """The share of the text that there is time to tokenize and read, which takes `reading` seconds."""
     if request.minutes is None or _are_talks(texts, request):
         return 1.0
     parts = [part for piece in _sample(texts, TRIED_TEXT, 1.0) for part in cut(piece, TRIED_PART)]
@@ -108,13 +108,13 @@ def _fitting_share(
     try:
         tokenizer.encode_batch(parts)
     except UserError:
-        return 1.0  # `tokenize` will say where
+        return 1.0  # `tokenize` reports the position
     whole = (time.perf_counter() - began) * max(1.0, n_bytes / TRIED_TEXT)
     return max((TOKENIZING_SHARE * 60 * request.minutes - reading) / whole, LEAST_TEXT / n_bytes)
 
 
 def _fraction(request: TrainingRequest, n_bytes: float) -> float:
-    """How much of the text's end is for validation."""
+    """The share of the end of the text used for validation."""
     if isinstance(request.validation, float):
         return request.validation
     if request.validation is not None:
@@ -126,7 +126,7 @@ def _fraction(request: TrainingRequest, n_bytes: float) -> float:
 def _split(
     tokens: Tokens, request: TrainingRequest, tokenizer: Tokenizer, cache: Path, n_bytes: float
 ) -> tuple[Tokens, Tokens]:
-    """Tokens to train on, and to validate on."""
+    """Tokens for training and for validation."""
     if request.validation is None or isinstance(request.validation, float):
         training, validation = tokens.split(_fraction(request, n_bytes))
     else:
@@ -135,7 +135,7 @@ def _split(
         files = [given] if isinstance(given, str | Path) else given
         validation = _tokenize(list(documents(files)), request, tokenizer, cache)
         if validation.all_count:
-            # Texts begin and end with the end token; of the second's, the first is the one that goes before.
+            # Texts start and end with the end token; the validation text shares the one before it.
             validation = validation.part(1)
     if not len(validation):
         message = "no text is left for validation: give more text, or a larger --validation"
@@ -147,7 +147,7 @@ def _split(
 
 
 def holds_targets(tokens: Tokens) -> bool:
-    """Whether there is anything to be learned of them, or to be judged by."""
+    """Whether there are any targets to train or evaluate on."""
     return tokens.all_count or count_targets(tokens.targets[:]) > 0
 
 
@@ -165,5 +165,5 @@ def _tokenize(
 
 
 def _are_talks(texts: Sequence[Document], request: TrainingRequest) -> bool:
-    """To a model that is gone on from, .jsonl files are conversations."""
+    """Whether the texts are conversations: .jsonl files, when fine-tuning."""
     return request.start is not None and are_conversations(texts)

@@ -1,7 +1,8 @@
-"""Reports: a run's numbers in TensorBoard and in Weights & Biases, where they are asked for.
+"""Experiment tracking: a run's metrics in TensorBoard and Weights & Biases, on request.
 
-What they write is in the run's folder, in `tensorboard/` and `wandb/`. It tells the time of day, as nothing
-else there does: equal runs have equal files but for these. Their packages are imported only when asked for.
+Their files are in the run folder, in `tensorboard/` and `wandb/`. They contain timestamps, as nothing else
+there
+does: equal runs have equal files except for these. Their packages are imported only on request.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from clearhead.files import read_json, read_text, write_text
 from clearhead.runs.run import Progress
 
 TENSORBOARD, WANDB = "tensorboard", "wandb"  # packages, and folders
-PATIENCE = 60.0  # seconds, for W&B to send what is left when the run is over
+PATIENCE = 60.0  # seconds for W&B to upload the rest when the run ends
 
 
 class Reporter(Protocol):
     name: str
-    place: str  # where to look, or how
+    place: str  # where or how to view it
 
     def begin(self, folder: Path) -> None: ...
 
@@ -33,10 +34,10 @@ class Reporter(Protocol):
 
 
 class Reports:
-    """All that were asked for. What one of them refuses is noted once, and the run goes on without it."""
+    """All requested reporters. If one fails, this is noted once, and the run continues without it."""
 
     def __init__(self, tensorboard: bool = False, wandb: str | None = None) -> None:
-        """`wandb` is the project. A package that is missing is asked for now, before anything is trained."""
+        """`wandb` is the project. A missing package is reported now, before anything is trained."""
         self.reporters: list[Reporter] = []
         if tensorboard:
             self.reporters.append(TensorBoard())
@@ -44,11 +45,11 @@ class Reports:
             self.reporters.append(WeightsAndBiases(wandb))
 
     def begin(self, folder: Path) -> list[str]:
-        """In the run's folder, before its first step. Each of these gives what the user should be told."""
-        return self._each(lambda reporter: reporter.begin(folder), "training goes on without it")
+        """Start reporting in the run folder, before the first step. Each method returns messages for the user."""
+        return self._each(lambda reporter: reporter.begin(folder), "training continues without it")
 
     def add(self, progress: Progress) -> list[str]:
-        return self._each(lambda reporter: reporter.add(progress), "training goes on without it")
+        return self._each(lambda reporter: reporter.add(progress), "training continues without it")
 
     def close(self, failed: bool = False) -> list[str]:
         notes = self._each(lambda reporter: reporter.close(failed), "what it has of the run is in its folder")
@@ -63,15 +64,17 @@ class Reports:
             except UserError:
                 raise
             except Exception as error:
-                notes.append(f"{reporter.name} refused ({_words(error)}); {consequence}")
+                notes.append(f"{reporter.name} failed ({_words(error)}); {consequence}")
                 self.reporters.remove(reporter)
         return notes
 
 
 class TensorBoard:
-    """One event a step. A run that goes on, or back, begins a new file, which hides the steps taken again.
+    """One event per step. A run that is resumed or returns to an earlier step starts a new file, which hides
+    repeated
+    steps.
 
-    Written as it comes: torch's SummaryWriter does so in a thread, which a full disk ends with a traceback.
+    Written directly: torch's SummaryWriter writes in a thread, which a full disk ends with a traceback.
     """
 
     name = "TensorBoard"
@@ -96,10 +99,10 @@ class TensorBoard:
         self.step = step
 
     def close(self, failed: bool) -> None:
-        """Every event is written already."""
+        """Nothing to do: every event is already written."""
 
     def _open(self, step: int) -> None:
-        """A file of its own, the last by its name; steps from this one on in those before no longer count."""
+        """A new file, last by name; steps from this one on in earlier files no longer count."""
         from tensorboard.compat.proto.event_pb2 import SessionLog
 
         self.folder.mkdir(exist_ok=True)
@@ -117,16 +120,16 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """One run of a project, gone on with under the same id, which is kept in `wandb/`.
+    """One W&B run, resumed under the same id, which is kept in `wandb/`.
 
-    Steps that are taken again are there twice.
+    Repeated steps are there twice.
     """
 
     name = "W&B"
 
     def __init__(self, project: str) -> None:
         if not project.strip():
-            raise UserError("the W&B project has no name; give one, such as --wandb stories")
+            raise UserError("the W&B project has no name: give one, such as --wandb stories")
         require(WANDB, "--wandb")
         self.project = project
 
@@ -141,7 +144,7 @@ class WeightsAndBiases:
                 name=folder.name,
                 id=run_id,
                 resume="allow",
-                reinit="create_new",  # whoever called `train` may have a run of his own
+                reinit="create_new",  # the caller of `train` may have a run of their own
                 dir=folder.resolve(),
                 config={name: read_json(folder / "run.json")[name] for name in ("request", "plan")},
                 settings=wandb.Settings(
@@ -150,12 +153,12 @@ class WeightsAndBiases:
             )
         except (wandb.errors.UsageError, wandb.errors.AuthenticationError) as error:
             raise UserError(
-                f"W&B refused ({_words(error)}): log in, or set WANDB_MODE=offline to keep its records in "
-                "the run's folder"
+                f"W&B failed ({_words(error)}): log in, or set WANDB_MODE=offline to keep its records in "
+                "the run folder"
             ) from None
         kept.parent.mkdir(exist_ok=True)
         write_text(kept, f"{run_id}\n")
-        # Its own count of steps may not go back.
+        # W&B's step count must not go back.
         self.run.define_metric("*", step_metric="step")
         offline = f"wandb sync {folder / WANDB / 'offline-run-*'}"
         self.place = offline if self.run.offline else self.run.url or "disabled"
@@ -168,7 +171,7 @@ class WeightsAndBiases:
 
 
 def _numbers(progress: Progress) -> dict[str, float]:
-    """What is finite of a step's metrics, and its speed."""
+    """The finite metrics of a step, and its speed."""
     metrics = {name: number for name, number in progress.metrics().items() if number is not None}
     del metrics["step"]
     return {**metrics, "tokens_a_second": progress.tokens_a_second}

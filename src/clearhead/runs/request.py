@@ -1,4 +1,4 @@
-"""What the user asked a training run for. What is None, the plan chooses."""
+"""The settings of a training run as requested. The plan chooses those that are None."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from clearhead.training.recipe import OPTIMIZERS, RECIPES
 MOST_MINUTES = 60 * 24 * 365
 MOST_RANK = 1024
 COUNTS = ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch")
-# What a start model has already.
+# Settings that a start model already has.
 SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab")
-# What only a transformer has.
+# Settings of transformers only.
 OF_TRANSFORMERS = ("heads", "kv_heads", "both_ways", "sharded")
-# What only networks have that learn step by step.
+# Settings of networks trained by gradient descent only.
 OF_LEARNERS = ("steps", "blocks", "width", "context", "batch", "dropout", "optimizer", "learning_rate")
 
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """Sizes, time and recipe of a run."""
+    """Size, time and recipe of a run."""
 
     minutes: float | None = None
     steps: int | None = None
-    start: str | None = None  # the model to go on from: a folder, a GGUF file, a name
-    start_sha256: str = ""  # of its weights; taken when this is made unless said
-    lora: int | None = None  # the rank of the adapters that are trained in its stead
+    start: str | None = None  # the model to fine-tune: a folder, a GGUF file, or a name
+    start_sha256: str = ""  # hash of its weights; computed by default
+    lora: int | None = None  # rank of the low-rank adapters to train instead of all weights
     kind: str = "transformer"
-    order: int | None = None  # of an n-gram: how many words are counted together
+    order: int | None = None  # order of an n-gram model
     preset: str = "modern"
-    both_ways: bool = False  # see what comes after too, and learn to fill in blanks
+    both_ways: bool = False  # train a bidirectional model that fills in blanks
     blocks: int | None = None
     heads: int | None = None
     kv_heads: int | None = None
@@ -51,19 +51,19 @@ class TrainingRequest:
     accumulation: int = 1
     dropout: float | None = None
     recipe: str = "fast"
-    optimizer: str | None = None  # the recipe's unless said; to go on from a model, adamw
+    optimizer: str | None = None  # default: the recipe's; adamw for fine-tuning
     learning_rate: float | None = None
-    # A fraction of the text's end, or files of their own.
+    # A share of the end of the text, or separate files.
     validation: float | str | Path | Sequence[str | Path] | None = None
     seed: int = 0
-    sharded: bool = False  # several processes each hold a share of the weights
-    compiled: bool | None = None  # for CUDA; unless said, where it pays
-    deterministic: bool = False  # the same bits each time on CUDA too, at some cost of speed
+    sharded: bool = False  # shard the weights across processes (FSDP2)
+    compiled: bool | None = None  # for CUDA; default: if it pays
+    deterministic: bool = False  # deterministic on CUDA too, at some cost in speed
     device: str | None = None
 
     def __post_init__(self) -> None:
         if self.minutes is not None and self.steps is not None:
-            raise UserError("both minutes and steps were given; give one of them")
+            raise UserError("minutes and steps exclude each other: give only one")
         for name in ("minutes", "dropout", "learning_rate"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
@@ -71,7 +71,7 @@ class TrainingRequest:
         for name in (*COUNTS, "accumulation", "lora", "seed"):
             value = getattr(self, name)
             if value is not None and type(value) is not int:
-                raise UserError(f"{name} = {value!r}: expected a whole number")
+                raise UserError(f"{name} = {value!r}: expected an integer")
         if self.minutes is not None and not 0 < self.minutes <= MOST_MINUTES:
             raise UserError(
                 f"minutes = {self.minutes}: expected a number above 0, such as 3, and at most a year"
@@ -82,7 +82,7 @@ class TrainingRequest:
         if self.optimizer is not None:
             check_kind("optimizer", self.optimizer, OPTIMIZERS)
         if self.recipe == "classic" and self.optimizer == "muon":
-            raise UserError("the classic recipe trains with adamw: leave out the optimizer, or the recipe")
+            raise UserError("the classic recipe trains with adamw: omit the optimizer, or the recipe")
         for name in COUNTS:
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -99,47 +99,45 @@ class TrainingRequest:
             raise UserError(f"seed = {self.seed}: expected 0 to {2**32 - 1}")
         device = pick_device(self.device)
         if self.compiled and not can_compile(device):
-            raise UserError(f"compiled: that is for CUDA, with Triton and a C compiler, and not for {device}")
+            raise UserError(f"compiled requires CUDA with Triton and a C compiler, not {device}")
         self._check_start()
         if self.sharded and self.recipe == "fast" and self.optimizer != "adamw":
             raise UserError(
-                "sharded training cannot use muon, which works on whole matrices: add --optimizer adamw or "
-                "--recipe classic, or leave --sharded out"
+                "sharded training cannot use muon, which needs whole matrices: add --optimizer adamw or "
+                "--recipe classic, or omit --sharded"
             )
         if self.sharded and self.lora is not None:
-            raise UserError("adapters are small and are not sharded: leave out --sharded, or --lora")
+            raise UserError("adapters are small and are not sharded: omit --sharded or --lora")
 
     def _check_network(self) -> None:
         check_kind("kind", self.kind, NETWORKS)
         given = [name for name in OF_TRANSFORMERS if getattr(self, name)]
         if self.kind != "transformer" and (given or self.preset != "modern"):
             name = given[0] if given else "preset"
-            raise UserError(f"{name} goes with transformers: leave it out, or the kind {self.kind!r}")
+            raise UserError(f"{name} applies to transformers only: omit it, or the kind {self.kind!r}")
 
         if self.order is not None:
             if self.kind != "ngram":
-                raise UserError(f"order goes with the kind 'ngram': leave it out, or the kind {self.kind!r}")
+                raise UserError(f"order applies to the kind 'ngram' only: omit it, or the kind {self.kind!r}")
             check_order(self.order)
         learning = [name for name in OF_LEARNERS if getattr(self, name) is not None]
         if self.kind == "ngram" and (learning or self.recipe != "fast"):
             name = learning[0] if learning else "recipe"
-            raise UserError(f"{name} goes with networks that learn step by step: leave it out for an n-gram")
+            raise UserError(f"{name} does not apply to an n-gram model: omit it")
 
     def _check_start(self) -> None:
         if self.lora is not None and not 1 <= self.lora <= MOST_RANK:
             raise UserError(f"lora = {self.lora}: expected a rank of 1 to {MOST_RANK}, such as 8")
         if self.start is None:
             if self.lora is not None:
-                raise UserError("lora adapts a model that is there: say which, with --from")
+                raise UserError("lora fine-tunes an existing model: name it with --from")
             return
         given = [name for name in SHAPE if getattr(self, name) is not None]
         given += ["preset"] * (self.preset != "modern") + ["kind"] * (self.kind != "transformer")
         if given:
-            raise UserError(
-                f"{given[0]} goes with a new model: one that is gone on from has its own; leave it out"
-            )
+            raise UserError(f"{given[0]} applies to a new model only, not to a fine-tuned one: omit it")
         if self.lora is not None and self.optimizer != "adamw":
-            raise UserError(f"lora is trained with adamw, not with {self.optimizer}: leave the optimizer out")
+            raise UserError(f"lora trains with adamw, not with {self.optimizer}: omit the optimizer")
         object.__setattr__(self, "start", str(self.start))
         if not self.start_sha256:
             object.__setattr__(self, "start_sha256", hash_weights(self.start))

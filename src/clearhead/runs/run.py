@@ -1,4 +1,4 @@
-"""A training run: from documents to a language model, one record a step."""
+"""A training run: from documents to a language model, with one record per step."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
 from clearhead.training.trainer import DIVERGED, StepRecord, Trainer
 
-# In a timed run the number of steps is set anew from what they really take: first after this share of them,
-# then each time that the other share of those left has been taken; so ever more often, until the last.
+# In a timed run the number of steps is recomputed from their measured duration: first after this share of them,
+# then each time this share of the remaining steps is done.
 FIRST_REPLAN, REPLAN = 0.02, 0.2
-LEAST_RISE = 0.02  # of the validation loss, in nats, that is worth a word
-MOST_SKIPPED = 3  # steps in a row that break, before the run goes back
+LEAST_RISE = 0.02  # increase of the validation loss, in nats, worth a warning
+MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
 MOST_RETREATS = 3
-SPARED = 4  # times the memory that a copy of all training's tensors takes must be free for one on the device
+SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands after a step."""
+    """The state of a run after a step."""
 
     record: StepRecord
-    steps: int  # in all
-    loss: float  # of the last steps, smoothed
-    seconds_a_step: float  # likewise
-    seconds: float  # since the run began
-    validation: float | None  # the loss over the whole validation text, where it was taken
-    sample: str | None = None  # what the model wrote then
+    steps: int  # total
+    loss: float  # smoothed
+    seconds_a_step: float  # smoothed
+    seconds: float  # since the start of the run
+    validation: float | None  # loss over the validation text, if measured at this step
+    sample: str | None = None  # sample generated at this step
 
     @property
     def tokens_a_second(self) -> float:
         return self.record.tokens / self.record.step / self.seconds_a_step
 
     def metrics(self) -> dict[str, int | float | None]:
-        """What is kept of the step, the same in every run like this one. None is what was not finite."""
+        """The metrics of the step, equal in every equal run. None stands for non-finite values."""
         record = self.record
         numbers: dict[str, int | float] = {
             "loss": record.loss,
@@ -72,7 +72,7 @@ class Progress:
 
 
 class ExponentialAverage:
-    """A running mean that forgets: of the first few numbers their mean, later of about the last twenty."""
+    """A bias-corrected exponential average, over about the last twenty values."""
 
     def __init__(self) -> None:
         self.mean, self.count = 0.0, 0
@@ -84,7 +84,7 @@ class ExponentialAverage:
 
 
 class Run:
-    """Prepared when made; trains as it is iterated over; `model` is the model as it stands."""
+    """Prepares on creation, trains while iterated over; `model` is the current model."""
 
     def __init__(
         self,
@@ -97,9 +97,9 @@ class Run:
         began: float | None = None,
         text: PreparedText | None = None,
     ) -> None:
-        """`plan` and `tokenizer` are those of the run that this one goes on with; `text` is ready already.
+        """`plan` and `tokenizer` are those of the run to resume; `text` is an already prepared text.
 
-        `began` is when the clock (time.perf_counter) began to run for whoever waits; now, unless said.
+        `began` is when the clock (time.perf_counter) started; default: now.
         """
         self.start = time.perf_counter() if began is None else began
         self.request = request
@@ -124,7 +124,7 @@ class Run:
         plan = self.group.run_on_main(lambda: plan or _shared(make(), request, self.group))
         self.plan: Plan = replace(plan, share=text.share)
         validated = text.validation.part(0, plan.validated)
-        # Of conversations, so little of them may hold no reply.
+        # A small sample of conversations may contain no reply.
         self.validation = validated if holds_targets(validated) else text.validation
         self.planned = self.seconds
         # Before the network: a text too short for the context must not cost the memory of its positions.
@@ -140,25 +140,25 @@ class Run:
         self.model = LanguageModel(network, self.tokenizer)
         self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded)
         self.pace = Pace(self.plan.steps_a_validation)
-        self.losses: list[float] = []  # validation losses, the last one the newest
-        self.validated_at = 0  # the step that it was taken after
+        self.losses: list[float] = []  # validation losses, newest last
+        self.validated_at = 0  # the step after which it was taken
         self.marks = 0  # at which it was due
-        self.notes: list[str] = []  # what the user should be told
+        self.notes: list[str] = []  # messages for the user
         if request.start is None and any(each.name.lower().endswith(".jsonl") for each in texts):
-            self.notes.append("a .jsonl file is read as plain text here: conversations go with --from MODEL")
+            self.notes.append("a .jsonl file is read as plain text here: use --from MODEL for conversations")
         self.replan_at = FIRST_REPLAN * self.plan.recipe.steps  # steps done
         self.trained = 0.0  # seconds spent in steps
-        self.validating = 0.0  # and in validation
-        self.ending = 0.0  # seconds that the caller needs after the last step, to save what came of it
-        self.smoothed = ExponentialAverage()  # the loss that is shown
-        self.skipped = 0  # steps in a row whose numbers were not finite
+        self.validating = 0.0  # seconds spent in validation
+        self.ending = 0.0  # seconds that the caller needs after the last step, to save the results
+        self.smoothed = ExponentialAverage()  # the displayed loss
+        self.skipped = 0  # consecutive steps with non-finite values
         self.retreats = 0
-        self.good = self._good()  # where to go back to after too many of them
+        self.good = self._good()  # the state to return to after too many of them
 
     def _prepare(
         self, texts: Sequence[Document], cache: Path, tokenizer: Tokenizer | None, share: float | None
     ) -> PreparedText:
-        """The first worker makes the text ready; the others find the tokens, or make them likewise."""
+        """Rank 0 prepares the text; the others find its tokens in the cache, or prepare them likewise."""
         made: list[PreparedText] = []
 
         def prepare_first() -> tuple[str, Tokenizer, float]:
@@ -168,12 +168,14 @@ class Run:
         sha256, tokenizer, share = self.group.run_on_main(prepare_first)
         text = made[0] if made else prepare_text(texts, self.request, cache, tokenizer, share)
         if text.sha256 != sha256:
-            raise OwnError("the text that this process reads is not the first one's: give all the same")
+            raise OwnError(
+                "the text that this process reads differs from rank 0's: give all processes the same text"
+            )
         return text
 
     @property
     def seconds(self) -> float:
-        """Since the run began."""
+        """Since the start of the run."""
         return time.perf_counter() - self.start
 
     def __iter__(self) -> Iterator[Progress]:
@@ -183,7 +185,7 @@ class Run:
             began, validated = self.seconds, self.validating
             self.model.network.train()
             record = self.trainer.take_step()
-            self.model.network.eval()  # whoever looks on sees no dropout, and draws none of its numbers
+            self.model.network.eval()  # observers see no dropout, and consume none of its random numbers
             self.trained += record.seconds
             if self.request.minutes and record.step >= self.replan_at:
                 self._set_steps(record.step)
@@ -201,7 +203,7 @@ class Run:
         self.finish()
 
     def checkpoint(self) -> Checkpoint:
-        """Everything that going on depends on, as it stands; of sharded tensors, this process's share."""
+        """The complete current state; for sharded tensors, this rank's shard."""
         tensors = {
             name: local_shard(tensor).detach().cpu().clone()
             for name, tensor in self.trainer.tensors().items()
@@ -209,7 +211,7 @@ class Run:
         return Checkpoint(self.trainer.step, tensors, self.state())
 
     def _good(self) -> Checkpoint:
-        """The same for coming back to: on the device, if there is room, for the way from it is long."""
+        """The same, to return to: on the device if there is room, since transfers are slow."""
         own = self.trainer.tensors().values()
         if free_memory(self.device) < SPARED * sum(local_shard(tensor).nbytes for tensor in own):
             return self.checkpoint()
@@ -219,7 +221,7 @@ class Run:
         return Checkpoint(self.trainer.step, tensors, self.state())
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint says beside its tensors."""
+        """The state of a checkpoint besides its tensors."""
         return {
             "losses": list(self.losses),
             "validated_at": self.validated_at,
@@ -233,9 +235,9 @@ class Run:
         }
 
     def whole_model(self) -> LanguageModel:
-        """The model as it stands; one that is sharded is gathered, on the CPU of the first process.
+        """The current model; a sharded one is gathered on the CPU of rank 0.
 
-        All processes must ask for it, and only the first has all of it.
+        All ranks must call this; only rank 0 gets the whole model.
         """
         if not self.request.sharded:
             return self.model
@@ -247,7 +249,7 @@ class Run:
         return LanguageModel(network, self.tokenizer, self.model.training)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on as if the run had never stopped."""
+        """Resume as if the run had never stopped."""
         state = checkpoint.state
         self.trainer.restore(checkpoint.step, checkpoint.tensors)
         self.losses, self.validated_at = list(state["losses"]), state["validated_at"]
@@ -263,13 +265,15 @@ class Run:
 
     @property
     def is_best(self) -> bool:
-        """Whether the weights as they are have the lowest validation loss so far."""
+        """Whether the current weights have the lowest validation loss so far."""
         return bool(self.losses) and self.losses[-1] <= min(self.losses) and self._last_loss() is not None
 
     def _retreat(self, step: int) -> None:
-        """Back to the last state whose numbers were finite, with a lower rate; or, after several, give up."""
+        """Return to the last finite state with a lower learning rate; give up after several times."""
         if self.retreats >= MOST_RETREATS:
-            raise UserError(f"training broke at step {step}, for the {self.retreats + 1}th time: {DIVERGED}")
+            raise UserError(
+                f"training diverged at step {step}, for the {self.retreats + 1}th time: {DIVERGED}"
+            )
         retreats, slowdown = self.retreats + 1, self.trainer.slowdown / 2
         seconds, steps = self.seconds, self.trainer.recipe.steps
         self.restore(self.good)
@@ -277,12 +281,12 @@ class Run:
         self.retreats, self.trainer.slowdown, self.skipped = retreats, slowdown, 0
         self.trainer.recipe = replace(self.trainer.recipe, steps=steps)
         self.notes.append(
-            f"step {step}: the numbers were no longer finite; back to step {self.trainer.step}, "
+            f"step {step}: loss or gradients were not finite; returned to step {self.trainer.step}, "
             f"with {slowdown:g} of the learning rate"
         )
 
     def finish(self) -> None:
-        """Write down in the model how it was trained; called at the end, or where training was stopped."""
+        """Record in the model how it was trained; called at the end, or when training is stopped."""
         self.model.network.eval()
         self.model.training = self.describe()
 
@@ -311,18 +315,18 @@ class Run:
         }
 
     def hindsight(self, best: Path | None = None) -> list[str]:
-        """What one should know when it is over; `best` is where the model with the lowest loss is kept."""
+        """Warnings at the end of the run; `best` is where the model with the lowest loss is saved."""
         if not self.losses or self.losses[-1] <= min(self.losses) + LEAST_RISE:
             return []
-        kept = f"; the best one is kept in {best}" if best is not None else ""
+        kept = f"; the best one is saved in {best}" if best is not None else ""
         return [
             f"the validation loss was lower before ({min(self.losses):.4f}) and rose to "
-            f"{self.losses[-1]:.4f}: the model began to learn the text by heart; train it for less time, or "
+            f"{self.losses[-1]:.4f}: the model overfits; train for less time, or "
             f"on more text{kept}"
         ]
 
     def _origin(self) -> dict[str, Any]:
-        """What the network was before its first step."""
+        """How the network was initialized."""
         request = self.request
         if request.start is None:
             preset = {"preset": request.preset} if request.kind == "transformer" else {}
@@ -330,21 +334,21 @@ class Run:
         return {"start": request.start, "start_sha256": request.start_sha256, "lora": request.lora}
 
     def _last_loss(self) -> float | None:
-        """Of the weights as they are; none where training was stopped after it was last taken."""
+        """The loss of the current weights, or None if training stopped after it was last measured."""
         known = self.losses and self.validated_at == self.trainer.step and math.isfinite(self.losses[-1])
         return self.losses[-1] if known else None
 
     def _passes_mark(self, step: int) -> bool:
-        """Marks lie at equal distances, the last one at the end; each is passed once, though they move."""
+        """Marks are evenly spaced, the last one at the end; each is passed once, though they move."""
         before, self.marks = self.marks, max(self.marks, self._marks(step))
         return self.marks > before or step >= self.trainer.recipe.steps
 
     def _marks(self, step: int) -> int:
-        """How many lie before a step or at it."""
+        """The number of marks up to and including a step."""
         return step * self.plan.validations // self.trainer.recipe.steps
 
     def _set_steps(self, done: int) -> None:
-        """As many more as fit into the time left, less what the coming validations and the end take."""
+        """Set the steps that fit into the time left, minus that of the remaining validations and the end."""
         assert self.request.minutes is not None
         left = 60 * self.request.minutes - self.seconds - self.ending
         steps = left / (self.pace.seconds_a_step() or self.trained / done)
@@ -357,7 +361,7 @@ class Run:
 
 
 def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError | None]:
-    """Save, and where that is refused, in a temporary folder: what was trained is not to be lost."""
+    """Save the model, or, if that fails, save it to a temporary folder so that it is not lost."""
     try:
         model.save(folder, overwrite=True)
     except UserError as error:
@@ -368,12 +372,12 @@ def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError 
 
 
 def with_time(request: TrainingRequest, minutes: float = 3) -> TrainingRequest:
-    """Three minutes, for one who said nothing of time."""
+    """Three minutes, if neither minutes nor steps are given."""
     return replace(request, minutes=minutes) if request.minutes is None and request.steps is None else request
 
 
 def _shared(plan: Plan, request: TrainingRequest, group: ProcessGroup) -> Plan:
-    """With a batch, where it was not asked for, that the processes can share equally."""
+    """With a default batch that the processes can share equally."""
     recipe = plan.recipe
     if request.batch is not None:
         return plan

@@ -1,13 +1,13 @@
-"""A run in its folder: what was asked and planned, metrics of every step, checkpoints, the best, snapshots.
+"""A run folder: request and plan, metrics of every step, checkpoints, best model, snapshots.
 
-run.json           the request, the plan made of it, the text's hash, versions; without times of day
-tokenizer.json …   the tokenizer, kept from the start
-metrics.jsonl      a line a step
-loss.svg           the losses as a curve, when it ends or is stopped
-checkpoints/       to go on from; gone when the run is finished
-tensorboard/       what was reported, and when, where it was asked for; wandb/ likewise
-best/              the model with the lowest validation loss, where that is not the last
-snapshots/step-…/  the model as it was, at a few steps ever further apart
+run.json           the request, its plan, the hash of the text, versions; no timestamps
+tokenizer.json …   the tokenizer, saved at the start
+metrics.jsonl      one line per step
+loss.svg           the loss curve, drawn when the run ends or is stopped
+checkpoints/       to resume from; deleted when the run is finished
+tensorboard/       event files, if requested; wandb/ likewise
+best/              the model with the lowest validation loss, unless it is the last
+snapshots/step-…/  the model at a few steps, at increasing intervals
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ from clearhead.text.tokenizer import Tokenizer
 
 RUN, METRICS, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
 FORMAT = 1
-LOOKED_AT = 0.3  # seconds; whoever lists runs holds a lock for a moment, to see whether it is held
+LOOKED_AT = 0.3  # seconds; listing runs takes the lock for a moment, to test it
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
 
 class RunFolder:
-    """One process at a time holds a run's folder; of several that train together, the first."""
+    """One process at a time holds the lock on a run folder; in a group, rank 0."""
 
     def __init__(self, path: Path, held: bool = True) -> None:
         self.path, self.held = path, held
-        self.unwritten: list[str] = []  # lines of metrics that the disk refused
+        self.unwritten: list[str] = []  # lines of metrics that could not be written yet
         if not held:
             return
         self.made = [each for each in (path, *path.parents) if not each.exists()]
-        with disk_errors(path, "the run was not begun"):
+        with disk_errors(path, "the run was not started"):
             path.mkdir(parents=True, exist_ok=True)
             self.lock = FileLock(path / ".lock")
             try:
                 self.lock.acquire(timeout=LOOKED_AT, poll_interval=LOOKED_AT / 10)
             except Timeout:
                 raise UserError(
-                    f"another run is training in {path}; wait for it, or choose another folder with --out"
+                    f"another run is training in {path}: wait for it, or choose another folder with --out"
                 ) from None
 
             for each in (path, path / CHECKPOINTS, path / SNAPSHOTS):
@@ -78,36 +78,40 @@ class RunFolder:
     def close(self) -> None:
         if not self.held:
             return
-        # Before it is released: whoever locks it in between would otherwise lose the file of a lock he holds.
-        with suppress(PermissionError):  # Windows deletes no file that is open
+        # Before releasing: another process that locks it in between would otherwise lose its lock file.
+        with suppress(PermissionError):  # Windows cannot delete open files
             (self.path / ".lock").unlink(missing_ok=True)
         self.lock.release()
 
     def discard(self) -> None:
-        """Leave nothing of a run that took no step."""
+        """Delete everything of a run that took no step."""
         if not self.held:
             return
         for name in (RUN, METRICS, *TOKENIZER):
             (self.path / name).unlink(missing_ok=True)
         self.close()
         if self.path in self.made:
-            shutil.rmtree(self.path, ignore_errors=True)  # reports may have been begun in it
+            shutil.rmtree(self.path, ignore_errors=True)  # reports may have been started in it
         for folder in self.made:
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
 
     def settings(self) -> dict[str, Any] | None:
-        """What run.json says; none where no run was begun here."""
+        """The contents of run.json, or None if no run was started here."""
         if not (self.path / RUN).exists():
             return None
         settings = read_json(self.path / RUN)
         if settings.get("format") != FORMAT or not {"request", "plan", "text_sha256"} <= settings.keys():
-            raise UserError(f"{self.path / RUN} is of another version, or damaged; choose another folder")
+            raise UserError(
+                f"{self.path / RUN} was written by another version, or is damaged: choose another folder"
+            )
         return settings
 
     def begin(self, run: Run, command: Sequence[str]) -> None:
-        """Write down what the run is, before its first step; run.json first, by which it is known as one."""
-        with disk_errors(self.path, "the run was not begun"):
+        """Write the description of the run before its first step; run.json first, which marks the folder as a
+        run.
+        """
+        with disk_errors(self.path, "the run was not started"):
             self.describe(run, command, finished=False)
             self.save_tokenizer(run)
 
@@ -115,7 +119,7 @@ class RunFolder:
         run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
 
     def tokenizer(self) -> Tokenizer | None:
-        """None where the run was broken off before it was kept: from the same text comes the same one."""
+        """None if the run was interrupted before saving it: the same text gives the same one."""
         whole = all((self.path / name).exists() for name in TOKENIZER)
         return Tokenizer.load(self.path) if whole else None
 
@@ -137,7 +141,7 @@ class RunFolder:
         )
 
     def restore(self, run: Run) -> None:
-        """Put the run where its newest whole checkpoint is, if there is one yet."""
+        """Restore the run from its newest intact checkpoint, if there is one."""
         folder, lead, good = self.path / CHECKPOINTS, run.group.run_on_main, run.good
         newest, metrics_bytes = lead(lambda: newest_checkpoint(folder)), 0
         if newest is not None:
@@ -150,7 +154,7 @@ class RunFolder:
             run.restore(checkpoint)
             if (last := lead(lambda: newest_step(folder))) != checkpoint.step:
                 run.notes.append(
-                    f"the checkpoint of step {last} is damaged (the disk may be failing): going back to that "
+                    f"the checkpoint of step {last} is damaged (the disk may be failing): resuming from that "
                     f"of step {checkpoint.step}"
                 )
             if good.step == named:
@@ -164,7 +168,7 @@ class RunFolder:
         return read_checkpoint(path)
 
     def save_checkpoint(self, run: Run) -> None:
-        """With the step of the good one, and the length of the metrics: what is added is of steps to come."""
+        """Includes the step of the good state, and the length of the metrics, which are cut to it on resume."""
         metrics_bytes = run.group.run_on_main(self._settle_metrics)
         state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}
         checkpoint = Checkpoint(run.trainer.step, run.trainer.tensors(), state)
@@ -189,20 +193,20 @@ class RunFolder:
         replace_model(snapshot_folder(self.path, step), model)
 
     def add_metrics(self, progress: Progress) -> None:
-        """One line; where the disk refuses it, it is kept for the next time."""
+        """Append a line; if the disk refuses, keep it for the next time."""
         sample = {} if progress.sample is None else {"sample": progress.sample}
         self.unwritten.append(json.dumps({**progress.metrics(), **sample}) + "\n")
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()
-            # A disk that fills takes a part of it, and says so only by the number.
+            # A full disk writes part of it, and reports that only by the returned length.
             if file.write(lines) != len(lines):
                 file.truncate(before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.unwritten.clear()
 
     def _settle_metrics(self) -> int:
-        """Make sure that the lines so far are on the disk; how many bytes they are."""
+        """Flush the lines so far to disk; return their length in bytes."""
         path = self.path / METRICS
         if not path.exists():
             return 0
@@ -211,7 +215,7 @@ class RunFolder:
             return os.fstat(file.fileno()).st_size
 
     def _cut_metrics(self, size: int) -> None:
-        """Forget the steps that will be taken again, and a line that was cut off."""
+        """Drop the steps that will be repeated, and a truncated line."""
         path = self.path / METRICS
         if not path.exists():
             return
@@ -220,7 +224,7 @@ class RunFolder:
 
 
 def read_record(line: str | bytes) -> dict[str, Any] | None:
-    """A step's line of the metrics; None of one that was cut off or damaged."""
+    """The record of a line of metrics; None if it is truncated or damaged."""
     try:
         record = json.loads(line)
     except ValueError:
@@ -229,7 +233,7 @@ def read_record(line: str | bytes) -> dict[str, Any] | None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a run was begun in this folder."""
+    """Whether a run was started in this folder."""
     return os.path.exists(path / RUN)  # noqa: PTH110 (Path.exists raises for a name that is too long)
 
 
@@ -243,7 +247,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
 
 
 def replace_model(folder: Path, model: LanguageModel) -> None:
-    """Save a model where an older one may be, which stays until the new one is whole."""
+    """Replace a saved model; the old one stays until the new one is complete."""
     staged = begin(folder)
     try:
         model.save(staged)
@@ -264,7 +268,7 @@ def request_to_json(request: TrainingRequest) -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
-    """None of ourselves where we run from our source, not installed."""
+    """None for clearhead itself when run from the sources."""
     try:
         return version(package)
     except PackageNotFoundError:

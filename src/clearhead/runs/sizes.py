@@ -1,4 +1,4 @@
-"""The sizes of networks that a plan chooses from, each with what was asked for."""
+"""The network sizes that a plan chooses from, combined with the requested settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clearhead.text.tokens import Tokens
 
 Size = tuple[int, int, int]  # blocks, width, heads
 
-# Heads of 32 or 64 features open everywhere.
+# Heads of 32 or 64 features are supported everywhere.
 LADDER: tuple[Size, ...] = (
     (2, 32, 1),
     (2, 64, 2),
@@ -34,11 +34,11 @@ LADDER: tuple[Size, ...] = (
 )
 DEFAULT_SIZE: Size = (4, 128, 4)
 
-# A table of words this small beside the blocks may be there twice, as embedding and as unembedding: then a
-# model learns more in as many steps (see docs/experiments.md).
+# With an embedding this small compared to the blocks, untied embedding and unembedding
+# learn more in as many steps (see docs/experiments.md).
 SMALL_TABLE = 0.1
 
-# Of recurrent networks, which have no heads.
+# For recurrent networks, which have no heads.
 RECURRENT_LADDER: tuple[Size, ...] = (
     (1, 64, 0),
     (1, 96, 0),
@@ -55,7 +55,7 @@ RECURRENT_SIZE: Size = (1, 256, 0)
 
 
 def list_sizes(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> list[LearnerConfig]:
-    """From small to large; at least one, or the reason why there is none."""
+    """From small to large; at least one, or the error that excludes all."""
     sizes: list[LearnerConfig] = []
     ladder = LADDER if request.kind == "transformer" else RECURRENT_LADDER
     for rung in ladder:
@@ -71,13 +71,13 @@ def list_sizes(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> list[L
 
 
 def usual_size(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> LearnerConfig:
-    """Where no time was given to fit it to."""
+    """The default size when there is no time to fit it to."""
     size = DEFAULT_SIZE if request.kind == "transformer" else RECURRENT_SIZE
     return _config(request, tokens, n_vocab, size)
 
 
 def fitting_context(tokens: Tokens) -> int:
-    """A power of two of which the text holds at least eight."""
+    """A power of two that fits into the text at least eight times."""
     return max(8, 2 ** int(np.log2(max(8, len(tokens) / 8))))
 
 
@@ -111,7 +111,7 @@ def _config(request: TrainingRequest, tokens: Tokens, n_vocab: int, size: Size) 
 
 
 def _heads(width: int) -> int:
-    """Heads of 32 features, or of 64 in a wide model, where that divides the width."""
+    """Heads of 32 features, or of 64 in a wide model, if that divides the width."""
     size = 32 if width < 384 else 64
     return width // size if width % size == 0 else 1
 

@@ -1,7 +1,8 @@
-"""A folder put whole in the place of another: at every moment the old one or the new one can be had.
+"""Atomic replacement of folders: at every moment the old or the new one is available.
 
-The new one is made beside as `.name.new`. The old one is moved aside as `.name.old`, the new one takes its
-place, the old one goes. A process killed in between leaves one of these behind; `recover` sets that right.
+The new one is written beside as `.name.new`, the old one moved to `.name.old`, the new one renamed, the old
+one
+deleted. A process killed in between leaves one of these behind; `recover` cleans up.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from pathlib import Path
 from clearhead.files import settle_folder
 
 _BESIDE = re.compile(r"\.(?P<name>.+)\.(?:new|old)")
-_HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{8}")  # what `write_whole` calls a file until it is
+_HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{8}")  # the temporary names that `write_whole` uses
 
 
 def begin(folder: Path) -> Path:
-    """Where the new one is to be made; not there yet."""
+    """The path at which to write the new folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     staged = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(staged, ignore_errors=True)
@@ -26,7 +27,7 @@ def begin(folder: Path) -> Path:
 
 
 def put_in_place(folder: Path) -> None:
-    """What was made where `begin` said takes the folder's name."""
+    """Rename the folder written at `begin`'s path."""
     staged, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
     settle_folder(staged)
     if folder.exists():
@@ -38,7 +39,7 @@ def put_in_place(folder: Path) -> None:
 
 
 def recover(parent: Path) -> None:
-    """Put back what was moved aside and not replaced, and clear away what was half made."""
+    """Restore a folder that was moved aside and not replaced, and delete incomplete ones."""
     for path in sorted(parent.iterdir()) if parent.is_dir() else []:
         found = _BESIDE.fullmatch(path.name)
         if found and path.is_dir():
@@ -51,7 +52,7 @@ def recover(parent: Path) -> None:
 
 
 def drop(folder: Path) -> None:
-    """Delete a folder so that no half of it is ever there under its name."""
+    """Delete a folder atomically."""
     if os.path.lexists(folder):
         aside = begin(folder)
         folder.rename(aside)

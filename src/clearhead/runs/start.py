@@ -1,4 +1,4 @@
-"""Going on from a model: its network and tokenizer as the start, and a plan that leaves its shape alone."""
+"""Fine-tuning: start from the network and tokenizer of a model, with a plan that keeps its shape."""
 
 from __future__ import annotations
 
@@ -30,41 +30,43 @@ from clearhead.training.objective import autocast, cross_entropy
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
-# AdamW's, of all weights and of adapters; Muon's, where it is asked for (see docs/experiments.md).
+# Learning rates of AdamW for all weights and for adapters, and of Muon (see docs/experiments.md).
 FULL_RATE, LORA_RATE, MUON_RATE = 3e-4, 1e-3, 0.002
 
 WINDOW_ON_CPU, WINDOW = 256, 1024  # tokens
 BEST_STEPS = 200
 LEAST_BATCH, MOST_BATCH = 256, 16384  # tokens
 DEFAULT_BATCH = 1024
-LONG = 1.0  # seconds; what takes a processor so long does so the second time too
-READING = 1 / 3  # of learning: the way forward without the way back, which is twice as long
+LONG = 1.0  # seconds; a measurement that takes this long on a CPU is not repeated
+READING = 1 / 3  # of a training step: the forward pass, without the backward pass, which takes twice as long
 
 
 @dataclass(frozen=True)
 class Start:
-    """The model that a run goes on from."""
+    """The model to fine-tune."""
 
     network: Learner
     tokenizer: Tokenizer
 
 
 def open_start(request: TrainingRequest) -> Start | None:
-    """The model that a run goes on from, if it does."""
+    """The model to fine-tune, if any."""
     if request.start is None:
         return None
     saved = open_model(request.start)
     if not saved.network.config.causal:
-        raise UserError(f"{request.start} sees both ways: it fills in blanks, and cannot learn to write on")
+        raise UserError(
+            f"{request.start} is bidirectional: it fills in blanks and cannot be fine-tuned to generate"
+        )
     if isinstance(saved.network, NGram):
-        raise UserError(f"{request.start} is an n-gram model, which is counted anew: leave --from out")
+        raise UserError(f"{request.start} is an n-gram model, which cannot be fine-tuned: omit --from")
     if request.lora is not None or request.sharded:
         need_transformer(saved.network.config, "sharded" if request.sharded else "lora")
     return Start(saved.network, saved.tokenizer)
 
 
 def prepare(network: Learner, config: LearnerConfig, lora: int | None) -> Learner:
-    """Ready to train: with the plan's dropout, and with adapters if they are asked for."""
+    """The network ready for training: with the plan's dropout, and adapters if requested."""
     assert replace(config, dropout=0.0) == replace(network.config, dropout=0.0)
     if isinstance(network, Recurrent):
         assert isinstance(config, RecurrentConfig)
@@ -86,13 +88,13 @@ def plan_start(
     device: torch.device,
     left: float | None,
 ) -> Plan:
-    """Choose window, batch and steps; nothing of the model. `left` is how many seconds may still be taken."""
+    """Choose window, batch and steps, but nothing of the model. `left` is the number of seconds left."""
     config = replace(network.config, dropout=request.dropout or 0.0)
     window = WINDOW_ON_CPU if device.type == "cpu" else WINDOW
     context = request.context or min(config.n_context, window, fitting_context(tokens))
     if context > config.n_context:
         raise UserError(
-            f"context = {context}: {request.start} can look back on {config.n_context} tokens; choose fewer"
+            f"context = {context}: the context of {request.start} is {config.n_context} tokens; choose fewer"
         )
     if left is None:
         steps = request.steps or DEFAULT_STEPS
@@ -100,7 +102,7 @@ def plan_start(
         _check_memory(request, config, context, recipe, device)
         return Plan(config, recipe, min(steps, 5), None, context)
     began = time.perf_counter()
-    # The weights of the start must not change.
+    # The weights of the start model must not change.
     network = prepare(deepcopy(network), config, request.lora).to(device)
     rows, learning, reading = _measure(request, network, context, tokens, left)
     left -= time.perf_counter() - began
@@ -112,7 +114,7 @@ def plan_start(
 def _measure(
     request: TrainingRequest, network: Learner, context: int, tokens: Tokens, left: float
 ) -> tuple[int, float, float]:
-    """Windows a batch for about the best number of steps; seconds to learn from a token, and to read it."""
+    """Windows per batch for about the best number of steps; seconds per token in training and in evaluation."""
     device = network.embedding.weight.device
     rows = request.batch or _rows(LEAST_BATCH * (1 if device.type == "cpu" else 16), context)
     while True:
@@ -137,7 +139,7 @@ def _measure(
 
 
 def _seconds(work: Callable[[], object], device: torch.device) -> float:
-    """What it takes once things are set up."""
+    """The duration after setup."""
     seconds = 0.0
     for _ in range(2):
         began = time.perf_counter()
@@ -149,14 +151,14 @@ def _seconds(work: Callable[[], object], device: torch.device) -> float:
 
 
 def _rows(batch_tokens: float, context: int) -> int:
-    """A power of two of windows, so that a step reads about this many tokens, within bounds."""
+    """A power of two of windows for about this many tokens per step, within bounds."""
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / context)))
 
 
 def _recipe(
     request: TrainingRequest, config: LearnerConfig, steps: int, rows: int, device: torch.device
 ) -> Recipe:
-    """Gentle: a low rate, and nothing is pulled towards zero that was learned before."""
+    """A low learning rate, and no weight decay, which would pull pretrained weights to zero."""
     recipe = Recipe(
         steps=steps,
         batch_size=rows,
@@ -179,6 +181,6 @@ def _recipe(
 def _check_memory(
     request: TrainingRequest, config: LearnerConfig, context: int, recipe: Recipe, device: torch.device
 ) -> None:
-    # The weights; for each that learns its gradient and two moments; with adapters, the merged weights.
+    # Weights; gradient and two moments of each trainable one; with adapters, the merged weights too.
     bytes_a_weight = 16 if request.lora is None else 8
     check_memory(config, recipe, device, context, bytes_a_weight)

@@ -1,4 +1,4 @@
-"""Training as one call: text in, model out, kept in a folder if one is given."""
+"""Training as one call: text in, model out, saved in a folder if one is given."""
 
 from __future__ import annotations
 
@@ -36,20 +36,23 @@ def train(
     wandb: str | None = None,
     **settings: Any,
 ) -> LanguageModel:
-    """Train a model on your text: a file, a folder, a pattern, or several. With `out`, keep the run there.
+    """Train a model on your text: a file, a folder, a glob pattern, or several. With `out`, save the run
+    there.
 
-    `resume` goes on with the run that is there. `tensorboard`, and `wandb` with a project's name, have every
-    step reported there. Other settings are those of `Request`: minutes or steps, kind (of network),
-    preset, blocks, heads, width, context, tokenizer, … With `start`, training goes on from that model, with
-    all its weights or, with `lora`, in adapters of that rank, which are merged into it in the end. What one
-    should know, such as that the text is short, comes as warnings.
+    `resume` continues the run in that folder. `tensorboard`, and `wandb` with a project name, log every
+    step.
+    Other settings are the fields of `TrainingRequest`: minutes or steps, kind of network, preset, blocks,
+    heads,
+    width, context, tokenizer, … With `start`, fine-tune that model: all its weights or, with `lora`,
+    adapters of
+    that rank, merged at the end. Notes, such as that the text is short, are issued as warnings.
     """
     reports = Reports(tensorboard, wandb)
     request = TrainingRequest(**settings)
     if request.kind == "ngram":
         if resume or checkpoint_every or snapshots or reports.reporters:
             raise UserError(
-                "an n-gram is counted in one go: leave out resume, checkpoint_every, snapshots, tensorboard "
+                "an n-gram model is counted in one pass: omit resume, checkpoint_every, snapshots, tensorboard "
                 "and wandb"
             )
         return _count(sources, out, request)
@@ -58,7 +61,7 @@ def train(
     given = [sources] if isinstance(sources, str | Path) else sources
     if out is None:
         if reports.reporters:
-            raise UserError("what is reported is kept with the run: say in which folder, with out=…")
+            raise UserError("reports are saved with the run: give its folder with out=…")
         run = Run(list(documents(given)), request, group=group)
         _warn(run.plan.warnings(len(run.tokens)))
         for _ in run:
@@ -119,6 +122,6 @@ def _merged(model: LanguageModel) -> LanguageModel:
 
 
 def _warn(words: list[str]) -> None:
-    """Each once, as if from where `train` was called."""
+    """Issue each warning once, attributed to the caller of `train`."""
     while words:
         warnings.warn(words.pop(0), stacklevel=3)
