@@ -1,6 +1,6 @@
-"""Batches: which tokens a step of training sees, what is hidden of them, how evaluation walks through a text.
+"""Batches: the tokens of each training step, masked tokens, and the windows of an evaluation.
 
-B is the rows of a batch, T the positions of a row (`n_context`).
+B is the number of rows in a batch, T the number of positions in a row (`n_context`).
 """
 
 from collections.abc import Iterator
@@ -22,15 +22,15 @@ MASKED, CHANGED = 0.8, 0.1  # of those; the rest stay as they are
 
 @dataclass(frozen=True)
 class Blanks:
-    """Words to be guessed, as BERT has them: hidden behind the mask token, behind another one, or not at all.
+    """Masked tokens as in BERT: replaced by the mask token, by a random token, or kept.
 
-    Every row has as many, so that parts of a batch weigh the same.
+    Every row has the same number, so that parts of a batch have equal weight.
     """
 
-    mask_id: int  # the last id: a changed token is one of those below
+    mask_id: int  # the last id: random replacements are below it
 
     def cut(self, tokens: NDArray[np.int64], random: np.random.Generator) -> Batch:
-        """B×T tokens to inputs with blanks, and targets only there."""
+        """B×T tokens to inputs with masked tokens, and targets only there."""
         B, T = tokens.shape
         order = np.argsort(random.random((B, T)), axis=1)
         chosen = order[:, : max(1, round(BLANKED * T))]
@@ -46,28 +46,30 @@ class Blanks:
 
 @dataclass(frozen=True)
 class Batches:
-    """Every window of the text once an epoch, in random order: a pure function of the seed and the step.
+    """Every window of the text once per epoch, in random order: a pure function of seed and step.
 
-    A window is T + 1 tokens, the last of which is the first of the next window. Each epoch begins at its own
-    random offset below T, so that over the epochs every token is seen at every position. A window in which
-    nothing is to be learned gives its place to the next one in which something is.
+    A window is T + 1 tokens; its last token is the first of the next window. Each epoch starts at its own
+    random
+    offset below T, so that over the epochs every token is seen at every position. A window without any
+    target is
+    replaced by the next one that has some.
     """
 
     tokens: Tokens
     n_context: int
     batch_size: int
     seed: int
-    blanks: Blanks | None = None  # then the targets are what was hidden, and not the next tokens
+    blanks: Blanks | None = None  # then the targets are the masked tokens, not the next ones
 
     def __post_init__(self) -> None:
-        assert self.n_context > 0, f"n_context is {self.n_context}, expected 1 or more"
-        assert self.batch_size > 0, f"batch_size is {self.batch_size}, expected 1 or more"
+        assert self.n_context > 0, f"n_context = {self.n_context}: expected 1 or more"
+        assert self.batch_size > 0, f"batch_size = {self.batch_size}: expected 1 or more"
         if self.seed < 0:
-            raise UserError(f"seed is {self.seed}, expected 0 or more; choose another")
+            raise UserError(f"seed = {self.seed}: expected 0 or more")
         if self.windows < 1:
             raise UserError(
                 f"the text has {len(self.tokens)} tokens, but a context of {self.n_context} needs at least "
-                f"{2 * self.n_context}; give more text, or a shorter context with --context",
+                f"{2 * self.n_context}: give more text, or a shorter context with --context",
                 "training_text_short",
                 count=len(self.tokens),
                 context=self.n_context,
@@ -76,17 +78,17 @@ class Batches:
 
     @property
     def windows(self) -> int:
-        """How many windows an epoch has, whatever its offset."""
+        """The number of windows in an epoch, whatever its offset."""
         return (len(self.tokens) - self.n_context) // self.n_context
 
-    def at(self, step: int, worker: int = 0, workers: int = 1) -> Batch:
-        """The inputs and targets of a step, or one worker's equal share of their rows."""
-        assert self.batch_size % workers == 0, (
-            f"{workers} workers cannot share {self.batch_size} rows equally"
+    def at(self, step: int, rank: int = 0, world_size: int = 1) -> Batch:
+        """The inputs and targets of a step, or one rank's equal share of their rows."""
+        assert self.batch_size % world_size == 0, (
+            f"{world_size} ranks cannot share {self.batch_size} rows equally"
         )
-        assert 0 <= worker < workers, f"worker {worker} of {workers}"
-        rows = self.batch_size // workers
-        first = step * self.batch_size + worker * rows
+        assert 0 <= rank < world_size, f"rank {rank} of {world_size}"
+        rows = self.batch_size // world_size
+        first = step * self.batch_size + rank * rows
         T = self.n_context
         inputs, targets = np.empty((2, rows, T), dtype=np.int64)
         for row in range(rows):
@@ -98,10 +100,10 @@ class Batches:
                 targets[row] = self.tokens.targets[start + 1 : start + T + 1]
                 if (targets[row] != IGNORED).any():
                     break
-        return (inputs, targets) if self.blanks is None else self._with_blanks(inputs, step, worker * rows)
+        return (inputs, targets) if self.blanks is None else self._with_blanks(inputs, step, rank * rows)
 
     def _with_blanks(self, tokens: NDArray[np.int64], step: int, first: int) -> Batch:
-        """The blanks of the whole step are drawn, whichever of its rows are asked for."""
+        """Masked tokens are drawn for the whole step, whichever rows are requested."""
         assert self.blanks is not None
         rows, T = tokens.shape
         whole = np.zeros((self.batch_size, T), dtype=np.int64)
@@ -116,8 +118,9 @@ def windows_for_evaluation(
 ) -> Iterator[Batch]:
     """Disjoint windows in which each token is a target once; `before` is the id that precedes the first.
 
-    What is left after the last whole window comes as a batch of its own, of one shorter row. With `blanks`,
-    each token is in a window once, and the targets are those that a window's number alone hides.
+    The rest after the last full window is a batch of one shorter row. With `blanks`, each token is in one
+    window,
+    and the masked ones depend on the window's number alone.
     """
     T = n_context
     whole = len(tokens) // T * T
@@ -138,7 +141,7 @@ def windows_for_evaluation(
 
 
 def _generator(seed: int, number: int) -> np.random.Generator:
-    """For the blanks of a step or a window; the 1 sets it apart from that of an epoch's order."""
+    """The generator of a step's or window's masked tokens; the 1 separates it from that of the epoch's order."""
     return np.random.Generator(np.random.PCG64([seed, number, 1]))
 
 

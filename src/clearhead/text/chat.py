@@ -1,4 +1,4 @@
-"""A conversation as the text that a model was trained to go on from: its chat template, filled in."""
+"""Chat templates: a conversation as the prompt that a model was trained on."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 
 from clearhead.errors import UserError
 
-LONGEST_TEMPLATE = 2**18  # characters; those of published models have up to some 20,000
+LONGEST_TEMPLATE = 2**18  # characters; published templates have up to about 20,000
 LONGEST_MESSAGES = 2**22  # characters, all messages together
-MOST_AT_ONCE, MOST_CONVERSATIONS = 2**19, 500  # characters and conversations that one process is given
-LONGEST_WAIT = 10.0  # seconds; the bound on the processor's time is less, but a machine can be busy
+MOST_AT_ONCE, MOST_CONVERSATIONS = 2**19, 500  # characters and conversations per renderer process
+LONGEST_WAIT = 10.0  # seconds of wall time; the limit on CPU time is lower, but a machine can be busy
 
 _GENERATION = re.compile(r"\{%[-+]?\s*generation\b")
 
@@ -30,25 +30,26 @@ def render(
     eos: str = "",
     add_generation_prompt: bool = True,
 ) -> str:
-    """What the template makes of the messages, the same as in transformers.
+    """Render the messages with the template, with the same result as transformers.
 
-    The template comes with the model and is not trusted: it is filled in by a process of its own.
+    The template comes with the model and is not trusted: a separate process renders it.
     """
     _check_template(template)
     values = _values(check_messages(messages), bos, eos, add_generation_prompt)
     return _text(_ask(template, [values])[0])
 
 
-Reply = tuple[int, int]  # where a reply begins in a text, and where it ends
+Reply = tuple[int, int]  # where a reply starts in the text, and where it ends
 
 
 def render_replies(
     template: str, conversations: Sequence[Sequence[Mapping[str, str]]], *, bos: str = "", eos: str = ""
 ) -> Iterator[tuple[str, list[Reply]] | UserError]:
-    """Each conversation as its text and where in it the assistant's replies stand, or why there is none.
+    """The text of each conversation and the spans of the assistant's replies in it, or an error.
 
-    A reply is what a template says between {% generation %} and its end; without such, what comes after the
-    conversation before it with the words that ask for a reply, the words that end it included.
+    A reply is what the template marks with {% generation %}; without such marks, what follows the preceding
+    messages
+    rendered with the generation prompt, including the tokens that end the reply.
     """
     _check_template(template)
     marked = _GENERATION.search(template) is not None
@@ -98,8 +99,8 @@ def _find_replies(whole: str, parts: list[str]) -> tuple[str, list[Reply]]:
     for before, through in zip(parts[::2], parts[1::2], strict=True):
         if not (through.startswith(before) and whole.startswith(through)):
             raise UserError(
-                "the chat template writes a reply otherwise once more is said, so it cannot be found in the "
-                "text; give conversations that end with their only reply"
+                "the chat template renders a reply differently once more messages follow, so it cannot be located in the "
+                "text: give conversations that end with their only reply"
             )
         replies.append((len(before), len(through)))
     return whole, replies
@@ -108,7 +109,7 @@ def _find_replies(whole: str, parts: list[str]) -> tuple[str, list[Reply]]:
 def _check_template(template: str) -> None:
     if len(template) > LONGEST_TEMPLATE:
         raise UserError(
-            f"the chat template has {len(template)} characters, expected at most {LONGEST_TEMPLATE}; "
+            f"the chat template has {len(template)} characters, expected at most {LONGEST_TEMPLATE}: "
             "is it the right one?"
         )
 
@@ -127,9 +128,9 @@ def _values(messages: list[dict[str, str]], bos: str, eos: str, prompt: bool) ->
 def _text(answer: dict[str, str]) -> str:
     if "refused" in answer:
         why = _one_line(answer["refused"])
-        raise UserError(f"the chat template refuses these messages: {why}; change the messages")
+        raise UserError(f"the chat template rejects these messages: {why}")
     if "wrong" in answer:
-        raise UserError(f"the chat template {_one_line(answer['wrong'])}; use a model with another")
+        raise UserError(f"the chat template {_one_line(answer['wrong'])}: use another model")
     return answer["text"]
 
 
@@ -138,8 +139,8 @@ def _length(messages: Sequence[Mapping[str, str]]) -> int:
 
 
 def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """The messages, if each has a role and a content, both text."""
-    expected = 'expected {"role": …, "content": …}, both text'
+    """The messages, validated: each has a role and a content, both strings."""
+    expected = 'expected {"role": …, "content": …}, both strings'
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
         raise UserError(f"the messages are a {type(messages).__name__}: expected a list; each {expected}")
     if not messages:
@@ -148,7 +149,7 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
         if not isinstance(message, Mapping):
             raise UserError(f"message {i} is a {type(message).__name__}: {expected}")
         if missing := {"role", "content"} - set(message):
-            raise UserError(f"message {i} lacks its {' and '.join(sorted(missing))}: {expected}")
+            raise UserError(f"message {i} has no {' and no '.join(sorted(missing))}: {expected}")
         if set(message) != {"role", "content"}:
             raise UserError(
                 f"message {i} has {_one_line(', '.join(map(str, message)) or 'nothing')}: {expected}"
@@ -159,17 +160,19 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
     length = _length(messages)
     if length > LONGEST_MESSAGES:
         raise UserError(
-            f"the messages have {length} characters, expected at most {LONGEST_MESSAGES}; leave some out"
+            f"the messages have {length} characters, expected at most {LONGEST_MESSAGES}: remove some"
         )
     return [dict(message) for message in messages]
 
 
 def _ask(template: str, values: list[dict[str, Any]], mark: str = "") -> list[dict[str, str]]:
-    """An answer for each set of values, in order; the last one for the set that ended the process, if any."""
+    """An answer for each set of values, in order; the last one belongs to the set that ended the process, if
+    any.
+    """
     request = {"template": template, "values": values, "mark": mark}
     answers: list[dict[str, str]] = []
-    wait = LONGEST_WAIT + len(values) - 1  # the bound on the processor's time is less than a second each
-    # Some systems map a file of all locales into memory, which would count against the template.
+    wait = LONGEST_WAIT + len(values) - 1  # the limit on CPU time is less than a second each
+    # Some systems map a file of all locales into memory, which would count against the limit.
     surroundings = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
@@ -187,7 +190,7 @@ def _ask(template: str, values: list[dict[str, Any]], mark: str = "") -> list[di
         )
     except subprocess.TimeoutExpired:
         return [{"wrong": "takes too long"}]
-    # A line is whole if another begins after it.
+    # A line is complete if another starts after it.
     for line in done.stdout.split(b"\n")[:-1]:
         answers.append(json.loads(line.decode("utf-8", "surrogatepass")))
     if done.returncode < 0:  # ended by a signal
@@ -198,6 +201,6 @@ def _ask(template: str, values: list[dict[str, Any]], mark: str = "") -> list[di
 
 
 def _one_line(text: str, longest: int = 200) -> str:
-    """A stranger's words, without what could move a terminal's cursor, and not too many of them."""
+    """Untrusted text in one short line, without terminal control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split()).rstrip(".")
     return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -1,11 +1,12 @@
-"""A chat template filled in: run as a process of its own, with bounds that a hostile template cannot pass.
+"""The chat template renderer: a separate process with limits that a hostile template cannot exceed.
 
-Reads a JSON request on standard input: a template, and sets of values to fill it in with. Answers each with a
-line of JSON on standard output: {"text": …}, or {"refused": …} when the template does not want these
-messages, or {"wrong": …} when something is wrong with the template. Each is held to the bounds by itself.
+Reads a JSON request on stdin: a template and sets of values. Answers each with a line of JSON on stdout:
+{"text": …}, or {"refused": …} if the template rejects the messages, or {"wrong": …} if the template fails.
+Each rendering has its own limits.
 
-A template is a small program by whoever made the model. Jinja's sandbox keeps it from the machine, but not
-from endless loops and huge strings, for which there are more ways than can be listed: the system stops those.
+A template is a small program by whoever made the model. Jinja's sandbox isolates it from the machine, but
+does not
+prevent endless loops and huge strings: the operating system's limits do.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
 LONGEST_OUTPUT = 2**23  # characters
-MOST_MEMORY = 160 * 2**20  # bytes, of which Python and jinja need some 25 million
-MOST_SECONDS = 0.7  # of the processor's time, once everything is imported
+MOST_MEMORY = 160 * 2**20  # bytes, of which Python and jinja need about 25 million
+MOST_SECONDS = 0.7  # CPU seconds, once everything is imported
 
 TOO_BIG = {"wrong": "needs too much memory"}
 
 
 class Generation(Extension):
-    """`{% generation %}` marks what the model is to learn: its inside, between two marks if there are any."""
+    """`{% generation %}` marks what the model should learn; its content is rendered between two markers."""
 
     tags = {"generation"}  # noqa: RUF012 (as jinja declares it)
 
@@ -49,7 +50,7 @@ class Generation(Extension):
 
 
 class PlainNamespace(Namespace):
-    """A namespace without names like `__html__`, which Python would call on its own."""
+    """A namespace without names like `__html__`, which Python would call implicitly."""
 
     def __init__(*args: Any, **values: Any) -> None:  # so that a value may be called self
         self, *pairs = args
@@ -65,11 +66,11 @@ class PlainNamespace(Namespace):
 
 def _refuse_hidden(name: Any) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise SecurityError(f"{name!r} cannot be kept in a namespace")
+        raise SecurityError(f"{name!r} cannot be stored in a namespace")
 
 
 class RefusalError(Exception):
-    """What a template says with `raise_exception`."""
+    """Raised by the template through `raise_exception`."""
 
 
 def _raise_exception(message: object) -> None:
@@ -83,7 +84,7 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Jinja's own makes HTML escapes of < and >."""
+    """JSON without HTML escapes of < and >, unlike Jinja's own filter."""
     return json.dumps(
         value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
@@ -94,7 +95,7 @@ def _strftime_now(form: str) -> str:
 
 
 def environment() -> ImmutableSandboxedEnvironment:
-    """What templates are written for: the settings, filters and names that transformers gives them."""
+    """The environment that templates are written for: transformers' settings, filters and globals."""
     made = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"]
     )
@@ -115,7 +116,7 @@ def _compile(template: str, mark: str) -> jinja2.Template:
 
 
 def fill(template: str, values: Mapping[str, Any], mark: str = "") -> dict[str, str]:
-    """The text, or why there is none."""
+    """The rendered text, or an error."""
     try:
         pieces, length = [], 0
         for piece in _compile(template, mark).generate(values):
@@ -129,17 +130,17 @@ def fill(template: str, values: Mapping[str, Any], mark: str = "") -> dict[str, 
     except jinja2.TemplateSyntaxError as error:
         return {"wrong": f"is not valid, line {error.lineno}: {error.message}"}
     except SecurityError as error:
-        return {"wrong": f"does what no template may: {error}"}
+        return {"wrong": f"does something forbidden: {error}"}
     except MemoryError:
         return TOO_BIG
     except RecursionError:
-        return {"wrong": "calls itself too deeply"}
-    except Exception as error:  # it is a program, and can fail in any way a program can
+        return {"wrong": "recurses too deeply"}
+    except Exception as error:  # a template is a program and may raise anything
         return {"wrong": f"fails: {type(error).__name__}: {error}"}
 
 
 def _bound() -> None:
-    """Let the system end this process when it takes too much. Windows cannot: only the caller waits there."""
+    """Set resource limits on this process. Windows has none; there only the caller's timeout applies."""
     if sys.platform == "win32":
         return
     import resource
@@ -148,14 +149,14 @@ def _bound() -> None:
     for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
         try:
             resource.setrlimit(kind, (MOST_MEMORY, MOST_MEMORY))
-        except (ValueError, OSError):  # macOS refuses to bound memory
+        except (ValueError, OSError):  # macOS does not support this limit
             continue
 
 
 def _wind() -> None:
-    """Give the next one its time."""
+    """Restart the CPU time limit for the next rendering."""
     if sys.platform != "win32":
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which ends the process, in the midst of anything
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # kills the process, wherever it is
         signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
 
 

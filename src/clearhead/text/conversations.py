@@ -1,4 +1,4 @@
-"""Conversations: lines of messages as ids, of which only the assistant's replies are learned, or judged."""
+"""Conversations: messages as token ids, of which only the assistant's replies are targets."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,27 +15,27 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import IGNORED, Tokens
 
 SUFFIX = ".jsonl"
-LARGEST_FILE = 2**28  # bytes that another conversation is added to: the file is read and written whole
+LARGEST_FILE = 2**28  # bytes; larger files are not appended to, since the file is read and written whole
 
 
 def are_conversations(documents: Sequence[Document]) -> bool:
-    """By their names. Conversations and other texts together are refused."""
+    """Whether all texts are conversations, by file name. A mixture is an error."""
     named = [document for document in documents if _is_named_so(document.name.lower())]
     if named and len(named) < len(documents):
         other = next(document for document in documents if document not in named)
         raise UserError(
-            f"{show(named[0].name)} holds conversations and {show(other.name)} does not: "
+            f"{show(named[0].name)} contains conversations and {show(other.name)} does not: "
             "give one kind at a time"
         )
     return bool(named)
 
 
 def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) -> Tokens:
-    """The conversations one after another, as the model's chat template writes them."""
+    """The conversations one after another, rendered with the model's chat template."""
     template = tokenizer.config.get("chat_template")
     if not isinstance(template, str):
         raise UserError(
-            "the model to go on from has no chat template: train it on plain text, or start from one "
+            "the model to fine-tune has no chat template: train it on plain text, or start from one "
             "that was made for conversations"
         )
     lines = [line for document in documents for line in _read(document, tokenizer.specials)]
@@ -62,9 +62,10 @@ def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) 
 def save_conversation(
     path: Path, messages: Sequence[Mapping[str, str]], earlier: str | None = None
 ) -> tuple[str, int]:
-    """As a line of a file: the last one, or in the place of an earlier line of its own. It and its number.
+    """Save a conversation as the last line of a file, or in place of its earlier line; return the path and
+    line number.
 
-    What is there already stays, and has to be conversations.
+    Existing lines are kept, and must be conversations.
     """
     there = read_own_text(path, "conversations", LARGEST_FILE) if path.exists() else ""
     lines = there.removesuffix("\n").split("\n") if there else []
@@ -92,7 +93,7 @@ def _is_named_so(name: str) -> bool:
 
 
 def _read(document: Document, specials: Sequence[str]) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Where each conversation stands, and its messages."""
+    """The location and messages of each conversation."""
     empty = True
     for number, line in enumerate(_lines(document), 1):
         if not line.strip():
@@ -103,7 +104,7 @@ def _read(document: Document, specials: Sequence[str]) -> Iterator[tuple[str, li
         except UserError as error:
             raise UserError(f"{where}: {error}") from None
     if empty:
-        raise UserError(f"{show(document.name)} has no conversations; give some, one a line")
+        raise UserError(f"{show(document.name)} has no conversations: give some, one per line")
 
 
 def _read_messages(line: str) -> list[dict[str, str]]:
@@ -118,16 +119,18 @@ def _read_messages(line: str) -> list[dict[str, str]]:
 
 
 def _parse(line: str, specials: Sequence[str]) -> list[dict[str, str]]:
-    """The messages of a line from which there is something to learn."""
+    """The messages of a line that has something to learn from."""
     messages = _read_messages(line)
     if all(message["role"] != "assistant" for message in messages):
-        raise UserError("the assistant says nothing, so there is nothing to learn; leave it out")
+        raise UserError("the assistant says nothing, so there is nothing to learn: remove this line")
     if messages[0]["role"] == "assistant":
-        raise UserError("the assistant speaks first; expected a question, or a system message, before")
+        raise UserError("the assistant speaks first: expected a user or system message before")
     for message in messages:
         for special in specials:
             if special in message["content"]:
-                raise UserError(f"a message says {special}, which is a token of the model; leave it out")
+                raise UserError(
+                    f"a message contains {special}, which is a special token of the model: remove it"
+                )
     return messages
 
 

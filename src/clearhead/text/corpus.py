@@ -1,4 +1,4 @@
-"""The corpus: documents, read in pieces that can be tokenized one by one."""
+"""The corpus: documents, read in pieces that can be tokenized separately."""
 
 import codecs
 import hashlib
@@ -13,22 +13,22 @@ from typing import BinaryIO
 from clearhead.errors import UserError
 from clearhead.text.sources import Source, find, show
 
-# Our tokenizers never join a character to white space after it, and look no further ahead than the end of the
-# white space. So where white space begins, the two sides can be tokenized apart. (\S is stricter than the
-# tokenizers' own; the four after it are white space to both.)
+# Our tokenizers never join a character to the white space after it, and look no further ahead than the end of that
+# white space. So the text can be split where white space begins. (\S is stricter than the
+# tokenizers' own class; the four characters after it are white space to both.)
 _CUT = re.compile(r"\S(?=[ \t\r\n])")
 _LAST_CUT = re.compile(r".*\S(?=[ \t\r\n])", re.DOTALL)
 
-PIECE = 2**20  # characters; where there is no white space for so long, the text is cut anywhere
+PIECE = 2**20  # characters; without white space for this long, the text is split anywhere
 
-# Where only a share of a text is taken, it is taken in stretches of so many characters.
+# A share of a text is taken in chunks of this many characters.
 STRETCH = 2**16
-_GOLDEN = (5**0.5 - 1) / 2  # its multiples fall evenly between 0 and 1, however many are taken
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples are evenly distributed between 0 and 1, however many are taken
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text with a name; each call of `read` begins the text anew, in strings of any length."""
+    """A text with a name; each call of `read` starts from the beginning and yields strings of any length."""
 
     name: str
     read: Callable[[], Iterable[str]]
@@ -39,7 +39,7 @@ class Document:
         return cls(name, lambda: [text])
 
     def pieces(self) -> Iterator[str]:
-        """The text again in pieces, cut so that their ids together are the ids of the whole."""
+        """The text in pieces, split so that their ids together are the ids of the whole."""
         held, empty = "", True
         for text in self.read():
             held += text
@@ -52,19 +52,19 @@ class Document:
         if held:
             yield held
         elif empty:
-            raise UserError(f"{show(self.name)} is empty, expected text; leave it out or give another")
+            raise UserError(f"{show(self.name)} is empty: remove it, or give another")
 
 
 def documents(sources: Sequence[str | Path], stdin: BinaryIO | None = None) -> Iterator[Document]:
-    """One document for each file that is meant by a file's name, a folder, a pattern, or "-" for `stdin`."""
+    """One document per file, given by file name, folder, glob pattern, or "-" for `stdin`."""
     for source in find(sources, stdin):
         yield Document(source.name, partial(_decode, source))
 
 
 def measure(documents: Iterable[Document]) -> tuple[str, int]:
-    """A sha256 of what the documents say and where each ends, and their length in bytes of UTF-8.
+    """The sha256 of the documents' contents and boundaries, and their length in bytes of UTF-8.
 
-    Names and packing do not matter.
+    File names and compression do not matter.
     """
     count = Count()
     for document in documents:
@@ -74,7 +74,7 @@ def measure(documents: Iterable[Document]) -> tuple[str, int]:
 
 
 class Count:
-    """Hashes and counts documents as they are read, one after the other."""
+    """Hashes and counts documents while they are read, one after the other."""
 
     def __init__(self) -> None:
         self._total, self.n_bytes = hashlib.sha256(), 0
@@ -84,13 +84,13 @@ class Count:
         return self._total.hexdigest()
 
     def over(self, document: Document) -> Document:
-        """The same document; when it has been read to its end, it is counted."""
+        """The same document, counted once it has been read to its end."""
         return Document(document.name, lambda: self._read(document))
 
     def _read(self, document: Document) -> Iterator[str]:
         inner = hashlib.sha256()
         for text in document.read():
-            encoded = text.encode(errors="surrogatepass")  # the tokenizer will complain
+            encoded = text.encode(errors="surrogatepass")  # the tokenizer reports the error
             inner.update(encoded)
             self.n_bytes += len(encoded)
             yield text
@@ -98,9 +98,9 @@ class Count:
 
 
 def thin(pieces: Iterable[str], number: int, share: float) -> Iterator[tuple[int, str]]:
-    """What a share of a text, from all over it, takes of its document of this number: where, and what.
+    """The parts of a document that belong to a share of the text: (start, text) pairs.
 
-    Of a long document it is one in so many stretches, of many short ones one in so many documents.
+    A long document contributes every n-th chunk; of many short documents, every n-th is taken.
     """
     start, phase = 0, number * _GOLDEN
     for piece in pieces:
@@ -112,7 +112,7 @@ def thin(pieces: Iterable[str], number: int, share: float) -> Iterator[tuple[int
 
 
 def cut(text: str, length: int) -> Iterator[str]:
-    """The text in parts of at least `length` characters, cut as `pieces` are."""
+    """The text in parts of at least `length` characters, split like `pieces`."""
     start = 0
     while found := _CUT.search(text, start + length):
         yield text[start : found.end()]
@@ -127,7 +127,7 @@ def _decode(source: Source) -> Iterator[str]:
     start, first = 0, True
     for block in chain(source.blocks(), [b""]):
         if start == 0 and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise UserError(f"{name} is UTF-16, expected UTF-8; convert it: {_iconv('UTF-16', name)}")
+            raise UserError(f"{name} is UTF-16, expected UTF-8: convert it with {_iconv('UTF-16', name)}")
         if (at := block.find(b"\0")) >= 0:
             raise UserError(f"{name} is not text: its byte {start + at} is NUL; give plain text in UTF-8")
         unfinished, _ = decoder.getstate()
@@ -138,12 +138,12 @@ def _decode(source: Source) -> Iterator[str]:
                 lost = len(error.object)
                 last = "its last byte" if lost == 1 else f"its last {lost} bytes"
                 raise UserError(
-                    f"{name} ends in the middle of a character: it was cut off; "
-                    f"copy it again, or leave out {last}"
+                    f"{name} ends in the middle of a character, so it is truncated: "
+                    f"copy it again, or remove {last}"
                 ) from None
             raise UserError(
                 f"{name} is not UTF-8: byte {start - len(unfinished) + error.start} is "
-                f"0x{error.object[error.start]:02x}; convert it, for example: {_iconv('LATIN1', name)}"
+                f"0x{error.object[error.start]:02x}; convert it, for example with {_iconv('LATIN1', name)}"
             ) from None
         start += len(block)
         if text and first:

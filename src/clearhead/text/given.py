@@ -1,4 +1,4 @@
-"""What may be given as a text: a str, or its ids; and several of them."""
+"""Text arguments: a string, token ids, or several of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.text.tokenizer import Tokenizer
 def read_given(
     given: str | Sequence[int] | Tensor, tokenizer: Tokenizer, n_vocab: int, what: str = "text"
 ) -> list[int]:
-    """Its ids, with whatever begins a text. The model may know more ids than the tokenizer: `n_vocab`."""
+    """The ids of a text, including the start token. `n_vocab`: the model may have more ids than the tokenizer."""
     text = _listed(given)
     if _are_ids(text):
         check_ids(text, n_vocab)
@@ -28,14 +28,14 @@ def read_given(
 
 
 def read_prompt(prompt: str | Sequence[int] | None, tokenizer: Tokenizer, n_vocab: int) -> list[int]:
-    """The ids that writing goes on from; without a prompt, those at the start of a document."""
+    """The ids of a prompt; without one, those that start a document."""
     if prompt is None:
         return tokenizer.start_ids or [tokenizer.end_id]
     return read_given(prompt, tokenizer, n_vocab, "prompt")
 
 
 def read_several(given: Any) -> tuple[list[Any], bool]:
-    """The texts, each a str or a list of ids, and whether there is but one."""
+    """The texts, each a string or a list of ids, and whether it is a single one."""
     if isinstance(given, str):
         return [given], True
     listed = _listed(given)

@@ -1,4 +1,4 @@
-"""Sources: which files the user's arguments mean, and their bytes, unpacked, as often as asked."""
+"""Sources: the files that the user's arguments name, and their bytes, decompressed, readable repeatedly."""
 
 import glob
 import gzip
@@ -18,10 +18,10 @@ from typing import BinaryIO, cast
 from clearhead.errors import UserError, guess
 
 BLOCK = 2**20  # bytes read at a time
-MOST_GUESSED = 1000  # names among which one is looked for that may have been meant
+MOST_GUESSED = 1000  # names searched for a suggestion
 
-# Of a folder's files these are taken to be text, also with .gz or .xz after it, or with only that.
-# A file or a pattern that is given by name may be called anything.
+# In a folder, files with these suffixes count as text, also with .gz or .xz appended, or with only that.
+# A file or pattern given explicitly may have any name.
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown", ".rst"})
 PACKED_SUFFIXES = frozenset({".gz", ".xz"})
 
@@ -31,13 +31,13 @@ _XZ = b"\xfd7zXZ\x00"
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A file that can be read more than once."""
+    """A file that can be read repeatedly."""
 
     name: str
     path: Path
 
     def blocks(self) -> Iterator[bytes]:
-        """The bytes of the file, unpacked if they begin as gzip or xz do."""
+        """The bytes of the file, decompressed if they start like gzip or xz."""
         name = show(self.name)
         try:
             with self._open() as file:
@@ -45,7 +45,7 @@ class Source:
                     yield block
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError):
             raise UserError(
-                f"{name} is a damaged or cut-off archive; copy it again from where it came"
+                f"{name} is a damaged or truncated archive: copy it again from its source"
             ) from None
         except OSError as error:
             raise UserError(
@@ -63,20 +63,20 @@ class Source:
 
 
 def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list[Source]:
-    """The files meant by the name of a file or folder, a pattern such as books/*.txt, or "-" for `stdin`."""
+    """The files named by a file, a folder, a glob pattern such as books/*.txt, or "-" for `stdin`."""
     if not arguments:
-        raise UserError("no text was given; name a file, a folder, a pattern such as 'books/*.txt', or -")
+        raise UserError("no text was given: name a file, a folder, a pattern such as 'books/*.txt', or -")
     sources = [source for argument in arguments for source in _find(argument, stdin)]
     seen: set[Path] = set()
     for source in sources:
         if (path := source.path.resolve()) in seen:
-            raise UserError(f"{show(source.name)} was given twice; give it once")
+            raise UserError(f"{show(source.name)} was given twice: give it once")
         seen.add(path)
     return sources
 
 
 def show(name: str) -> str:
-    """A file's name as it can stand in a line of text."""
+    """A file name, safe to print in one line."""
     return name if name.isprintable() else ascii(name)
 
 
@@ -84,7 +84,7 @@ def _find(argument: str | Path, stdin: BinaryIO | None) -> Iterable[Source]:
     name = str(argument)
     if name == "-":
         if stdin is None:
-            raise UserError("- stands for standard input, but there is none here; name a file instead")
+            raise UserError("- means standard input, which is not available here: name a file instead")
         return [_spool("standard input", stdin)]
     path = Path(argument)
     try:
@@ -120,7 +120,7 @@ def _match(pattern: str) -> list[Source]:
 
 
 def _names_beside(path: Path) -> list[str]:
-    """What there is in the folder that it would be in."""
+    """The names in the folder where the file would be."""
     try:
         with os.scandir(path.parent) as entries:
             return [entry.name for entry in islice(entries, MOST_GUESSED)]
@@ -140,7 +140,7 @@ def _walk(folder: Path) -> list[Source]:
         wanted = " ".join(sorted(TEXT_SUFFIXES))
         raise UserError(
             f"the folder {show(str(folder))} has no text files ({wanted}, plain or .gz or .xz); "
-            "name its files or a pattern to take others"
+            "name its files, or a pattern, to use others"
         )
     return [Source(str(path), path) for path in sorted(paths, key=lambda path: path.parts)]
 
@@ -154,7 +154,7 @@ def _is_text(name: Path) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Spooled(Source):
-    """A copy that is deleted with the object that stands for it."""
+    """A temporary copy, deleted with the object that owns it."""
 
     def __post_init__(self) -> None:
         weakref.finalize(self, self.path.unlink, missing_ok=True)
@@ -162,7 +162,7 @@ class _Spooled(Source):
 
 def _spool(name: str, stream: BinaryIO) -> Source:
     path = Path(tempfile.gettempdir(), f"clearhead-{secrets.token_hex(8)}")
-    spooled = _Spooled(name, path)  # before there is a file: whatever comes, it is deleted
+    spooled = _Spooled(name, path)  # registered before the file exists, so that it is always deleted
     try:
         with open(path, "xb", opener=_for_the_user_alone) as copy:
             packed = None
@@ -170,11 +170,13 @@ def _spool(name: str, stream: BinaryIO) -> Source:
                 if packed is None:
                     packed = block.startswith((_GZIP, _XZ))
                 if not packed and b"\0" in block:
-                    raise UserError(f"{show(name)} is not text: it has NUL bytes; give plain text in UTF-8")
+                    raise UserError(
+                        f"{show(name)} is not text: it contains NUL bytes; give plain text in UTF-8"
+                    )
                 copy.write(block)
     except OSError as error:
         raise UserError(
-            f"{show(name)} cannot be kept in {path}: {error.strerror}; free some space there"
+            f"{show(name)} cannot be stored in {path}: {error.strerror}; free some space there"
         ) from None
     return spooled
 

@@ -1,8 +1,9 @@
-"""A tiny English of our own: a seeded grammar whose stories know what each of their pronouns stands for.
+"""A tiny English: a seeded grammar that writes stories and knows the antecedent of every pronoun.
 
-A plot unfolds into sentence templates, and a cast of words, drawn once a story, fills their slots. A slot
-is written `{thing}`, `{a thing}` with its article, or `{hero.his}` for a pronoun that stands for the hero
-(`{hero.His}` where it opens a sentence). The parser is made of the same templates and words.
+A plot expands into sentence templates, and a cast of words, drawn once per story, fills their slots. A slot
+is
+written `{thing}`, `{a thing}` with its article, or `{hero.his}` for a pronoun that refers to the hero
+(`{hero.His}` at the start of a sentence). The parser is built from the same templates and words.
 """
 
 import re
@@ -37,8 +38,8 @@ def _noun(role: str, nouns: Words, pronouns: dict[str, str]) -> Kind:
     return {role: nouns} | {f"{role}.{form}": (word,) for form, word in pronouns.items()}
 
 
-# One kind is drawn from each family, and one word for each of its slots. What must agree shares a kind.
-# Hero and friend differ in gender, so that "he" and "she" always tell them apart.
+# One kind is drawn from each family, and one word for each of its slots. Words that must agree share a kind.
+# Hero and friend differ in gender, so that "he" and "she" are never ambiguous.
 FAMILIES: tuple[tuple[Kind, ...], ...] = (
     (
         {"girl": ("girl",), **_noun("hero", GIRLS, SHE), **_noun("friend", BOYS, HE)},
@@ -62,15 +63,15 @@ FAMILIES: tuple[tuple[Kind, ...], ...] = (
     ({"red": ("blue", "green", "orange", "red", "white", "yellow")},),
     ({"place": PLACES},),
     ({"morning": ("afternoon", "day", "evening", "morning")},),
-    # Where a thing is looked for is never where it is found.
+    # A thing is never found where it is looked for.
     ({"near": ("behind", "near", "under"), "tree": ("bush", "fence", "gate", "tree")},),
     ({"below": ("behind", "near", "under"), "bench": ("bench", "bridge", "cart", "ladder")},),
     ({"happy": ("glad", "happy")},),
     ({"bedtime": ("bedtime", "dinner", "sunset")},),
 )
 
-# Each alternative is a row of plots and scenes. Once a thing has met an animal or a container, "it" is
-# written only where the reason tells which of them it is.
+# Each alternative is a sequence of plots and scenes. Once a thing has met an animal or a container, "it" is
+# used only where the reason disambiguates it.
 PLOTS: dict[str, Words] = {
     "story": (
         "live own lose complain help find restore play",
@@ -233,7 +234,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Pronoun:
-    """A pronoun, and the last name or noun before it (without article) of what it stands for."""
+    """A pronoun, and the last mention (without article) of its antecedent before it."""
 
     span: Span
     antecedent: Span
@@ -273,24 +274,24 @@ def story(seed: int, number: int) -> Story:
 
 
 def stories(seed: int = 0) -> Iterator[Story]:
-    """Write this seed's stories without end."""
+    """Write stories of this seed endlessly."""
     return (story(seed, number) for number in count())
 
 
 def sentences(text: str) -> list[str]:
-    """Split text into its sentences; speech stays in the sentence that quotes it, a line ends one."""
+    """Split text into sentences; speech belongs to the sentence that quotes it, and a line break ends one."""
     return [sentence for line in text.splitlines() for sentence in _split_line(line)]
 
 
 def parses(sentence: str) -> bool:
-    """Whether this is one sentence that the grammar can write."""
+    """Whether this is one sentence that the grammar can generate."""
     return any(pattern.fullmatch(sentence) for pattern in _patterns())
 
 
 @dataclass(frozen=True)
 class _Slot:
     role: str
-    form: str  # of the pronoun; empty for the name or noun itself
+    form: str  # form of the pronoun; empty for the name or noun itself
     article: bool
     capital: bool
 
@@ -312,7 +313,7 @@ def _pieces(template: str) -> list[str | _Slot]:
 
 
 def choose(items: tuple[Item, ...], random: Random) -> Item:
-    """One of them, the same from one Python to the next: random() is promised to be, choice() is not."""
+    """A random item, stable across Python versions: random() is guaranteed to be, choice() is not."""
     return items[int(random.random() * len(items))]
 
 
@@ -341,7 +342,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
 
 
 def _kinds(template: str) -> Iterator[Kind]:
-    """Every choice of kinds from the families that the template draws words from."""
+    """Every combination of kinds from the families that the template draws words from."""
     roles = {piece.role for piece in _pieces(template) if isinstance(piece, _Slot)}
     for kinds in product(*(family for family in FAMILIES if roles & family[0].keys())):
         yield {slot: words for kind in kinds for slot, words in kind.items()}

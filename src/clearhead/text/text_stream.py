@@ -1,25 +1,27 @@
-"""A stream of text: what ids add to it, one after another, and never half a character."""
+"""Streaming detokenization: the text that each id adds, never with half a character."""
 
 from clearhead.text.tokenizer import Tokenizer
 
 
 class TextStream:
-    """Ids to text, piece by piece, holding back what may still be an unfinished character.
+    """Ids to text, piece by piece, holding back what may be an incomplete character.
 
-    All pieces together are `decode` of all ids. (Not so for broken UTF-8 in a decoder that then discards
-    the whole run of bytes, as SentencePiece's byte fallback does.) With `continues` they go on from a text:
-    some decoders drop the space of whatever comes first.
+    All pieces together are `decode` of all ids. (Except for broken UTF-8 with decoders that then discard
+    the whole run
+    of bytes, as SentencePiece's byte fallback does.) With `continues`, the ids continue a text: some
+    decoders drop the
+    space of whatever comes first.
     """
 
-    # An unfinished character has at most three bytes, shown as at most three U+FFFD.
+    # An incomplete character has at most three bytes, shown as at most three U+FFFD.
     _HOLD = 3
-    # Where the bytes are garbage, this many tokens surely hold the three last U+FFFD, of three bytes each.
+    # For invalid bytes, this many tokens surely contain the last three U+FFFD, of three bytes each.
     _KEEP = 16
 
     def __init__(self, tokenizer: Tokenizer, continues: bool = False) -> None:
         self._tokenizer = tokenizer
         self._ids: list[int] = []
-        self._shown = 0  # characters of decode(ids) that were handed out
+        self._shown = 0  # characters of decode(ids) that were returned
         if continues:
             self._go_on()
 
@@ -46,7 +48,9 @@ class TextStream:
         return piece
 
     def _go_on(self) -> None:
-        """Forget what was shown, but for a letter in its place: what comes next is not the first of all."""
+        """Drop the ids that were shown, except for a letter in their place: what follows is not the start of a
+        text.
+        """
         letter = self._tokenizer.letter
         self._ids = [] if letter is None else [letter]
         self._shown = len(self._tokenizer.decode(self._ids))

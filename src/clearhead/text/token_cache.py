@@ -1,4 +1,4 @@
-"""The cache of tokens: a text's ids on disk, in shards that are mapped and never read whole."""
+"""The token cache: a text's ids on disk, in memory-mapped shards."""
 
 import hashlib
 import itertools
@@ -41,10 +41,11 @@ def tokenize(
     share: float = 1.0,
     text_sha256: str | None = None,
 ) -> Tokens:
-    """The ids of END document END document … END, kept in `cache` for this text and this tokenizer.
+    """The ids of END document END document … END, cached in `cache` for this text and tokenizer.
 
-    A `share` below 1 takes only so much of the text, from all over it. `text_sha256`, where it is known,
-    saves reading the text once more.
+    A `share` below 1 uses only that part of the text, spread over all of it. `text_sha256`, if known,
+    avoids reading
+    the text once more.
     """
     documents = list(documents)
     text_sha256 = text_sha256 or measure(documents)[0]
@@ -60,7 +61,7 @@ def tokenize(
         texts = _texts([count.over(document) for document in documents], tokenizer, share)
         shards = _write_shards(_encode(texts, tokenizer, dtype), temporary, dtype, shard_size)
         if count.sha256 != text_sha256:
-            raise UserError("the text changed while it was being read; run this again when it is at rest")
+            raise UserError("the text changed while it was being read: run this again when it is complete")
         n_bytes = count.n_bytes if share >= 1 else None
         _write_manifest(temporary, {"n_bytes": n_bytes, "dtype": dtype.str, "shards": shards})
         return _publish(temporary, _folder(cache, text_sha256, tokenizer, share))
@@ -68,18 +69,18 @@ def tokenize(
         if error.errno in NO_ROOM:
             most = (share * measure(documents)[1] + len(documents) + 1) * dtype.itemsize / 1e6
             raise UserError(
-                f"no room in {cache} for the text's tokens, which need up to {most:.1f} MB; "
+                f"not enough space in {cache} for the text's tokens, which need up to {most:.1f} MB: "
                 "free some space, or choose another folder with CLEARHEAD_HOME"
             ) from None
         raise UserError(
-            f"no tokens can be kept in {cache}: {error.strerror}; choose another folder with CLEARHEAD_HOME"
+            f"tokens cannot be stored in {cache}: {error.strerror}; choose another folder with CLEARHEAD_HOME"
         ) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def find_tokens(text_sha256: str, tokenizer: Tokenizer, cache: Path, share: float = 1.0) -> Tokens | None:
-    """Those that are kept of a text, or of a share of it."""
+    """The cached tokens of a text, or of a share of it."""
     return _open(_folder(cache, text_sha256, tokenizer, share))
 
 
@@ -101,7 +102,7 @@ def _encode(
 
 
 def _texts(documents: Sequence[Document], tokenizer: Tokenizer, share: float) -> Iterator[str | None]:
-    """The documents in short texts, and None where one ends of which something is taken."""
+    """The documents in short texts, and None at the end of each document that contributes."""
     for number, document in enumerate(documents):
         taken = False
         for start, stretch in thin(document.pieces(), number, share):
@@ -126,7 +127,7 @@ def _batched(texts: Iterable[str | None]) -> Iterator[list[str | None]]:
 
 
 def _write_shards(blocks: Iterator[NDArray[Any]], folder: Path, dtype: np.dtype[Any], size: int) -> list[int]:
-    """Write the ids into files of `size` each, the last shorter, and return their lengths."""
+    """Write the ids to files of `size` each, the last one shorter, and return their lengths."""
     nothing = np.empty(0, dtype)
     lengths: list[int] = []
     rest = next(blocks, nothing)
@@ -163,7 +164,7 @@ def _write_manifest(folder: Path, manifest: dict[str, object]) -> None:
 
 
 def _publish(temporary: Path, folder: Path) -> Tokens:
-    """Give the finished folder its name; where another process was first, take what it made."""
+    """Rename the finished folder; if another process was first, use its result."""
     try:
         temporary.rename(folder)
     except OSError:
@@ -182,7 +183,7 @@ def _publish(temporary: Path, folder: Path) -> Tokens:
 
 
 def _open(folder: Path) -> Tokens | None:
-    """The tokens in a folder, or None if there are none or the files have other sizes than they should."""
+    """The tokens in a folder, or None if there are none or file sizes do not match."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         shards = []
@@ -209,7 +210,7 @@ def _temporary(cache: Path) -> Path:
 
 
 def _sweep(cache: Path) -> None:
-    """Remove what processes of this machine left behind when they died."""
+    """Remove what dead processes of this machine left behind."""
     for path in cache.iterdir():
         found = _TEMPORARY.fullmatch(path.name)
         if found and found["host"] == socket.gethostname() and not _alive(int(found["pid"])):
@@ -218,7 +219,7 @@ def _sweep(cache: Path) -> None:
 
 def _alive(pid: int) -> bool:
     if os.name == "nt":
-        return True  # there, signal 0 is no question but a keypress
+        return True  # on Windows, signal 0 is not a test but a keypress
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

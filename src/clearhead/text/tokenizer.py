@@ -1,4 +1,4 @@
-"""Tokenizers: text to ids and back, in the file format the ecosystem reads."""
+"""Tokenizers: text to ids and back, in the file format of the `tokenizers` library."""
 
 import re
 import unicodedata
@@ -14,19 +14,19 @@ from clearhead.errors import UserError
 from clearhead.files import inside, read_json, read_text, write_json, write_text
 from clearhead.text.tokenizer_kinds import BYTE_OF, END, MASK, kind_of, train
 
-LARGEST_FILE = 2**26  # bytes; the largest tokenizer.json of a published model has some 35 MB
+LARGEST_FILE = 2**26  # bytes; the largest published tokenizer.json has about 35 MB
 
 
 class Tokenizer:
-    """A tokenizer of the `tokenizers` library, its end-of-document token, and nothing added to plain text.
+    """A tokenizer of the `tokenizers` library and its end-of-document token; adds nothing to plain text.
 
-    `ends` are more tokens after which nothing follows, such as the end of a turn in a conversation.
+    `ends` are further tokens that end a text, such as the end of a turn in a conversation.
     """
 
     def __init__(
         self, inner: tokenizers.Tokenizer, config: dict[str, object], ends: Iterable[int] = ()
     ) -> None:
-        # A file may ask for cut or padded texts, and may read "<|endoftext|>" in a text as the token itself.
+        # A file may ask for truncation or padding, and may parse "<|endoftext|>" in a text as the special token.
         inner.no_truncation()
         inner.no_padding()
         inner.encode_special_tokens = True
@@ -37,10 +37,10 @@ class Tokenizer:
         vocabulary = inner.get_vocab(with_added_tokens=True)
         self.n_vocab = max(vocabulary.values(), default=-1) + 1
         self.end_id = _find_end(vocabulary, config)
-        # Files name ends that their tokenizer does not have, such as the usual one of a larger vocabulary.
+        # Files may name end tokens that their tokenizer lacks, such as that of a larger vocabulary.
         self.end_ids = tuple(dict.fromkeys([self.end_id, *(i for i in ends if 0 <= i < self.n_vocab)]))
-        self.mask_id = vocabulary.get(self.special("mask_token") or "")  # stands for a blank, if there is one
-        self.start_ids = self._find_start(vocabulary)  # what the model is used to before a text
+        self.mask_id = vocabulary.get(self.special("mask_token") or "")  # the mask token, if there is one
+        self.start_ids = self._find_start(vocabulary)  # what the model expects before a text
         self.kind = kind_of(inner)
         self._in_bytes = isinstance(inner.decoder, decoders.ByteLevel)
         self._characters = (
@@ -51,7 +51,7 @@ class Tokenizer:
     def train(
         cls, kind: str, pieces: Iterable[str], n_vocab: int | None = None, mask: bool = False
     ) -> "Tokenizer":
-        """A tokenizer for this text. The end-of-document token has the last id, or a mask token has."""
+        """Train a tokenizer on this text. The last id is the end-of-document token, or a mask token."""
         inner = train(kind, pieces, n_vocab, mask)
         config: dict[str, object] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
@@ -65,7 +65,7 @@ class Tokenizer:
 
     @classmethod
     def of_words(cls, words: Sequence[str], unknown: str | None) -> "Tokenizer":
-        """For a model of words between spaces, of which the last one ends a text."""
+        """A tokenizer of words separated by spaces; the last word ends a text."""
         vocabulary = {word: i for i, word in enumerate(words[:-1])}
         inner = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=unknown or ""))
         inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -74,12 +74,12 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path | str, ends: Iterable[int] = ()) -> "Tokenizer":
-        """The tokenizer in a model's folder, ours or another's."""
+        """The tokenizer in a model folder."""
         folder = Path(folder)
         path = inside(folder, "tokenizer.json")
         if not path.exists() and (folder / "tokenizer.model").exists():
             raise UserError(
-                f"{folder} has its tokenizer as tokenizer.model only; convert it: transformers' "
+                f"{folder} has its tokenizer as tokenizer.model only: convert it; transformers' "
                 "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) writes tokenizer.json"
             )
         text = read_text(path, LARGEST_FILE)
@@ -95,14 +95,14 @@ class Tokenizer:
             raise UserError(f"{folder}: {error}") from None
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # the library raises nothing narrower, and its panics are no Exception
+        except (
+            BaseException
+        ) as error:  # the library raises nothing narrower, and its panics are not Exceptions
             reason = " ".join(str(error).split())[:300]
-            raise UserError(
-                f"{path} is not a tokenizer ({reason}); copy it again from where it came"
-            ) from None
+            raise UserError(f"{path} is not a tokenizer ({reason}); copy it again from its source") from None
 
     def save(self, folder: Path | str, model_max_length: int) -> None:
-        """Write tokenizer.json and tokenizer_config.json, each whole or not at all."""
+        """Write tokenizer.json and tokenizer_config.json, each atomically."""
         config = {**self._config, "model_max_length": model_max_length}
         Path(folder).mkdir(parents=True, exist_ok=True)
         write_text(Path(folder) / "tokenizer.json", self._inner.to_str(pretty=True))
@@ -110,21 +110,23 @@ class Tokenizer:
 
     @property
     def config(self) -> dict[str, object]:
-        """What tokenizer_config.json holds, but for the longest text: special tokens, a chat template."""
+        """The contents of tokenizer_config.json, except for the maximum length: special tokens, a chat
+        template.
+        """
         return dict(self._config)
 
     def to_json(self) -> str:
-        """What tokenizer.json holds, on one line."""
+        """The contents of tokenizer.json, on one line."""
         return str(self._inner.to_str())
 
     def special(self, role: str) -> str | None:
-        """A token by its role, such as bos_token, if there is one."""
+        """A special token by its role, such as bos_token, if there is one."""
         token = self._config.get(role)
         token = token.get("content") if isinstance(token, dict) else token
         return token if isinstance(token, str) else None
 
     def _find_start(self, vocabulary: dict[str, int]) -> list[int]:
-        """The token that begins a text, where the tokenizer's own rules put one there."""
+        """The token that starts a text, if the tokenizer's post-processor adds one."""
         start = vocabulary.get(self.special("bos_token") or "")
         if start is None:
             return []
@@ -136,14 +138,16 @@ class Tokenizer:
         return [start] if self._inner.encode("", add_special_tokens=True).ids[:1] == [start] else []
 
     def check(self, text: str, name: str = "", start: int = 0) -> None:
-        """Raise if this text, which begins at character `start` of the file `name`, cannot be encoded."""
+        """Raise an error if this text, which starts at character `start` of the file `name`, cannot be
+        encoded.
+        """
         where = f"{name}: " if name else ""
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise UserError(
                 f"{where}{text[error.start]!a} at character {start + error.start} is a lone surrogate, "
-                "expected characters; read the text as UTF-8"
+                "which is not a character; read the text as UTF-8"
             ) from None
         if self._characters is None or not (unknown := set(text) - self._characters):
             return
@@ -151,22 +155,22 @@ class Tokenizer:
         code = f"U+{ord(text[at]):04X} {unicodedata.name(text[at], '')}".rstrip()
         raise UserError(
             f"{where}{text[at]!r} ({code}) at character {start + at} "
-            f"is not among the {len(self._characters)} characters this model's tokenizer knows; "
-            "leave it out, or train with the byte or bpe tokenizer, which know every character",
+            f"is not among the {len(self._characters)} characters of this model's tokenizer: "
+            "remove it, or train with the byte or bpe tokenizer, which know every character",
             "character_unknown",
             character=text[at],
         )
 
     @cached_property
     def _reading_specials(self) -> tokenizers.Tokenizer:
-        """The same, but what is spelled like a special token is one."""
+        """The same tokenizer, but one that parses special tokens in the text."""
         inner = tokenizers.Tokenizer.from_str(self._inner.to_str())
         inner.encode_special_tokens = False
         return inner
 
     @property
     def tokens(self) -> list[str]:
-        """Every token by its id, spelled as the vocabulary has it; an id without one has its number."""
+        """Every token by its id, as spelled in the vocabulary; an id without one is shown as its number."""
         return [self._inner.id_to_token(i) or f"<{i}>" for i in range(self.n_vocab)]
 
     @property
@@ -175,9 +179,9 @@ class Tokenizer:
         return [self._added[i] for i in sorted(self._silent)]
 
     def encode_template(self, text: str) -> tuple[list[int], list[int]]:
-        """The ids of what a chat template made, special tokens read as such, and where each begins.
+        """The ids of a rendered chat template, with special tokens parsed, and the offset of each.
 
-        Never for a text of unknown making: it could say that it ends, and that another speaks.
+        Not for untrusted text, which could contain the end of a turn.
         """
         self.check(text)
         encoding = self._reading_specials.encode(text, add_special_tokens=False)
@@ -202,7 +206,7 @@ class Tokenizer:
         return str(self._inner.decode(list(ids), skip_special_tokens=True))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """What to show for each id: its text, or "\\xe2" for a part of a character."""
+        """The text to display for each id, or "\\xe2" for a part of a character."""
         return [self._piece(i) for i in ids]
 
     def _piece(self, i: int) -> str:
@@ -214,7 +218,7 @@ class Tokenizer:
         return self._spell(token).decode(errors="backslashreplace")
 
     def spell(self, i: int) -> bytes:
-        """What an id adds to a text that goes before it, in UTF-8; it may end within a character."""
+        """The bytes that an id adds to the text before it; they may end within a character."""
         token = self._inner.id_to_token(i)
         return b"" if token is None or i in self._silent else self._spell(token)
 
@@ -233,7 +237,7 @@ class Tokenizer:
 
     @cached_property
     def letter(self) -> int | None:
-        """A token of plain letters and numbers, and so no part of a character, if there is one."""
+        """A token of plain letters or digits, if there is one."""
         tokens = ((i, self._inner.id_to_token(i) or "") for i in range(self.n_vocab) if i not in self._added)
         plain = ((i, token.removeprefix("▁")) for i, token in tokens)
         return next((i for i, token in plain if token.isascii() and token.isalnum()), None)
@@ -245,13 +249,15 @@ class Tokenizer:
                 return i
         ids = self.encode(token)
         if len(ids) != 1:
-            raise UserError(f"{token!r} is {len(ids)} tokens ({self.pieces(ids)[:9]}), expected one of them")
+            raise UserError(f"{token!r} is {len(ids)} tokens ({self.pieces(ids)[:9]}): expected one of them")
         return ids[0]
 
 
 @contextmanager
 def _panics() -> Iterator[None]:
-    """The library's own failures, such as a pattern that never ends, in one line; they are no Exceptions."""
+    """Turn failures of the library, such as a pathological regular expression, into one line; they are not
+    Exceptions.
+    """
     try:
         yield
     except (UserError, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -260,13 +266,13 @@ def _panics() -> Iterator[None]:
         reason = " ".join(str(error).split())[:200]
         if "Missing [UNK]" in reason:
             raise UserError(
-                "the text has a word that the vocabulary does not, and it has none for unknown words"
+                "the text has a word that is not in the vocabulary, which has no token for unknown words"
             ) from None
         raise UserError(f"the tokenizer failed on this text ({reason}); copy its files again") from None
 
 
 def _default_template(named: list[object]) -> object:
-    """Of several templates with names, the one that is used unless told."""
+    """The default one of several named templates."""
     found = (each for each in named if isinstance(each, dict) and each.get("name") == "default")
     return next(found, {}).get("template")
 
@@ -277,7 +283,7 @@ def _find_end(vocabulary: dict[str, int], config: dict[str, object]) -> int:
         token = token.get("content")
     if not isinstance(token, str) or token not in vocabulary:
         raise UserError(
-            f"tokenizer_config.json has eos_token {token!r}, expected a token of the vocabulary; "
+            f"tokenizer_config.json has eos_token {token!r}: expected a token of the vocabulary; "
             "set it to the token that ends a document"
         )
     return vocabulary[token]

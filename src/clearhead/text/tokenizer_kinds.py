@@ -1,4 +1,4 @@
-"""The kinds of tokenizer that we train: how each is made for a text, and told from all others."""
+"""The kinds of tokenizer that we train, and how to recognize them."""
 
 from collections.abc import Iterable
 
@@ -22,13 +22,12 @@ BYTE_OF = {chr(byte): byte for byte in _PRINTABLE} | {chr(0x100 + i): byte for i
 def train(
     kind: str, pieces: Iterable[str], n_vocab: int | None = None, mask: bool = False
 ) -> tokenizers.Tokenizer:
-    """One of this kind for this text. The end-of-document token has the last id, or a mask token has."""
+    """Train a tokenizer of this kind. The last id is the end-of-document token, or a mask token."""
     if kind not in KINDS:
-        raise UserError(f"tokenizer {kind!r} is not known; choose one of {', '.join(KINDS)}")
+        raise UserError(f"unknown tokenizer {kind!r}: choose one of {', '.join(KINDS)}")
     if kind in ("char", "byte") and n_vocab is not None:
         raise UserError(
-            f"a vocabulary of {n_vocab} was asked for, but only bpe and word have a choice; "
-            f"leave it out for {kind}"
+            f"a vocabulary of {n_vocab} was given, but only bpe and word have a choice: omit it for {kind}"
         )
     if kind == "char":
         inner = _train_char(pieces)
@@ -44,7 +43,7 @@ def train(
 
 
 def kind_of(inner: tokenizers.Tokenizer) -> str:
-    """Which kind it is, or "other": one that somebody else made."""
+    """The kind of a tokenizer, or "other" for one made elsewhere."""
     before, after = inner.pre_tokenizer, inner.decoder
     if (
         not isinstance(inner.model, models.BPE)
@@ -68,10 +67,10 @@ def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:
     for piece in pieces:
         characters.update(piece)
     if not characters:
-        raise UserError("the text has no characters, expected at least one; give some text")
-    # BPE without merges takes a character at a time, and faster than WordLevel after a split. The unknown
+        raise UserError("the text has no characters: give some text")
+    # BPE without merges splits into characters, faster than WordLevel after a split. The unknown
     # token must not be in the vocabulary: so an unknown character is an error in every program that opens
-    # the file, where without an unknown token it would be dropped without a word.
+    # the file; without an unknown token it would be dropped silently.
     vocabulary = {character: i for i, character in enumerate(sorted(characters))}
     inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))  # noqa: S106
     inner.decoder = decoders.Fuse()
@@ -111,7 +110,7 @@ def _train_words(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
     counter.train_from_iterator(pieces, trainer)
     found = counter.get_vocab(with_added_tokens=False)
     words = [word for word in sorted(found, key=found.__getitem__) if word not in BYTE_OF]
-    # BPE without merges spells in bytes, but for a word that is in the vocabulary as it stands.
+    # BPE without merges spells in bytes, except for words that are in the vocabulary.
     vocabulary = BYTE_OF | {word: 256 + i for i, word in enumerate(words[: n_vocab - 256])}
     inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
     return _read_bytes(inner, use_regex=True)

@@ -1,4 +1,4 @@
-"""Tokens: a row of ids, which may lie on disk in shards, and what of it is to be learned."""
+"""Token arrays, possibly on disk in shards, and which of their tokens are targets."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 
 from clearhead.errors import UserError
 
-IGNORED = -100  # in place of a target, as torch's cross entropy has it
+IGNORED = -100  # marks positions without a target, as in torch's cross entropy
 
 
 class Tokens:
-    """A read-only row of ids over any number of shards.
+    """A read-only array of ids over any number of shards.
 
-    `n_bytes` is the length of the text in bytes of UTF-8, known for a whole text only. `targets` are the
-    same ids as they are to be learned: the row itself, or one as long with IGNORED where nothing is.
+    `n_bytes` is the length of the text in bytes of UTF-8, known for a whole text only. `targets` is the
+    array itself, or
+    one of the same length with IGNORED at positions that are not targets.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class Tokens:
         self._shards = shards
         self._ends = np.cumsum([len(shard) for shard in shards])
         assert 0 <= start <= stop <= (self._ends[-1] if shards else 0), (
-            f"{start}:{stop} is not within the shards"
+            f"{start}:{stop} is outside the shards"
         )
         self._start = start
         self._stop = stop
@@ -41,7 +42,7 @@ class Tokens:
     def of(cls, ids: NDArray[Any] | Sequence[int], targets: "Tokens | None" = None) -> "Tokens":
         """Ids in memory."""
         array = np.asarray(ids, dtype=np.int64) if not isinstance(ids, np.ndarray) else ids
-        assert array.ndim == 1, f"ids have the shape {array.shape}, expected one dimension"
+        assert array.ndim == 1, f"ids have shape {array.shape}, expected one dimension"
         return cls([array], 0, len(array), targets=targets)
 
     @property
@@ -50,7 +51,7 @@ class Tokens:
 
     @property
     def all_count(self) -> bool:
-        """Whether every token is to be learned."""
+        """Whether every token is a target."""
         return self._targets is None
 
     def __len__(self) -> int:
@@ -58,7 +59,7 @@ class Tokens:
 
     def __getitem__(self, where: slice) -> NDArray[np.int64]:
         start, stop, step = where.indices(len(self))
-        assert step == 1, f"tokens can be taken in steps of 1 only, got {step}"
+        assert step == 1, f"tokens can be sliced in steps of 1 only, got {step}"
         start, stop = self._start + start, self._start + max(start, stop)
         out = np.empty(stop - start, dtype=np.int64)
         shard = int(np.searchsorted(self._ends, start, side="right"))
@@ -71,16 +72,14 @@ class Tokens:
         return out
 
     def part(self, start: int, stop: int | None = None) -> "Tokens":
-        """Some of them, without copying."""
+        """A slice, without copying."""
         start, stop, _ = slice(start, stop).indices(len(self))
         targets = None if self._targets is None else self._targets.part(start, stop)
         return Tokens(self._shards, self._start + start, self._start + max(start, stop), targets=targets)
 
     def split(self, fraction: float) -> tuple["Tokens", "Tokens"]:
-        """All but the last `fraction`, for training, and the last, for validation. Nothing is copied."""
+        """All but the last `fraction` for training, and the rest for validation, without copying."""
         if not 0 <= fraction < 1:
-            raise UserError(
-                f"the validation fraction is {fraction}, expected at least 0 and below 1, such as 0.1"
-            )
+            raise UserError(f"validation = {fraction}: expected at least 0 and below 1, such as 0.1")
         middle = int(len(self) * (1 - fraction))
         return self.part(0, middle), self.part(middle)

@@ -1,4 +1,4 @@
-"""The words of a text, and a text as the numbers of its words: on disk, so it may be larger than memory."""
+"""The words of a text, and the text as word numbers: on disk, so it may exceed memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clearhead.errors import UserError
 from clearhead.files import disk_errors
 from clearhead.text.corpus import Document
 
-# Marks that belong to the letter before, such as the vowels of Hindi, which Python does not count as letters.
+# Combining marks, such as the vowel signs of Hindi, which Python does not count as letters.
 _MARK = f"[{''.join(c for c in map(chr, range(0x300, 0x10000)) if category(c)[0] == 'M')}]"
 # Letters and digits with their marks, and apostrophes inside: "didn't" is a word, "_so_" is "so".
 _WORD = rf"[^\W_]+(?:(?:'|{_MARK}+)[^\W_]+)*{_MARK}*"
@@ -28,32 +28,32 @@ _BLANK_LINE = re.compile(r"\n\s*\n")
 _GAP = "\n\n"
 _WORDS_AND_GAPS = re.compile(f"{_WORD}|{_GAP}")
 
-END = -1  # stands between passages: where there was a blank line, and at the end of a document
+END = -1  # separates passages: at blank lines, and at the end of a document
 
-MOST_COUNTED = 5_000_000  # different words held at a time; past that the rarest so far are forgotten
+MOST_COUNTED = 5_000_000  # different words kept at a time; beyond this the rarest so far are dropped
 _BLOCK = 2**20  # numbers rewritten at a time
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in small letters, without what stands between them."""
+    """The words of a text in lower case, without what separates them."""
     return _WORDS.findall(_plain(text))
 
 
 @dataclass(frozen=True, eq=False)
 class WordCorpus:
-    """A text as numbers of words, the most frequent word 0; words that are too rare are left out of it."""
+    """A text as word numbers, 0 for the most frequent word; rare words are left out."""
 
     words: list[str]
     counts: NDArray[np.int64]  # how often each occurs
-    ids: NDArray[np.int32]  # the text, END between passages
+    ids: NDArray[np.int32]  # the text, with END between passages
 
     @classmethod
     def read(cls, documents: Iterable[Document], min_count: int = 1) -> WordCorpus:
-        """Read documents once, a piece at a time; their numbers lie in a file that goes with the corpus."""
+        """Read documents once, a piece at a time; their numbers are in a file that is deleted with the corpus."""
         folder, tally = Path(tempfile.gettempdir()), _Tally()
         with (
-            disk_errors(folder, "the words of the text are kept there while it is learned from"),
-            tempfile.TemporaryFile(prefix="clearhead-") as file,  # it lives on as a mapping
+            disk_errors(folder, "the words of the text are stored there during training"),
+            tempfile.TemporaryFile(prefix="clearhead-") as file,  # it stays available as a mapping
         ):
             for document in documents:
                 for piece in document.pieces():
@@ -64,12 +64,12 @@ class WordCorpus:
 
 
 class _Tally:
-    """Numbers words in the order they come, and counts them. 0 is a gap between passages."""
+    """Numbers words in order of appearance, and counts them. 0 separates passages."""
 
     def __init__(self) -> None:
         self.known: defaultdict[str, int] = defaultdict(count().__next__)
         self.counts = np.zeros(2**16, np.int64)
-        self.given = self.known[_GAP] + 1  # how many numbers are in use
+        self.given = self.known[_GAP] + 1  # numbers in use
         self._floor = 0
 
     def number(self, text: str) -> NDArray[np.int32]:
@@ -84,7 +84,7 @@ class _Tally:
         return ids
 
     def _forget(self) -> None:
-        """As word2vec does: a word that comes again after this gets another number, and counts from there."""
+        """As in word2vec: a word that appears again after this gets a new number and count."""
         self._floor += 1
         rare = [word for word, i in self.known.items() if i and self.counts[i] <= self._floor]
         for word in rare:
@@ -96,13 +96,11 @@ def _plain(text: str) -> str:
 
 
 def _in_order(file: IO[bytes], tally: _Tally, min_count: int) -> WordCorpus:
-    """Number words anew by how frequent they are, and leave out the rare ones, where the numbers lie."""
+    """Renumber words by frequency in place, and leave out the rare ones."""
     known = [(word, i) for word, i in tally.known.items() if i and tally.counts[i] >= min_count]
     known.sort(key=lambda pair: (-tally.counts[pair[1]], pair[0]))
     if not known:
-        raise UserError(
-            f"the text has no word that occurs {min_count} times; give more text, or a lower min_count"
-        )
+        raise UserError(f"no word occurs {min_count} times in the text: give more text, or a lower min_count")
     left_out = END - 1
     anew = np.full(tally.given, left_out, np.int32)
     anew[0] = END
@@ -119,7 +117,7 @@ def _in_order(file: IO[bytes], tally: _Tally, min_count: int) -> WordCorpus:
 
 
 def passages(corpus: WordCorpus) -> Iterator[list[str]]:
-    """The text again, a list of words a passage."""
+    """The text as a list of words per passage."""
     held: list[str] = []
     for start in range(0, len(corpus.ids), _BLOCK):
         for i in corpus.ids[start : start + _BLOCK].tolist():
