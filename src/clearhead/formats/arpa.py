@@ -1,7 +1,8 @@
-"""ARPA files: n-gram models as text, a line an n-gram, which every other program for them reads and writes.
+"""ARPA files: n-gram models as text, one n-gram per line, the common exchange format.
 
-A line is the logarithm (of base 10) of a probability, the words, and what is left for shorter contexts.
-Sentences begin with <s>, which is never predicted, and end with </s>; to us both are the end token.
+A line is the base-10 logarithm of a probability, the words, and the backoff weight. Sentences start with
+<s>, which
+is never predicted, and end with </s>; here both are the end token.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizer_kinds import BYTE_OF
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
-NEVER = -99.0  # as these files write a probability of 0
+NEVER = -99.0  # how these files write a probability of 0
 LONGEST_LINE = 2**16  # bytes
-BYTES_AN_NGRAM = 64  # while it is read
+BYTES_AN_NGRAM = 64  # per n-gram while reading
 CHUNK = 2**14  # lines written at once
 LN10 = math.log(10)
 
@@ -42,7 +43,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Arpa:
-    """What a file holds: a network, and its words by their ids, the last of which ends a sentence."""
+    """The contents of a file: a network, and its words by id, the last of which ends a sentence."""
 
     network: NGram
     words: list[str]
@@ -53,7 +54,7 @@ def is_arpa(path: Path) -> bool:
 
 
 def write(path: Path, network: NGram, words: Sequence[str]) -> None:
-    """`words` are what to call each id; what would break a line, or be read as another, is escaped."""
+    """Write a model. `words` names each id; characters that would break a line or be misread are escaped."""
     assert len(words) == network.config.n_vocab, f"{len(words)} words, expected {network.config.n_vocab}"
     with disk_errors(path.parent, "the model was not saved"):
         write_whole(path, lambda temporary: _write(temporary, path.suffix == ".gz", network, words))
@@ -69,7 +70,7 @@ def _write(path: Path, packed: bool, network: NGram, words: Sequence[str]) -> No
 
 
 def escape(words: Sequence[str], end_id: int | None = None) -> list[str]:
-    """Words as they stand in a file: the one that ends a sentence is </s>, and none has a space in it."""
+    """Words as spelled in a file: the end token is </s>, and none contains a space."""
     escaped = [
         "".join(rf"\x{ord(c):02x}" if c <= " " or c in "\\\x7f" else c for c in word) for word in words
     ]
@@ -84,7 +85,7 @@ def escape(words: Sequence[str], end_id: int | None = None) -> list[str]:
 def _text(network: NGram, words: list[str]) -> Iterator[str]:
     config, names = network.config, np.array(words, dtype=object)
     has_unknown = UNKNOWN in words
-    extra = 1 + (not has_unknown)  # <s>, and what is there for words that are not
+    extra = 1 + (not has_unknown)  # <s>, and the token for unknown words
     yield "\\data\\\n"
     for n, count in enumerate((config.n_vocab + extra, *config.counts), start=1):
         yield f"ngram {n}={count}\n"
@@ -110,7 +111,7 @@ def _text(network: NGram, words: list[str]) -> Iterator[str]:
 
 
 def _spell(nodes: Ids, keys: list[Ids | None], n_vocab: int) -> Ids:
-    """The words of n-grams: nodes, n."""
+    """The words of n-grams: indices, n."""
     columns = []
     for each in reversed(keys):
         if each is None:
@@ -122,7 +123,9 @@ def _spell(nodes: Ids, keys: list[Ids | None], n_vocab: int) -> Ids:
 
 
 def read(path: Path, words: Sequence[str] | None = None, end_id: int | None = None) -> Arpa:
-    """The model in a file, of its own words, or of those given, one an id. .gz files are unpacked."""
+    """Read the model in a file with its own words, or with those given, one per id. .gz files are
+    decompressed.
+    """
     with _opened(path) as lines:
         counts = lines.read_counts()
         called = None if words is None or end_id is None else escape(words, end_id)
@@ -145,29 +148,31 @@ def read(path: Path, words: Sequence[str] | None = None, end_id: int | None = No
 
 
 def read_config(path: Path) -> NGramConfig:
-    """What its first lines say of a file: words, of which <s> is none to us, and longer n-grams."""
+    """The config from the first lines of a file: number of words (without <s>) and of longer n-grams."""
     with _opened(path) as lines:
         first, *counts = lines.read_counts()
         return NGramConfig(max(1, first - 1), max(0, first - 2), tuple(counts))
 
 
 def load(path: Path) -> Saved:
-    """The model in a file, with a tokenizer for its words as they stand between spaces."""
+    """Load the model in a file, with a tokenizer for its words separated by spaces."""
     found = read(path)
     if set(found.words).issuperset(escape(sorted(BYTE_OF))):
-        raise UserError(f"{path} is of the tokens of a tokenizer that it does not hold: open its own folder")
+        raise UserError(
+            f"{path} uses the tokens of a tokenizer that it does not contain: open its own folder"
+        )
     unknown = next((word for word in found.words if word.lower() == UNKNOWN), None)
     return Saved(found.network, Tokenizer.of_words(found.words, unknown), None)
 
 
 class _Lines:
-    """The lines of a file, one at a time, so that what is wrong can be said of its line."""
+    """The lines of a file, one at a time, so that errors name the line."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path, self.file, self.number = path, file, 0
 
     def next(self) -> bytes:
-        """The next line that is not empty; nothing at the end of the file."""
+        """The next non-empty line; empty at the end of the file."""
         while line := self.file.readline(LONGEST_LINE + 1):
             self.number += 1
             if len(line) > LONGEST_LINE:
@@ -177,14 +182,16 @@ class _Lines:
         return b""
 
     def refuse(self, why: str) -> NoReturn:
-        raise UserError(f"{self.path} is no whole ARPA file: its line {self.number} {why}; copy it again")
+        raise UserError(
+            f"{self.path} is not a complete ARPA file: its line {self.number} {why}; copy it again"
+        )
 
     def expect(self, expected: str) -> None:
         if (line := self.next()) != expected.encode():
             self.refuse(f"is {_show(line)}, expected {expected}")
 
     def read_counts(self) -> list[int]:
-        """How many n-grams of each order there should be. Before them a file may say anything."""
+        """The number of n-grams of each order. Any text may precede them."""
         line = self.next()
         while line and line != b"\\data\\":
             line = self.next()
@@ -194,27 +201,27 @@ class _Lines:
         while (line := self.next()).startswith(b"ngram "):
             order, _, count = line[6:].partition(b"=")
             if order.strip() != str(len(counts) + 1).encode() or not count.strip().isdigit():
-                self.refuse(f"is {_show(line)}, expected ngram {len(counts) + 1}= and how many there are")
+                self.refuse(f"is {_show(line)}, expected ngram {len(counts) + 1}= and their number")
             if len(count) > 15 or len(counts) == MOST_ORDER:
                 self.refuse(f"is {_show(line)}: expected at most {MOST_ORDER} orders, of 10¹⁵ n-grams")
             counts.append(int(count))
         if not counts or line != b"\\1-grams:":
-            self.refuse(f"is {_show(line)}, expected \\1-grams: after how many n-grams there are")
+            self.refuse(f"is {_show(line)}, expected \\1-grams: after the numbers of n-grams")
         needed, memory = BYTES_AN_NGRAM * sum(counts), memory_of(torch.device("cpu"))
         if memory is not None and needed > memory:
             raise UserError(
-                f"{self.path} speaks of {sum(counts)} n-grams, which need {needed / 1e9:.1f} GB of memory; "
-                f"this machine has {memory / 1e9:.1f}; take a smaller model"
+                f"{self.path} has {sum(counts)} n-grams, which need {needed / 1e9:.1f} GB of memory; "
+                f"this machine has {memory / 1e9:.1f}: use a smaller model"
             )
         return counts
 
     def read_ngrams(self, n: int, count: int) -> Iterator[tuple[float, list[bytes], float]]:
-        """The n-grams of an order: logarithms of base e, and words."""
+        """The n-grams of an order: natural logarithms, and words."""
         for _ in range(count):
             fields = self.next().split()
             if not n + 1 <= len(fields) <= n + 2:
                 self.refuse(
-                    f"is {_show(b' '.join(fields))}, expected a number, {n} words, and maybe a number"
+                    f"is {_show(b' '.join(fields))}, expected a number, {n} words, and optionally a number"
                 )
             try:
                 probability = float(fields[0])
@@ -244,11 +251,11 @@ def _opened(path: Path) -> Iterator[_Lines]:
 
 
 class _Words:
-    """The single words of a file: which id each has, and its numbers by id."""
+    """The unigrams of a file: the id of each word, and its numbers by id."""
 
     def __init__(self, lines: _Lines, count: int, ids: dict[bytes, int], end_id: int | None) -> None:
         if count > MOST_VOCAB:
-            lines.refuse(f"speaks of {count} words, expected at most {MOST_VOCAB}")
+            lines.refuse(f"lists {count} words, expected at most {MOST_VOCAB}")
         fixed = end_id is not None
         self.ids = ids
         seen: dict[bytes, tuple[float, float]] = {}
@@ -270,7 +277,7 @@ class _Words:
         self.backoff[self.end_id] = seen.get(BEGIN.encode(), (0.0, 0.0))[1]
 
     def find(self, lines: _Lines, words: list[bytes]) -> list[int]:
-        """Their ids; <s> is only the first of an n-gram, and </s> only the last."""
+        """Word ids; <s> may only be the first of an n-gram, and </s> only the last."""
         begin, end = BEGIN.encode(), END.encode()
         found = []
         for place, word in enumerate(words):

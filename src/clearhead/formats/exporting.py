@@ -1,4 +1,4 @@
-"""A model for other programs: a folder that transformers opens, a GGUF file, an ARPA file."""
+"""Export a model for other programs: a folder for transformers, a GGUF file, or an ARPA file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from clearhead.runtime.quantization import need_exact
 
 
 def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> None:
-    """As the path's ending says, unless `to` does; `numbers` is how a GGUF file stores matrices."""
+    """Export in the format given by `to`, or by the path's suffix; `numbers` is the type of matrices in a GGUF
+    file.
+    """
     need_exact(saved.network, "exporting")
     if isinstance(saved.network, NGram):
         _export_arpa(saved, path, to, numbers)
@@ -26,18 +28,18 @@ def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> Non
         what = f"no other program has an architecture for this {named}"
         raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
     if to is None and path.suffix != ".gguf" and (meant := guess(path.suffix.lower(), [".gguf"])):
-        raise UserError(f"{path}: a folder would be called so{meant} Else say --to huggingface")
+        raise UserError(f"{path}: a folder would get this name{meant} Otherwise add --to huggingface")
     kind = to.lower() if to is not None else "gguf" if path.suffix == ".gguf" else "huggingface"
     if kind == "gguf":
         _refuse_existing(path)
-        from clearhead.formats.gguf import model as gguf_model  # only then is gguf needed
+        from clearhead.formats.gguf import model as gguf_model  # import gguf only when needed
 
         gguf_model.save(path, saved, numbers or "F16")
     elif kind == "huggingface":
         if numbers is not None:
-            raise UserError(f"numbers = {numbers!r} is for gguf; a folder keeps the numbers as they are")
+            raise UserError(f"numbers = {numbers!r} applies to gguf only; a folder keeps the original type")
         if path.is_dir() and any(path.iterdir()):
-            raise UserError(f"{path} is not empty; choose another folder, or move what is there away")
+            raise UserError(f"{path} is not empty: choose another folder, or move its contents away")
         folder.check_free(path)
         folder.save(path, saved)
     else:
@@ -54,4 +56,4 @@ def _export_arpa(saved: Saved, path: Path, to: str | None, numbers: str | None) 
 
 def _refuse_existing(path: Path) -> None:
     if path.exists():
-        raise UserError(f"{path} is there already; choose another name, or move it away")
+        raise UserError(f"{path} already exists: choose another name, or move it away")

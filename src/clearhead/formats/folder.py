@@ -1,6 +1,6 @@
-"""A model's folder: config.json, model.safetensors and the tokenizer's files, as the ecosystem knows them.
+"""A model folder: config.json, model.safetensors and the tokenizer's files, in the layout of Hugging Face.
 
-Beside them is `clearhead.json`, our own: how the model was trained, and the hash of its weights.
+Our own `clearhead.json` beside them records how the model was trained, and the hash of its weights.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from clearhead.model.config import Config
 from clearhead.networks import AnyConfig, Network
 from clearhead.text.tokenizer import Tokenizer
 
-# In this order: the first that can hold a config gets it.
+# The first family that can express a config is used.
 FAMILIES = (
     gpt2.FAMILY,
     llama.FAMILY,
@@ -45,7 +45,7 @@ FORMAT = 1
 
 
 def save(folder: Path, saved: Saved) -> None:
-    """Write the folder file by file, config.json last: without it, it is no model."""
+    """Write the folder file by file, config.json last: without it, the folder is not a model."""
     network, config, end = saved.network, saved.network.config, saved.tokenizer.end_id
     family = _family_for(config)
     with disk_errors(folder, "the model was not saved"):
@@ -72,12 +72,12 @@ def save(folder: Path, saved: Saved) -> None:
 
 
 def opens_elsewhere(config: AnyConfig) -> bool:
-    """Whether there is an architecture outside that computes it."""
+    """Whether an architecture outside Clearhead computes it."""
     return _family_for(config) is not own.FAMILY
 
 
 def _family_for(config: AnyConfig) -> Family:
-    """The first that computes it; our own, for what is no transformer."""
+    """The first family that computes it; our own for other networks than transformers."""
     if not isinstance(config, Config):
         return own.FAMILY
     return next(family for family in FAMILIES if family.holds(config))
@@ -85,22 +85,22 @@ def _family_for(config: AnyConfig) -> Family:
 
 @dataclass(frozen=True)
 class Label:
-    """What a folder says of itself, without its weights."""
+    """What a folder says about its model, without the weights."""
 
     family: Family
     config: AnyConfig
     training: dict[str, Any] | None
-    sha256: str | None  # of its weights, if we saved them
+    sha256: str | None  # hash of the weights, if we saved them
 
 
 def read_label(folder: Path) -> Label:
-    """Read config.json and our own file. Whatever is wrong with them is said in one line."""
+    """Read config.json and clearhead.json. Errors are one line."""
     if not os.path.isdir(folder):  # noqa: PTH112 (Path.is_dir raises for a name that is too long)
         raise UserError(
             f"no such folder: {folder}; name a folder that `clearhead train` or transformers saved"
         )
     if not (folder / CONFIG).exists():
-        raise UserError(f"{folder} is no model: it has no {CONFIG}; name a folder that holds one")
+        raise UserError(f"{folder} is not a model: it has no {CONFIG}; name a folder that contains one")
     settings = read_json(inside(folder, CONFIG))
     kind = settings.get("model_type")
     family = next((family for family in FAMILIES if family.model_type == kind), None)
@@ -110,8 +110,8 @@ def read_label(folder: Path) -> Label:
     if isinstance(quantised := settings.get("quantization_config"), dict):
         kind = str(quantised.get("quant_method"))[:40]
         raise UserError(
-            f"{folder / CONFIG} says that its weights are quantised ({kind}), which is not read here; "
-            "take the original, or a GGUF file"
+            f"{folder / CONFIG} says that its weights are quantized ({kind}), which is not supported: "
+            "use the original, or a GGUF file"
         )
     try:
         config = family.read_config(settings)
@@ -128,14 +128,14 @@ def read_label(folder: Path) -> Label:
 
 
 def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
-    """The model in a folder. Whatever is wrong with it is said in one line."""
+    """Load the model in a folder. Errors are one line."""
     for name in FILES:
         inside(folder, name)
     label = read_label(folder)
     config = label.config
     if label.sha256 is not None and label.sha256 != _sha256(folder / WEIGHTS, _most_bytes(config)):
         raise UserError(
-            f"{folder / WEIGHTS} is not the file that was saved here: it was cut off or changed; "
+            f"{folder / WEIGHTS} is not the file that was saved here: it was truncated or changed; "
             f"copy it again, or delete {OURS} if you changed it yourself"
         )
     shards = Shards(folder)
@@ -155,15 +155,15 @@ def _read_network(shards: Shards, label: Label, dtype: torch.dtype) -> Network:
         return read_ngram(shards, config)
     if shards.n_bytes < config.n_parameter:
         raise UserError(
-            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_parameter} numbers "
-            f"that {CONFIG} speaks of; copy it again from where it came"
+            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_parameter} parameters "
+            f"in {CONFIG}: copy it again from its source"
         )
     check_tensors(shards.described, len(shards.shapes()), config, dtype)
     return read_network(shards, outline(config), label.family, dtype)
 
 
 def _read_ends(folder: Path) -> list[int]:
-    """The tokens that end a text, as generation_config.json names them, or else config.json."""
+    """The tokens that end a text, from generation_config.json, or else from config.json."""
     for name in (GENERATION, CONFIG):
         path = inside(folder, name)
         ends = read_json(path).get("eos_token_id") if path.exists() else None
@@ -171,13 +171,13 @@ def _read_ends(folder: Path) -> list[int]:
             continue
         ends = ends if isinstance(ends, list) else [ends]
         if not all(type(i) is int for i in ends):
-            raise UserError(f"{path} has eos_token_id {str(ends)[:80]}: expected a token's id, or several")
+            raise UserError(f"{path} has eos_token_id {str(ends)[:80]}: expected one or several token ids")
         return ends
     return []
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder in which saving would overwrite a model, or in which nothing can be saved."""
+    """Raise an error if saving to the folder would overwrite a model, or is not possible."""
     try:
         found = [name for name in FILES if (folder / name).exists()]
         existing = _existing(folder)
@@ -185,16 +185,16 @@ def check_free(folder: Path) -> None:
         raise UserError(f"{folder} cannot be a folder ({error.strerror}); choose another") from None
     if found:
         raise UserError(
-            f"{folder} already holds a model ({found[0]}); choose another folder, or move it away"
+            f"{folder} already contains a model ({found[0]}): choose another folder, or move it away"
         )
     if not existing.is_dir():
         raise UserError(f"{existing} is a file, expected a folder; choose another")
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise UserError(f"{existing} cannot be written; choose another folder")
+        raise UserError(f"{existing} is not writable: choose another folder")
 
 
 def check_room(folder: Path, config: AnyConfig) -> None:
-    """Refuse a disk on which the model will not fit."""
+    """Raise an error if the model does not fit on the disk."""
     needed = (config.n_byte if isinstance(config, NGramConfig) else 4 * config.n_parameter) + 2**20
     free = shutil.disk_usage(_existing(folder)).free
     if free < needed:
@@ -205,7 +205,7 @@ def check_room(folder: Path, config: AnyConfig) -> None:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or its nearest existing parent."""
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
@@ -232,12 +232,12 @@ def _read_ours(path: Path) -> dict[str, Any] | None:
 
 
 def _most_bytes(config: AnyConfig) -> int:
-    """More than we ever write for a model's weights."""
+    """An upper bound for the weights of any model we save."""
     return 12 * config.n_parameter + LARGEST_HEADER
 
 
 def _sha256(path: Path, at_most: int) -> str | None:
-    """None for a file that is larger than it could be."""
+    """The hash, or None for a file that is larger than it can be."""
     try:
         with open_regular(path) as file:
             if os.fstat(file.fileno()).st_size > at_most:

@@ -1,4 +1,4 @@
-"""Models of the Hugging Face hub by name: the files we read, and no others, into the hub's own cache."""
+"""Models on the Hugging Face hub by name: only the files we read, in the hub's own cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from clearhead.errors import UserError
 
-# Numbers and JSON only. Pickles and code are never fetched, and so can never be run.
+# Weights and JSON only. Pickles and code are never fetched, and so can never be run.
 WANTED = (
     "config.json",
     "*.safetensors",
@@ -18,9 +18,9 @@ WANTED = (
     "generation_config.json",
     "chat_template.jinja",
 )
-UNWANTED = ("*/*", "consolidated*")  # other formats in folders of their own; the same weights a second time
-SECONDS = 4  # to wait for each of the hub's first answers
-LONGEST_NAME = 96  # characters, says the hub
+UNWANTED = ("*/*", "consolidated*")  # other formats in subfolders; duplicates of the same weights
+SECONDS = 4  # timeout of the hub's first responses
+LONGEST_NAME = 96  # characters, the hub's limit
 
 _PART = r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?"
 _NAME = re.compile(f"{_PART}/{_PART}")
@@ -28,21 +28,21 @@ _INSTEAD = "name a folder or file on this disk, or try: clearhead pull smollm2"
 
 
 def is_name(name: str) -> bool:
-    """Whether a model could be called so on the hub: org/model."""
+    """Whether this may be the name of a model on the hub: org/model."""
     if len(name) > LONGEST_NAME or ".." in name or "--" in name or name.endswith(".git"):
         return False
     return _NAME.fullmatch(name) is not None
 
 
 def fetch(name: str) -> Path:
-    """The folder of a model on the hub, downloaded unless it is there already."""
+    """The folder of a model on the hub, downloaded if necessary."""
     if not is_name(name):
-        raise UserError(f"{name!r} is no name of a model on the hub: expected org/model; {_INSTEAD}")
+        raise UserError(f"{name!r} is not the name of a model on the hub: expected org/model; {_INSTEAD}")
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError, RepositoryNotFoundError
     from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]
 
-    class Silence(tqdm):  # only the command line draws bars
+    class Silence(tqdm):  # only the command line shows progress bars
         def __init__(self, *arguments: Any, **settings: Any) -> None:
             super().__init__(*arguments, **{**settings, "disable": True})  # type: ignore[no-untyped-call]
 
@@ -53,7 +53,7 @@ def fetch(name: str) -> Path:
         return Path(snapshot_download(name, etag_timeout=SECONDS, tqdm_class=Silence, **patterns))
     except GatedRepoError:
         raise UserError(
-            f"{name} asks for its licence to be accepted: do so on huggingface.co/{name}, then run "
+            f"{name} requires accepting its license: do so on huggingface.co/{name}, then run "
             f"`hf auth login`; or {_INSTEAD}"
         ) from None
     except RepositoryNotFoundError:
@@ -63,7 +63,7 @@ def fetch(name: str) -> Path:
     except UserError:
         raise
     except Exception as error:
-        # Its libraries throw many kinds when the network, the hub or the disk fails; it may be there already
+        # Its libraries raise many types when the network, the hub or the disk fails; the model may be cached already
         try:
             return Path(snapshot_download(name, local_files_only=True, **patterns))
         except LocalEntryNotFoundError:
@@ -73,15 +73,13 @@ def fetch(name: str) -> Path:
 
 
 def _check_files(name: str, found: list[str]) -> None:
-    """Refuse a model that we could not read, before it is downloaded."""
+    """Raise an error before downloading a model that we cannot read."""
     if "config.json" not in found:
-        raise UserError(f"{name} has no config.json, so it is no model that can be read here; {_INSTEAD}")
+        raise UserError(f"{name} has no config.json, so it cannot be read here; {_INSTEAD}")
     if not any(file.endswith(".safetensors") and "/" not in file for file in found):
-        raise UserError(
-            f"{name} has no weights as .safetensors, and others (pickles) are never opened; {_INSTEAD}"
-        )
+        raise UserError(f"{name} has no .safetensors weights, and pickles are never opened; {_INSTEAD}")
 
 
 def _reason(error: Exception) -> str:
-    """Such as ConnectError: Name or service not known."""
+    """For example ConnectError: Name or service not known."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]

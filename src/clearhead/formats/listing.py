@@ -1,4 +1,4 @@
-"""The models on this disk: which there are, and what each is like, without their weights being read."""
+"""The models on this disk and their properties, without reading the weights."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from clearhead.networks import AnyConfig
 
 @dataclass(frozen=True)
 class Listed:
-    """A model, and what it can be loaded by."""
+    """A model, and the name by which it can be loaded."""
 
-    name: str  # its folder, its file, or the name it was pulled by
+    name: str  # its folder, its file, or its pulled name
     path: Path
     origin: Literal["run", "pulled", "file"]  # trained here, pulled, or from elsewhere
     family: str
@@ -32,7 +32,7 @@ class Listed:
 
     @property
     def made(self) -> float:
-        """When, in seconds."""
+        """Modification time in seconds."""
         try:
             return self.path.stat().st_mtime
         except OSError:
@@ -40,26 +40,26 @@ class Listed:
 
 
 def list_models(places: Sequence[Path], tell: Callable[[str], object] = lambda _: None) -> list[Listed]:
-    """The models there; of what looks like one and is none, `tell` is told why it was left out."""
+    """The models in these places; `tell` receives the reason for each that is skipped."""
     return [found for place in places for found in [*_folders(place, tell), *_ggufs(place, tell)]]
 
 
 def describe(path: Path) -> Listed:
-    """A model by its folder, its GGUF file or its ARPA file."""
+    """Describe a model given by its folder, GGUF file or ARPA file."""
     if not path.is_dir() and arpa.is_arpa(path):
         return Listed(str(path), path, "file", "arpa", arpa.read_config(path), _size(path))
     return _describe_folder(path) if path.is_dir() else _describe_gguf(path)
 
 
 def _folders(place: Path, tell: Callable[[str], object]) -> Iterator[Listed]:
-    """The place itself, if it is a model, and the models in it."""
+    """The folder itself, if it is a model, and the models in it."""
     for folder in [place, *sorted(place.glob("*"))]:
         if not (folder / CONFIG).is_file():
             continue
         try:
             yield _describe_folder(folder)
         except UserError as error:
-            tell(f"left out: {error}")
+            tell(f"skipped: {error}")
 
 
 def _describe_folder(folder: Path) -> Listed:
@@ -76,16 +76,16 @@ def _describe_folder(folder: Path) -> Listed:
 
 
 def _ggufs(place: Path, tell: Callable[[str], object]) -> Iterator[Listed]:
-    """The GGUF files in the place and in the folders in it."""
+    """The GGUF files in the folder and in its subfolders."""
     for path in sorted([*place.glob("*.gguf"), *place.glob("*/*.gguf")]):
         try:
             yield _describe_gguf(path)
         except UserError as error:
-            tell(f"left out: {error}")
+            tell(f"skipped: {error}")
 
 
 def _describe_gguf(path: Path) -> Listed:
-    """A pulled one goes by its name."""
+    """Pulled models are listed by name."""
     pulled = next((model for model in CATALOGUE.values() if find(model.name) == path), None)
     with GGUFFile.open(path) as file:
         family, config = read_config(file)

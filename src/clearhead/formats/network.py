@@ -1,4 +1,4 @@
-"""A network from the tensors of a file of any kind: all names and shapes are checked before one is read."""
+"""Build a network from the tensors of any file format; names and shapes are checked before reading."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from clearhead.model.config import Config
 from clearhead.networks import Learner, LearnerConfig, Network, make_network
 from clearhead.runtime.device import memory_of
 
-# Tensors: two norms, queries, keys, values and output, the two of the feed-forward; and of a recurrent one
-# the matrices and biases for the word and for the state.
+# Minimum tensors per block: two norms, query, key, value and output, two of the feed-forward; for a recurrent block
+# the matrices and biases for input and state.
 LEAST_A_BLOCK, RECURRENT_A_BLOCK = 8, 4
 
 
 class TensorSource(Protocol):
-    """Where tensors come from. `described` names it in messages."""
+    """A source of tensors. `described` names it in messages."""
 
     described: str
-    odd: dict[str, str]  # tensors that cannot be read, and what they are
+    odd: dict[str, str]  # tensors that cannot be read, and their types
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]: ...
 
@@ -34,7 +34,7 @@ class TensorSource(Protocol):
 
 
 class _Read(Mapping[str, Tensor]):
-    """A family's tensors, each read when it is asked for and not kept."""
+    """A family's tensors, each read on access and not kept."""
 
     def __init__(self, source: TensorSource, stored: dict[str, str], dtype: torch.dtype) -> None:
         self.source, self.stored, self.dtype = source, stored, dtype
@@ -43,9 +43,7 @@ class _Read(Mapping[str, Tensor]):
         tensor = self.source.read(self.stored[name], self.dtype)
         low, high = tensor.aminmax() if tensor.numel() else (tensor.sum(), tensor.sum())
         if not (low.isfinite() and high.isfinite()):
-            raise UserError(
-                f"{self.source.described}: {name} has numbers that are not finite; the model is broken"
-            )
+            raise UserError(f"{self.source.described}: {name} has non-finite values; the model is broken")
         return tensor
 
     def __iter__(self) -> Iterator[str]:
@@ -56,7 +54,7 @@ class _Read(Mapping[str, Tensor]):
 
 
 class _Uninitialised(TorchFunctionMode):
-    """Draws no first weights, which takes most of the time and is for nothing where others follow."""
+    """Skips initialization, which takes most of the time and is overwritten by loading."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -66,31 +64,33 @@ class _Uninitialised(TorchFunctionMode):
 
 
 def outline(config: LearnerConfig) -> Learner:
-    """A network of names and shapes alone."""
+    """A network of names and shapes only, without data."""
     with torch.device("meta"), _Uninitialised():
         return make_network(config)
 
 
 def check_tensors(described: str, n_tensor: int, config: LearnerConfig, dtype: torch.dtype) -> None:
-    """Refuse what cannot be this model, or fits nowhere, before a network is made for it."""
+    """Raise an error if the tensors cannot be this model, or do not fit into memory, before creating a
+    network.
+    """
     least = LEAST_A_BLOCK if isinstance(config, Config) else RECURRENT_A_BLOCK
     if n_tensor < least * config.n_block:
         raise UserError(
-            f"{described} has {n_tensor} tensors, too few for the {config.n_block} blocks that its "
-            "settings speak of; copy it again from where it came"
+            f"{described} has {n_tensor} tensors, too few for the {config.n_block} blocks in its "
+            "settings: copy it again from its source"
         )
     needed, memory = config.n_parameter * dtype.itemsize, memory_of(torch.device("cpu"))
     if memory is not None and needed > memory:
         raise UserError(
-            f"{described} needs {needed / 1e9:.1f} GB of memory, this machine has {memory / 1e9:.1f}; "
-            "take a smaller model"
+            f"{described} needs {needed / 1e9:.1f} GB of memory, but this machine has {memory / 1e9:.1f}: "
+            "use a smaller model"
         )
 
 
 def read_network(
     source: TensorSource, network: Learner, family: Family, dtype: torch.dtype = torch.float32
 ) -> Learner:
-    """Fill an outline, one tensor after the other, so that memory holds the model and little more."""
+    """Fill an outline tensor by tensor, so that memory holds the model and little more."""
     config = network.config
     expected = family.write_tensors(own_tensors(network), config)
     stored = _find(source, expected, family.prefix, config.n_block)
@@ -106,7 +106,7 @@ def read_network(
 
 
 def own_tensors(network: Network) -> Named:
-    """By our names; a tied unembedding is the embedding and not named again."""
+    """Tensors by our names; a tied unembedding is listed once, as the embedding."""
     tensors = {name: tensor.detach() for name, tensor in network.state_dict().items()}
     if not isinstance(network, NGram) and network.config.tied:
         del tensors["unembedding.weight"]
@@ -114,7 +114,7 @@ def own_tensors(network: Network) -> Named:
 
 
 def _find(source: TensorSource, expected: Named, prefix: str, n_block: int) -> dict[str, str]:
-    """Under which name each expected tensor is stored. One that is not, or has another shape, is refused."""
+    """The stored name of each expected tensor. Missing tensors and wrong shapes are errors."""
     found, stored = source.shapes(), {}
     for name, tensor in expected.items():
         short = name.removeprefix(prefix)
@@ -122,11 +122,11 @@ def _find(source: TensorSource, expected: Named, prefix: str, n_block: int) -> d
         if stored[name] in source.odd or name in source.odd:
             kind = source.odd.get(name) or source.odd[stored[name]]
             raise UserError(
-                f"{source.described}: {name} is {kind}, expected floats; take the original model, not a "
-                "quantised one, or a GGUF file"
+                f"{source.described}: {name} is {kind}, expected floats; use the original model, not a "
+                "quantized one, or a GGUF file"
             )
         if stored[name] not in found:
-            raise UserError(f"{source.described} lacks {name}; it does not belong to the settings beside it")
+            raise UserError(f"{source.described} has no {name}: it does not match its settings")
         shape = found[stored[name]]
         if tuple(shape) != tuple(tensor.shape):
             raise UserError(
@@ -135,13 +135,13 @@ def _find(source: TensorSource, expected: Named, prefix: str, n_block: int) -> d
             )
     if more := [name for name in found if _block_of(name) >= n_block]:
         raise UserError(
-            f"{source.described} has {more[0]}, but its settings speak of {n_block} blocks; "
+            f"{source.described} has {more[0]}, but its settings have {n_block} blocks; "
             "they belong to different models"
         )
     return stored
 
 
 def _block_of(name: str) -> int:
-    """The number of the block that a tensor belongs to, going by its name; -1 for those of none."""
+    """The block number in a tensor's name, or -1."""
     found = re.search(r"\b(?:layers|h|blocks)\.(\d{1,9})\.", name)
     return int(found[1]) if found else -1

@@ -1,4 +1,4 @@
-"""An n-gram model from a folder's tensors: sorted keys, which are whole numbers, and logarithms."""
+"""Load an n-gram model from a folder's tensors: sorted integer keys, and logarithms."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from clearhead.runtime.device import memory_of
 
 
 def read_ngram(shards: Shards, config: NGramConfig) -> NGram:
-    """Names, kinds and shapes are checked before a number is read, and then that they make sense."""
+    """Checks names, types and shapes before reading, and consistency after."""
     if shards.n_bytes < config.n_byte:
         raise UserError(
-            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_ngram} n-grams that "
-            "its settings speak of; copy it again from where it came"
+            f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_ngram} n-grams in "
+            "its settings: copy it again from its source"
         )
     memory = memory_of(torch.device("cpu"))
     if memory is not None and config.n_byte > memory:
         raise UserError(
-            f"{shards.described} needs {config.n_byte / 1e9:.1f} GB of memory, this machine has "
-            f"{memory / 1e9:.1f}; take a smaller model"
+            f"{shards.described} needs {config.n_byte / 1e9:.1f} GB of memory, but this machine has "
+            f"{memory / 1e9:.1f}: use a smaller model"
         )
     with torch.device("meta"):
         network = NGram(config)
@@ -32,10 +32,10 @@ def read_ngram(shards: Shards, config: NGramConfig) -> NGram:
         shape = (shards.integers if whole else shards.shapes()).get(name)
         if shape != tuple(expected.shape):
             raise UserError(
-                f"{shards.described}: {name} is missing, or of another shape or kind than its settings make "
-                "it; they belong to different models"
+                f"{shards.described}: {name} is missing, or its shape or type does not match the settings; "
+                "they belong to different models"
             )
-        tensors[name] = shards.read(name, expected.dtype)  # float32 always: nothing is multiplied
+        tensors[name] = shards.read(name, expected.dtype)  # always float32: nothing is multiplied
     network.load_state_dict(tensors, assign=True)
     try:
         network.check()

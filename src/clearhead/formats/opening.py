@@ -1,4 +1,4 @@
-"""A model by whatever name a person gives it: a folder, a GGUF file, a pulled model, a model of the hub."""
+"""Find and open a model by any name: a folder, a GGUF file, a pulled name, or a name on the hub."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from clearhead.formats.saved import Saved
 from clearhead.formats.shards import Shards
 
 MAGIC = b"GGUF"
-SNAPSHOTS = "snapshots"  # a folder in a run's
-SNAPSHOT = "@"  # between a run's name and a step: no other name has it
+SNAPSHOTS = "snapshots"  # a subfolder of a run
+SNAPSHOT = "@"  # separates a run's name from a step; no other name contains it
 
 
 def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
-    """The model of this name. Whatever is wrong with it is said in one line."""
+    """Load the model of this name. Errors are one line."""
     path = find_model(name)
     if path.is_dir():
         return folder.load(path, dtype)
     if arpa.is_arpa(path):
         return arpa.load(path)
-    from clearhead.formats.gguf import model as gguf_model  # only then is gguf needed
+    from clearhead.formats.gguf import model as gguf_model  # import gguf only when needed
 
     return gguf_model.load(path, dtype)
 
 
 def hash_weights(name: str | Path) -> str:
-    """A sha256 of the files that hold a model's weights: by it a model is known wherever it lies."""
+    """The sha256 of the files with a model's weights, which identifies it wherever it is stored."""
     path = find_model(name)
     paths = Shards(path).paths if path.is_dir() else [path]
     try:
@@ -47,22 +47,24 @@ def hash_weights(name: str | Path) -> str:
 
 
 def find_model(name: str | Path) -> Path:
-    """Where it lies, a folder or a GGUF file; a model of the hub is fetched."""
+    """The path of a model, a folder or a GGUF file; a model on the hub is fetched."""
     if not isinstance(name, str | Path):
-        raise UserError(f"{name!r} is no name of a model: expected a folder, a GGUF file or a name, as a str")
+        raise UserError(
+            f"{name!r} is not the name of a model: expected a folder, a GGUF file or a name, as a str"
+        )
     path, text = Path(name).expanduser(), str(name)
     if os.path.isdir(path):  # noqa: PTH112 (Path.is_dir raises for a name that is too long)
         return _in_folder(path)
     if os.path.exists(path):  # noqa: PTH110
         if not arpa.is_arpa(path) and not _is_gguf(path):
-            raise UserError(f"{path} is no GGUF or ARPA file: name one, or a model's folder")
+            raise UserError(f"{path} is not a GGUF or ARPA file: name one, or a model folder")
         return path
     if text in pulled.CATALOGUE:
         found = pulled.find(text)
         if found is None:
-            raise UserError(f"{text} is not on this disk yet: clearhead pull {text}")
+            raise UserError(f"{text} has not been pulled yet: clearhead pull {text}")
         return found
-    # A folder that is missing, such as runs/my, is no model of the hub: that is not asked for it.
+    # A missing folder such as runs/my is not looked up on the hub.
     if hub.is_name(text) and not path.parent.exists() and path.parts[0] != RUNS:
         return hub.fetch(text)
     known = ", ".join(pulled.CATALOGUE)
@@ -74,7 +76,7 @@ def find_model(name: str | Path) -> Path:
 
 
 def name_of(source: str | Path, step: int | None = None) -> str:
-    """What a model is called: the last part of where it comes from, in letters that need no care."""
+    """A short name for a model: the last part of its path, in plain characters."""
     path = Path(source)
     stem = path.name.removesuffix(".gguf") or path.resolve().name
     name = re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip(".-") or "model"
@@ -82,16 +84,16 @@ def name_of(source: str | Path, step: int | None = None) -> str:
 
 
 def list_snapshots(run: Path) -> list[int]:
-    """The steps after which a run kept its model."""
+    """The steps of a run's snapshots."""
     names = (path.name.removeprefix("step-") for path in (run / SNAPSHOTS).glob("step-*"))
     return sorted(int(name) for name in names if name.isdigit())
 
 
 def find_snapshot(run: Path, step: int) -> Path:
-    """Where a run keeps its model as it was after a step."""
+    """The folder of a run's snapshot of a step."""
     steps = list_snapshots(run)
     if type(step) is not int:
-        raise UserError(f"step = {step!r}: expected a whole number, such as 100")
+        raise UserError(f"step = {step!r}: expected an integer, such as 100")
     if step not in steps:
         known = f"there are {', '.join(map(str, steps))}" if steps else "it was trained without --snapshots"
         raise UserError(f"{run} has no snapshot of step {step}: {known}")
@@ -103,16 +105,16 @@ def snapshot_folder(run: Path, step: int) -> Path:
 
 
 def _in_folder(path: Path) -> Path:
-    """The folder itself; where it is none of a model's but holds one GGUF file, that file."""
+    """The folder itself; or, if it is not a model but contains one GGUF file, that file."""
     files = [] if (path / folder.CONFIG).exists() else sorted(path.glob("*.gguf"))
     if len(files) > 1:
-        raise UserError(f"{path} holds {len(files)} GGUF files: name one, such as {files[0]}")
+        raise UserError(f"{path} contains {len(files)} GGUF files: name one, such as {files[0]}")
     return files[0] if files else path
 
 
 def _is_gguf(path: Path) -> bool:
     if path.suffix == ".gguf" or not path.is_file():
-        return True  # whatever is wrong with it, the reader says
+        return True  # the reader reports any error
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC

@@ -1,4 +1,4 @@
-"""Where models are kept, and what is there by its name: without torch, which takes seconds to import."""
+"""Where models are stored, and their names: without torch, which takes seconds to import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def usual_places() -> list[Path]:
 
 
 def name_models() -> Iterator[str]:
-    """What looks like a model in the usual places: folders, GGUF files, pulled names. None is opened."""
+    """The names of possible models in the usual places: folders, GGUF files, pulled names. None is opened."""
     pulled = {path: name for name in CATALOGUE if (path := find(name)) is not None}
     for place in usual_places():
         for folder in sorted(place.glob("*")):

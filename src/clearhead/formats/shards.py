@@ -1,4 +1,4 @@
-"""Tensors of a folder's safetensors: one file, or several with an index that says what is where."""
+"""The tensors of a folder's safetensors: one file, or several with an index."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from clearhead.files import inside, open_regular, read_all, read_json, write_who
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 FLOATS = ("F64", "F32", "F16", "BF16")
-# Bounds, so that a file cannot keep us busy: a thousand blocks take some 2 MB of header.
+# Limits, so that a file cannot exhaust us: a thousand blocks take about 2 MB of header.
 LARGEST_HEADER = 2**22
 MOST_FILES = 1000
 
 
 class Shards:
-    """The tensors of a folder by name. Each is read from its own file when asked for."""
+    """The tensors of a folder by name, each read from its file on request."""
 
     def __init__(self, folder: Path) -> None:
         self.paths = _find_files(folder)
         self.described = str(self.paths[0] if len(self.paths) == 1 else folder / INDEX)
         self._file_of: dict[str, Path] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
-        self.odd: dict[str, str] = {}  # tensors that are no floats, and what they are
-        self.integers: dict[str, tuple[int, ...]] = {}  # those of them that are whole numbers of 64 bits
+        self.odd: dict[str, str] = {}  # tensors that are not floats, and their types
+        self.integers: dict[str, tuple[int, ...]] = {}  # of those, the 64-bit integers
         for path in self.paths:
             self._note(path)
 
@@ -80,21 +80,21 @@ def _find_files(folder: Path) -> list[Path]:
             raise UserError(f"{folder / INDEX} has no weight_map of names and files; copy it again")
         files = sorted(set(index.values()))
         if not files or not all(file.endswith(".safetensors") for file in files):
-            raise UserError(f"{folder / INDEX} names files that are no safetensors; copy it again")
+            raise UserError(f"{folder / INDEX} names files that are not safetensors; copy it again")
         if len(files) > MOST_FILES:
             raise UserError(f"{folder / INDEX} names {len(files)} files, expected at most {MOST_FILES}")
         paths = [inside(folder, file) for file in files]
     else:
         _refuse_pickles(folder)
-        raise UserError(f"no such file: {folder / WEIGHTS}; is {folder} a whole model?")
+        raise UserError(f"no such file: {folder / WEIGHTS}; is {folder} a complete model?")
     for path in paths:
         if not path.is_file():
-            raise UserError(f"no such file: {path}; is {folder} a whole model?")
+            raise UserError(f"no such file: {path}; is {folder} a complete model?")
     return paths
 
 
 def _check_header(path: Path) -> None:
-    """Refuse what the library would take: a header so large that it exhausts us, a name said twice."""
+    """Reject what the library would accept: an excessive header, or a duplicate name."""
     try:
         with open_regular(path) as file:
             start = read_all(file, 8)
@@ -102,7 +102,7 @@ def _check_header(path: Path) -> None:
             if n > LARGEST_HEADER:
                 raise UserError(
                     f"{path} is damaged (a header of {n} bytes, expected at most {LARGEST_HEADER}); "
-                    "copy it again from where it came"
+                    "copy it again from its source"
                 )
             json.loads(read_all(file, n), object_pairs_hook=_once)
     except OSError as error:
@@ -120,7 +120,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice[:80]!r} is there twice")
+        raise ValueError(f"{twice[:80]!r} occurs twice")
     return found
 
 
@@ -128,8 +128,8 @@ def _refuse_pickles(folder: Path) -> None:
     for pattern in PICKLES:
         for path in folder.glob(pattern):
             raise UserError(
-                f"{path} is a pickle, which can run any code when it is opened, and is not read here; "
-                "where you trust it, convert it: transformers' AutoModelForCausalLM.from_pretrained(FOLDER)"
+                f"{path} is a pickle, which can run any code when opened, and is not read here; "
+                "if you trust it, convert it: transformers' AutoModelForCausalLM.from_pretrained(FOLDER)"
                 ".save_pretrained(OTHER) writes safetensors"
             )
 
@@ -137,20 +137,20 @@ def _refuse_pickles(folder: Path) -> None:
 def _damaged(path: Path, error: Exception) -> UserError:
     if isinstance(error, OSError):
         return UserError(f"{path} cannot be read: {error.strerror or error}")
-    if isinstance(error, MemoryError | RuntimeError):  # it could not be mapped into memory
-        return UserError(f"{path} cannot be read: it needs more memory than there is; take a smaller model")
-    return UserError(f"{path} is damaged ({error}); copy it again from where it came")
+    if isinstance(error, MemoryError | RuntimeError):  # it could not be memory-mapped
+        return UserError(f"{path} cannot be read: it needs more memory than there is; use a smaller model")
+    return UserError(f"{path} is damaged ({error}); copy it again from its source")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: dict[str, str] | None = None) -> None:
-    """As one file, whole or not at all."""
+    """Write one file, atomically."""
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
     def write(temporary: Path) -> None:
         try:
             save_file(ready, temporary, metadata=about)
         except SafetensorError as error:
-            # It reports a full disk in words only; asking again as an ordinary write gives the number.
+            # It reports a full disk in words only; an ordinary write gives the error number.
             with temporary.open("ab") as file:
                 file.write(b"\0" * 2**20)
             raise OSError(None, str(error)) from None

@@ -1,8 +1,10 @@
-"""Word vectors in word2vec's own two formats, which gensim and many others read.
+"""Word vectors in word2vec's two formats, which gensim and many others read.
 
-Both begin with a line of two numbers: how many words, and how many numbers a vector. Then, for each word, the
-word, a space, and its vector: as text (`.txt`, `.vec`) numbers and a new line, as binary (`.bin`) float32 in
-little-endian order, after which there may be a new line.
+Both start with a line of two numbers: the number of words, and of features per vector. Then follow, for
+each word,
+the word, a space, and its vector: in text files (`.txt`, `.vec`) numbers and a line break, in binary ones
+(`.bin`)
+little-endian float32, optionally followed by a line break.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from clearhead.errors import UserError
 from clearhead.files import disk_errors, open_regular, write_whole
 
 BINARY, TEXT = (".bin",), (".txt", ".vec")
-MOST_WIDTH = 10_000  # numbers a vector
+MOST_WIDTH = 10_000  # features per vector
 LONGEST_WORD = 1000  # bytes
 
 _EXPECTED = "word vectors in word2vec's format"
@@ -32,7 +34,7 @@ _BLOCK = 2**20
 
 
 def save(path: Path, words: Sequence[str], vectors: NDArray[np.float32]) -> None:
-    """Write a file that is whole or not there; its ending says in which of the formats."""
+    """Write a file atomically; its suffix selects the format."""
     text = check_ending(path)
     for word in words:
         if not word or set(word) & set(" \n\r\t") or len(word.encode()) > LONGEST_WORD:
@@ -51,7 +53,7 @@ def save(path: Path, words: Sequence[str], vectors: NDArray[np.float32]) -> None
 
 
 def check_ending(path: Path) -> bool:
-    """Whether a file of this name would be text."""
+    """Whether a file of this name is text."""
     ending = path.suffix.lower()
     if ending not in BINARY + TEXT:
         raise UserError(f"{path}: expected a name that ends in .bin (binary), or .txt or .vec (text)")
@@ -59,7 +61,7 @@ def check_ending(path: Path) -> bool:
 
 
 def recognise(path: Path) -> bool:
-    """Whether this is word vectors, rather than a text: by its name, or by how it begins."""
+    """Whether a file contains word vectors rather than a text, by its name or its beginning."""
     if path.suffix.lower() in (".bin", ".vec") and path.is_file():
         return True
     try:
@@ -71,7 +73,7 @@ def recognise(path: Path) -> bool:
 
 
 def load(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """The words and their vectors, V D. Of a word that is there twice the first is taken."""
+    """The words and their vectors, V D. Of duplicate words the first is used."""
     try:
         with _open(path) as file:
             header = _Header(path, file)
@@ -91,7 +93,7 @@ def load(path: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 class _Header:
-    """How many words of what width, whether as text, and that the file is long enough to hold them."""
+    """Number of words and features, text or binary; checks that the file is long enough."""
 
     def __init__(self, path: Path, file: io.BufferedReader) -> None:
         self.path, line = path, file.readline(64)
@@ -100,22 +102,22 @@ class _Header:
         if not self.words or not 0 < self.width <= MOST_WIDTH:
             raise UserError(
                 f"{path} is not {_EXPECTED}: expected a first line with the number of words and that "
-                f"of numbers a vector (at most {MOST_WIDTH:,})"
+                f"of features per vector (at most {MOST_WIDTH:,})"
             )
         rest = os.fstat(file.fileno()).st_size - len(line)
         row = file.peek(_longest_row(self.width)).split(b"\n", 1)[0]
         self.text = _is_row(row, self.width)
-        least = 1 + 2 * self.width if self.text else 2 + 4 * self.width  # bytes that a word takes
+        least = 1 + 2 * self.width if self.text else 2 + 4 * self.width  # bytes per word
         if rest < self.words * least:
             raise UserError(
-                f"{path} is cut off, or is not {_EXPECTED}: its first line tells of {self.words:,} words of "
-                f"{self.width} numbers, and {rest:,} bytes follow; copy it again from where it came"
+                f"{path} is truncated, or is not {_EXPECTED}: its first line announces {self.words:,} words of "
+                f"{self.width} numbers, but {rest:,} bytes follow; copy it again from its source"
             )
         if rest > self.words * _longest_row(self.width):
-            self.complain("is longer than its first line tells")
+            self.complain("is longer than its first line announces")
 
     def complain(self, what: str) -> NoReturn:
-        raise UserError(f"{self.path} {what}; copy it again from where it came")
+        raise UserError(f"{self.path} {what}; copy it again from its source")
 
 
 def _open(path: Path) -> io.BufferedReader:
@@ -127,7 +129,7 @@ def _longest_row(width: int) -> int:
 
 
 def _is_row(line: bytes, width: int) -> bool:
-    """Whether a line is a word and so many numbers."""
+    """Whether a line is a word and this many numbers."""
     _, *numbers = line.strip(b" \r").split(b" ")
     return len(numbers) == width and all(map(_NUMBERS.fullmatch, numbers))
 
@@ -137,19 +139,19 @@ def _read_text(file: io.BufferedReader, header: _Header) -> tuple[list[str], NDA
     longest = _longest_row(header.width)
     for i in range(header.words):
         line = file.readline(longest)
-        if not line.endswith(b"\n") and len(line) < longest:  # a number that is cut is another number
-            header.complain(f"is cut off: it ends in word {i:,} of {header.words:,}")
+        if not line.endswith(b"\n") and len(line) < longest:  # a truncated number is another number
+            header.complain(f"is truncated: it ends in word {i:,} of {header.words:,}")
         word, *numbers = line.strip(b" \r\n").split(b" ")
         if len(word) > LONGEST_WORD:
             header.complain(f"has a word of over {LONGEST_WORD} bytes")
         try:
-            with np.errstate(over="ignore"):  # infinity is complained of later
+            with np.errstate(over="ignore"):  # infinities are reported later
                 vectors[i] = numbers
         except (ValueError, OverflowError):
             header.complain(f"has, for its word {i:,}, not {header.width} numbers")
         words.append(word.decode(errors="replace"))
     if file.read(_BLOCK).strip():
-        header.complain(f"goes on after its {header.words:,} words")
+        header.complain(f"continues after its {header.words:,} words")
     return words, vectors
 
 
@@ -160,7 +162,7 @@ def _read_binary(file: io.BufferedReader, header: _Header) -> tuple[list[str], N
         while (end := held.find(b" ", at)) < 0 or len(held) < end + 1 + length:
             block = file.read(_BLOCK)
             if not block:
-                header.complain(f"is cut off: it ends in word {i:,} of {header.words:,}")
+                header.complain(f"is truncated: it ends in word {i:,} of {header.words:,}")
             held, at = held[at:] + block, 0
             if held.find(b" ", 0, LONGEST_WORD + 2) < 0 and len(held) > LONGEST_WORD + 1:
                 header.complain(f"has a word of over {LONGEST_WORD} bytes")
@@ -168,7 +170,7 @@ def _read_binary(file: io.BufferedReader, header: _Header) -> tuple[list[str], N
         vectors[i] = np.frombuffer(held, "<f4", header.width, end + 1)
         at = end + 1 + length
     if (held[at:] + file.read(_BLOCK)).strip():
-        header.complain(f"goes on after its {header.words:,} words")
+        header.complain(f"continues after its {header.words:,} words")
     return words, vectors
 
 

@@ -1,4 +1,4 @@
-"""A family: how an architecture of the ecosystem names settings and tensors, and which of ours it holds."""
+"""A family: an architecture's names of settings and tensors, and which of our configs it can express."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Named = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Family:
-    """`write_*` turn ours into theirs, `read_*` theirs into ours. Our tensor names are `Transformer`'s.
+    """`write_*` convert ours to theirs, `read_*` theirs to ours. Our tensor names are `Transformer`'s.
 
-    A config is a transformer's, but for our own family. Some files leave out the `prefix` of their names.
+    A config is a transformer's, except in our own family. Some files omit the `prefix` of names.
     """
 
     model_type: str
@@ -58,18 +58,18 @@ def renaming(
 
 def need(settings: dict[str, Any], name: str) -> Any:
     if settings.get(name) is None:
-        raise UserError(f"config.json lacks {name!r}")
+        raise UserError(f"config.json has no {name!r}")
     return settings[name]
 
 
 def refuse_unless(settings: dict[str, Any], name: str, *usual: Any) -> None:
-    """A setting that would change what is computed, in a way this family's file here does not compute."""
+    """Raise an error for a setting that would change the computation in an unsupported way."""
     if settings.get(name, usual[0]) not in usual:
         raise UserError(f"config.json has {name} = {settings[name]!r}, which is not supported")
 
 
 def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, Any]:
-    """Base and scaling of rotary positions, as newer files (`rope_parameters`) or older ones say them."""
+    """RoPE base and scaling, from newer (`rope_parameters`) or older files."""
     rope: dict[str, Any] = {}
     for name in ("rope_scaling", "rope_parameters"):
         given = settings.get(name) or {}
@@ -100,7 +100,7 @@ def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, A
 
 
 def write_rotary(config: Config) -> dict[str, Any]:
-    """The same for the older readers and the newer."""
+    """The same, for older and newer readers."""
     scaling, rope = config.rope_scaling, {"rope_type": "default", "rope_theta": config.rotary_base}
     if scaling is None:
         return {"rope_theta": config.rotary_base, "rope_parameters": rope}
@@ -119,7 +119,7 @@ def read_local(settings: dict[str, Any], otherwise: Callable[[int], bool]) -> di
     n_block, kinds = need(settings, "num_hidden_layers"), settings.get("layer_types")
     window = settings.get("sliding_window")
     if type(n_block) is not int or n_block > MOST_BLOCKS or window is None:
-        return {}  # a number of blocks that cannot be is for Config to refuse
+        return {}  # Config reports an invalid number of blocks
     if kinds is None:
         blocks = [i for i in range(n_block) if otherwise(i)]
     elif isinstance(kinds, list) and set(map(str, kinds)) <= {"sliding_attention", "full_attention"}:

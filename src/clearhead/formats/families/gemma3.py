@@ -1,4 +1,6 @@
-"""Gemma 3 (text): scaled embedding, norms before and after, GeGLU, mostly local blocks; gains are 1 + w."""
+"""Gemma 3 (text): scaled embedding, pre- and post-norm, GeGLU, mostly local blocks; gains are stored as w =
+gain - 1.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ BLOCK = llama.BLOCK | {
     "feedforward_norm.gain": "model.layers.{i}.post_feedforward_layernorm.weight",
 }
 LOCAL_BASE = 10_000.0
-PATTERN = 6  # in older files every sixth block sees everything
+PATTERN = 6  # in older files every sixth block is global
 
 
 def holds(config: Config) -> bool:
@@ -59,7 +61,7 @@ def write_config(config: Config) -> dict[str, Any]:
         "hidden_activation": "gelu_pytorch_tanh",
         "query_pre_attn_scalar": config.d_k,
         **write_local(config),
-        # A file must name a window even where no block is local.
+        # A file must name a window even if no block is local.
         "sliding_window": config.window or config.n_context,
         "attention_bias": config.qkv_bias,
         "attn_logit_softcapping": None,
@@ -74,10 +76,10 @@ def read_config(settings: dict[str, Any]) -> Config:
     refuse_unless(settings, "use_bidirectional_attention", False)
     width, bias = need(settings, "hidden_size"), settings.get("attention_bias", False)
     if type(width) is not int or not 1 <= width <= MOST:
-        raise UserError(f"hidden_size = {width!r} in config.json: expected a whole number")
+        raise UserError(f"hidden_size = {width!r} in config.json: expected an integer")
     pattern = settings.get("sliding_window_pattern", PATTERN)
     if type(pattern) is not int or pattern < 1:
-        raise UserError(f"sliding_window_pattern = {pattern!r} in config.json: expected a whole number")
+        raise UserError(f"sliding_window_pattern = {pattern!r} in config.json: expected an integer")
     return Config.from_json(
         {
             **llama.read_shared({**settings, "rope_parameters": None, "rope_scaling": None}),
@@ -97,7 +99,7 @@ def read_config(settings: dict[str, Any]) -> Config:
 
 
 def _read_rotary(settings: dict[str, Any]) -> dict[str, Any]:
-    """Newer files have parameters for each kind of block, older ones a base beside the other's."""
+    """Newer files have RoPE parameters for each kind of block, older ones a second base."""
     rope = settings.get("rope_parameters") or {}
     if not isinstance(rope, dict):
         raise UserError(f"rope_parameters = {rope!r} in config.json: expected an object")
@@ -106,7 +108,7 @@ def _read_rotary(settings: dict[str, Any]) -> dict[str, Any]:
         return {**found, "local_rotary_base": settings.get("rope_local_base_freq") or LOCAL_BASE}
     local = read_rotary({"rope_parameters": rope.get("sliding_attention")}, LOCAL_BASE)
     if local["rope_scaling"] is not None:
-        raise UserError("config.json stretches the positions of local blocks, which is not supported")
+        raise UserError("config.json scales the positions of local blocks, which is not supported")
     everywhere = read_rotary({"rope_parameters": rope["full_attention"]}, 1_000_000.0)
     return {**everywhere, "local_rotary_base": local["rotary_base"]}
 

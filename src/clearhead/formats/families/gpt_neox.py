@@ -1,4 +1,4 @@
-"""GPT-NeoX (Pythia): parallel blocks, partly turned heads. It stores each head's q, k and v together."""
+"""GPT-NeoX (Pythia): parallel blocks, partial rotary positions. It stores q, k and v of each head together."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def read_config(settings: dict[str, Any]) -> Config:
     if not whole or type(share) not in (int, float) or not 0 <= share <= 1:
         raise UserError(
             f"rotary_pct = {share!r}, hidden_size = {width!r} and num_attention_heads = {heads!r} "
-            "in config.json: expected a share from 0 to 1, and whole numbers"
+            "in config.json: expected a share from 0 to 1, and integers"
         )
     bias = settings.get("attention_bias", True)
     return Config.from_json(
@@ -137,7 +137,7 @@ def read_tensors(tensors: Tensors, config: Config) -> Named:
 
 
 def _names(config: Config) -> dict[str, str]:
-    """Ours to theirs, but for q, k and v."""
+    """Our names to theirs, except for q, k and v."""
     inside = {
         f"blocks.{i}.{ours}": f"gpt_neox.layers.{i}.{theirs}"
         for i in range(config.n_block)

@@ -1,4 +1,4 @@
-"""Mistral: a Llama whose blocks may all see only so far back."""
+"""Mistral: a Llama with optional sliding-window attention in all blocks."""
 
 from __future__ import annotations
 

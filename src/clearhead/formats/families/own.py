@@ -1,4 +1,4 @@
-"""Our own family, for what no existing architecture computes: in our own names, opened by us alone."""
+"""Our own family, for networks that no existing architecture computes: our own names, read only by Clearhead."""
 
 from __future__ import annotations
 

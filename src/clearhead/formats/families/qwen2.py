@@ -35,7 +35,7 @@ def read_windows(settings: dict[str, Any]) -> dict[str, Any]:
         return {}
     first = settings.get("max_window_layers", 28)
     if type(first) is not int:
-        raise UserError(f"max_window_layers = {first!r} in config.json: expected a whole number")
+        raise UserError(f"max_window_layers = {first!r} in config.json: expected an integer")
     return read_local(settings, lambda i: i >= first)
 
 

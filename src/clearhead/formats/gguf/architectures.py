@@ -1,4 +1,4 @@
-"""Families as llama.cpp knows them: its names, and where it lays tensors out otherwise."""
+"""Families in llama.cpp's terms: its names, and where its tensor layout differs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from clearhead.model.config import Config, RopeScaling
 from clearhead.model.position import scale_frequencies
 
 FREQUENCIES = "rope_freqs.weight"
-GEMMA_PATTERN = 6  # every sixth block sees everything
-GEMMA_27B_BLOCKS = 62  # by which llama.cpp tells the one Gemma that divides its scores otherwise
+GEMMA_PATTERN = 6  # every sixth block is global
+GEMMA_27B_BLOCKS = 62  # by which llama.cpp recognizes the one Gemma that divides its scores differently
 
-# GGUF's settings (after the architecture's name) and the folder's.
+# GGUF's settings (after the architecture's name) and config.json's.
 LLAMA = {
     "context_length": "max_position_embeddings",
     "embedding_length": "hidden_size",
@@ -54,7 +54,7 @@ GPT2 = {
     "attention.layer_norm_epsilon": "layer_norm_epsilon",
 }
 
-# Those that are read besides.
+# Further settings that are read.
 OTHERS = {
     "rope.dimension_count",
     "rope.scaling.type",
@@ -64,7 +64,7 @@ OTHERS = {
     "rope.freq_base_swa",
 }
 
-SEES_ALL = "its blocks see everything, some of this model only so far"
+SEES_ALL = "all its blocks are global, some of this model are local"
 TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 
 Turn = Callable[[str, Tensor, Config], Tensor]
@@ -80,7 +80,7 @@ def _transpose(name: str, tensor: Tensor, config: Config) -> Tensor:  # noqa: AR
 
 
 def _interleave(name: str, tensor: Tensor, config: Config, back: bool = False) -> Tensor:
-    """Llama files turn neighbouring features together; the folders feature i and i + D/2."""
+    """Llama files rotate adjacent features together; folders rotate feature i with i + D/2."""
     part = name.split(".")[-2]
     if part not in ("q_proj", "k_proj"):
         return tensor
@@ -90,7 +90,7 @@ def _interleave(name: str, tensor: Tensor, config: Config, back: bool = False) -
 
 
 def _by_role(name: str, tensor: Tensor, config: Config, back: bool = False) -> Tensor:
-    """GPT-NeoX's folders have q, k and v together for each head; the files all queries, all keys, …."""
+    """GPT-NeoX's folders store q, k and v together for each head; the files all queries, then all keys, …."""
     if ".query_key_value." not in name:
         return tensor
     shape = (3, config.n_head) if back else (config.n_head, 3)
@@ -99,7 +99,7 @@ def _by_role(name: str, tensor: Tensor, config: Config, back: bool = False) -> T
 
 
 def _plus_one(name: str, tensor: Tensor, config: Config, back: bool = False) -> Tensor:  # noqa: ARG001
-    """Gemma's folders keep gains less one."""
+    """Gemma's folders store gains minus one."""
     if not name.endswith("norm.weight"):
         return tensor
     return tensor - 1 if back else tensor + 1
@@ -107,7 +107,7 @@ def _plus_one(name: str, tensor: Tensor, config: Config, back: bool = False) -> 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A family as llama.cpp knows it. `write` turns a folder's tensor into a file's, `read` back."""
+    """A family in llama.cpp's terms. `write` converts a folder's tensor to the file's layout, `read` back."""
 
     family: Family
     keys: dict[str, str]
@@ -126,7 +126,7 @@ ARCHITECTURES = {
 
 
 def file_names(kind: str, theirs: list[str], n_block: int) -> dict[str, str]:
-    """A folder's names of tensors and llama.cpp's."""
+    """A folder's tensor names to llama.cpp's."""
     architecture = next(number for number, name in gguf.MODEL_ARCH_NAMES.items() if name == kind)
     known = gguf.get_tensor_name_map(architecture, n_block)
     names = {}
@@ -138,7 +138,7 @@ def file_names(kind: str, theirs: list[str], n_block: int) -> dict[str, str]:
 
 
 def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """A file's settings as the family's config.json has them."""
+    """A file's settings in the form of the family's config.json."""
     settings = {theirs: values[ours] for ours, theirs in ARCHITECTURES[kind].keys.items() if ours in values}
     for name in OTHERS & values.keys():
         if not isinstance(values[name], int | float | str):
@@ -147,8 +147,10 @@ def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[
         if not isinstance(value, int | float):
             raise UserError(f"its setting {name} is a {type(value).__name__}, expected one number")
         if isinstance(value, float):
-            with np.errstate(over="ignore"):  # what is no float32 becomes infinite, and is refused as that
-                settings[name] = float(str(np.float32(value)))  # 1e-6, which a file has as 9.99999997e-07
+            with np.errstate(
+                over="ignore"
+            ):  # values beyond float32 become infinite, and are rejected as such
+                settings[name] = float(str(np.float32(value)))  # 1e-6, which a file stores as 9.99999997e-07
     if "token_embd.weight" not in shapes:
         raise UserError("it has no token_embd.weight; is it a language model?")
     settings["vocab_size"] = shapes["token_embd.weight"][0]
@@ -181,7 +183,7 @@ def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[
 
 
 def write_settings(kind: str, config: Config) -> dict[str, Any]:
-    """The same back: what a file must say of this model. What it cannot say is refused."""
+    """The reverse: the settings of a file for this model. What it cannot express is an error."""
     architecture = ARCHITECTURES[kind]
     theirs = architecture.family.write_config(config)
     values = {ours: theirs[name] for ours, name in architecture.keys.items()}
@@ -203,35 +205,31 @@ def write_settings(kind: str, config: Config) -> dict[str, Any]:
 
 
 def find_architecture(config: Config) -> str:
-    """The architecture under which llama.cpp computes this model as we do; where none does, why not."""
+    """The architecture under which llama.cpp computes this model as we do, or the reason why there is none."""
     for kind, architecture in ARCHITECTURES.items():
         if architecture.family.holds(config):
             if reason := _difference(kind, config):
-                raise UserError(f"llama.cpp would compute another model: {reason}; export to huggingface")
+                raise UserError(f"llama.cpp would compute a different model: {reason}; export to huggingface")
             return kind
     if config.local_blocks and config.feedforward == "swiglu":
-        raise UserError(f"llama.cpp would compute another model: {SEES_ALL}; export to huggingface")
-    raise UserError(
-        "llama.cpp has no architecture that computes this model as it is here; export to huggingface"
-    )
+        raise UserError(f"llama.cpp would compute a different model: {SEES_ALL}; export to huggingface")
+    raise UserError("llama.cpp has no architecture that computes this model; export to huggingface")
 
 
 def _difference(kind: str, config: Config) -> str | None:
-    """What llama.cpp would do otherwise, whatever the file says."""
+    """What llama.cpp would compute differently, whatever the file says."""
     usual = {"gpt2": "gelu_tanh", "gptneox": "gelu"}.get(kind, config.feedforward)
     if config.feedforward != usual:
         return f"its {kind} has {usual} in the feed-forward, this model {config.feedforward}"
     if kind == "gptneox" and config.rope_scaling is not None:
-        return "its gptneox has no stretched positions"
+        return "its gptneox has no RoPE scaling"
     scaling = config.rope_scaling
     if (
         scaling is not None
         and scaling.kind == "llama3"
         and (scaling.low_freq_factor, scaling.high_freq_factor) != (1, 4)
     ):
-        return (
-            f"rope_scaling is from {scaling.low_freq_factor} to {scaling.high_freq_factor}, its from 1 to 4"
-        )
+        return f"its rope_scaling goes from 1 to 4, this model's from {scaling.low_freq_factor} to {scaling.high_freq_factor}"
     if kind != "gemma3":
         return SEES_ALL if config.local_blocks else None
     local = tuple(i for i in range(config.n_block) if (i + 1) % GEMMA_PATTERN)
@@ -242,7 +240,7 @@ def _difference(kind: str, config: Config) -> str | None:
 
 
 def write_frequencies(config: Config) -> Tensor | None:
-    """By how much Llama 3 slows each turn, which a file has as a tensor."""
+    """The factor by which Llama 3 lowers each frequency, which a file stores as a tensor."""
     if config.rope_scaling is None or config.rope_scaling.kind != "llama3":
         return None
     frequencies = _frequencies(config)
@@ -250,13 +248,13 @@ def write_frequencies(config: Config) -> Tensor | None:
 
 
 def read_frequencies(factors: Tensor, config: Config, context: object) -> RopeScaling:
-    """Back from the tensor to the few numbers it was made of."""
+    """Back from that tensor to its few parameters."""
     if factors.shape != (config.rotary_dim // 2,) or type(context) is not int:
         raise UserError(f"its {FREQUENCIES} does not fit its heads")
     scaling = RopeScaling("llama3", float(factors.max()), original_context=context)
     frequencies = _frequencies(config)
     if not torch.allclose(frequencies / scale_frequencies(frequencies, scaling), factors, rtol=1e-3):
-        raise UserError(f"its {FREQUENCIES} stretches positions in a way that is not Llama 3's")
+        raise UserError(f"its {FREQUENCIES} scales positions differently from Llama 3")
     return scaling
 
 

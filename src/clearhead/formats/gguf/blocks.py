@@ -1,8 +1,10 @@
-"""Quantised blocks to numbers: n blocks of bytes in, n × block-size float32 out.
+"""Dequantization: n blocks of bytes to n × block-size float32.
 
-A kind packs a block of 32 or 256 numbers as small integers with a shared scale. The commonest kinds are
-written out here with torch, several times as fast as gguf's numpy; a test holds them equal to it, bit for
-bit. All others go through gguf.
+Each type packs a block of 32 or 256 numbers as small integers with a shared scale. The most common types
+are
+implemented here with torch, several times as fast as gguf's numpy; a test compares them bit for bit. All
+others use
+gguf.
 """
 
 from __future__ import annotations
@@ -17,22 +19,22 @@ from torch import Tensor
 
 PLAIN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
-# Kind by its number in a file: its name, how many numbers a block holds, in how many bytes.
+# Types by their number in a file: name, numbers per block, bytes per block.
 KINDS = {kind.value: (kind.name, *GGML_QUANT_SIZES[kind]) for kind in GGMLQuantizationType}
 
 
 def unpack(blocks: Tensor, kind: str, out: Tensor) -> None:
-    """Write the numbers of `blocks`, bytes [n, bytes of a block], to `out`, float32 [n, numbers of a block].
+    """Dequantize `blocks`, bytes [n, bytes per block], to `out`, float32 [n, numbers per block].
 
-    Raises NotImplementedError for a kind that nobody here can read.
+    Raises NotImplementedError for an unsupported type.
     """
     if kind in PLAIN:
         out.copy_(blocks.view(PLAIN[kind]))
     elif kind in UNPACKERS:
         UNPACKERS[kind](blocks, out)
     else:
-        one_row = blocks.numpy().reshape(1, -1)  # gguf goes through rows in small groups
-        with np.errstate(all="ignore"):  # what is not finite is for the caller to find
+        one_row = blocks.numpy().reshape(1, -1)  # gguf processes rows in small groups
+        with np.errstate(all="ignore"):  # the caller checks for non-finite values
             numbers = dequantize(one_row, GGMLQuantizationType[kind])
         out.copy_(torch.from_numpy(numbers).view_as(out))
 
@@ -43,12 +45,12 @@ def _halves(blocks: Tensor, start: int) -> Tensor:
 
 
 def _nibbles(packed: Tensor) -> Tensor:
-    """Bytes [n, 16] to [n, 32]: first all low halves, then all high ones."""
+    """Bytes [n, 16] to [n, 32]: first all low nibbles, then all high ones."""
     return torch.cat((packed & 15, packed >> 4), dim=1)
 
 
 def _fifth_bits(packed: Tensor) -> Tensor:
-    """The 32 bits of four bytes [n, 4], each as the 16 it stands for, [n, 32]."""
+    """The 32 bits of four bytes [n, 4], each with its value of 16, [n, 32]."""
     places = torch.arange(8, dtype=torch.uint8)
     return ((packed[:, :, None] >> places & 1) << 4).view(-1, 32)
 
@@ -76,10 +78,13 @@ def _q8_0(blocks: Tensor, out: Tensor) -> None:
 
 
 def _scales_and_minima(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the eight parts of a Q4_K or Q5_K block, [n, 4, 2, 1] each: six bits times the block's own scale.
+    """Scales and minima of the eight parts of a Q4_K or Q5_K block, [n, 4, 2, 1] each: six bits times the
+    block's scale.
 
-    Twelve bytes hold them: scales 0 to 3 and minima 0 to 3 in the low six bits of the first eight; scales and
-    minima 4 to 7 with their low four bits in the last four, and with the two high ones atop the first eight.
+    They occupy twelve bytes: scales 0 to 3 and minima 0 to 3 the low six bits of the first eight; scales
+    and
+    minima 4 to 7 have their low four bits in the last four bytes, and the two high ones on top of the first
+    eight.
     """
     scales, minima, both = blocks[:, 4:8], blocks[:, 8:12], blocks[:, 12:16]
     all_scales = torch.cat((scales & 63, both & 15 | scales >> 2 & 48), dim=1)

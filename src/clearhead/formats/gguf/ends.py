@@ -1,4 +1,4 @@
-"""The tokens after which nothing follows, in GGUF metadata: the end of a document, a turn, a message."""
+"""The tokens that end a text in GGUF metadata: the end of a document, a turn, a message."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 
 from clearhead.errors import UserError
 
-KEYS = ("tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")  # beside eos_token_id, the tokenizer's
-# Files leave out the keys where a token has one of these names, by which llama.cpp knows it too.
+KEYS = ("tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")  # besides eos_token_id, the tokenizer's
+# Files omit these keys if a token has one of these names, by which llama.cpp recognizes it too.
 NAMES = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>")
 
 
 def read_ends(metadata: Mapping[str, Any], added: Mapping[str, int], n_token: int) -> list[int]:
-    """By their keys, and by their names among the tokens that were added to the vocabulary."""
+    """End tokens by their keys, and by their names among the added tokens."""
     ends = []
     for key in KEYS:
         i = metadata.get(key)
         if i is not None and (type(i) is not int or not 0 <= i < n_token):
             raise UserError(
-                f"the GGUF file's {key} is {str(i)[:40]}, expected a token's number, less than {n_token}; "
-                "convert the model again, or take another"
+                f"the GGUF file's {key} is {str(i)[:40]}, expected a token id below {n_token}; "
+                "convert the model again, or use another"
             )
         ends += [] if i is None else [i]
     return ends + [added[name] for name in NAMES if name in added]
 
 
 def write_ends(end_ids: Sequence[int], added: Mapping[str, int]) -> dict[str, int]:
-    """The first one has its key. Of the others, those go without one first that are known by their names."""
+    """The first one has its own key. Of the others, those recognized by name go without one first."""
     known = {added[name] for name in NAMES if name in added}
     ends = sorted(end_ids[1:], key=lambda i: i in known)
     if len(set(ends) - known) > len(KEYS):

@@ -1,4 +1,4 @@
-"""An open GGUF file: its metadata, and its tensors, unpacked when they are asked for."""
+"""An open GGUF file: its metadata, and its tensors, dequantized on request."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from clearhead.formats.gguf.header import LARGEST_HEADER, Header, ShortError, Te
 __all__ = ["GGUFFile", "TensorInfo"]
 
 USUAL_HEADER = 2**22  # bytes
-CHUNK = 2**20  # numbers unpacked at a time, a few MB with all that is made on the way
+CHUNK = 2**20  # numbers dequantized at a time: a few MB including temporaries
 
 
 class GGUFFile:
-    """An open GGUF file: its metadata, and its tensors, which are read when asked for."""
+    """An open GGUF file: its metadata, and its tensors, read on request."""
 
     def __init__(
         self, path: Path, file: IO[bytes], metadata: dict[str, Any], tensors: dict[str, TensorInfo]
@@ -37,7 +37,7 @@ class GGUFFile:
 
     @classmethod
     def open(cls, path: Path) -> GGUFFile:
-        """Read the header. Whatever is wrong with the file is said in one line."""
+        """Read the header. Errors are one line."""
         path = Path(path)
         try:
             file = open_regular(path, "a GGUF file")
@@ -63,7 +63,7 @@ class GGUFFile:
         self._close()
 
     def read(self, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
-        """A tensor's numbers, unpacked chunk by chunk: little more memory is needed than the result's."""
+        """A tensor's numbers, dequantized in chunks: little more memory is needed than for the result."""
         info = self.tensors.get(name)
         if info is None:
             raise UserError(f"{self.path} has no tensor {shown(name)}; is it a model of the right kind?")
@@ -72,7 +72,7 @@ class GGUFFile:
         return self._read_packed(info, dtype)
 
     def _read_plain(self, info: TensorInfo, dtype: torch.dtype) -> Tensor:
-        """Straight from the disk to where it stays."""
+        """Read directly into the result."""
         tensor = torch.empty(info.shape, dtype=dtype)
         flat = tensor.view(-1)
         self._fill(info, 0, flat.view(torch.uint8))
@@ -102,7 +102,7 @@ class GGUFFile:
         return tensor
 
     def _fill(self, info: TensorInfo, start: int, into: Tensor) -> None:
-        """Read from byte `start` of the tensor as many bytes as `into` holds."""
+        """Fill `into` from byte `start` of the tensor."""
         view = memoryview(into.numpy().data).cast("B")
         try:
             with self._lock:
@@ -111,12 +111,12 @@ class GGUFFile:
                     view = view[n:]
         except OSError as error:
             raise UserError(
-                f"{self.path} cannot be read: {error.strerror}; copy it again from where it came"
+                f"{self.path} cannot be read: {error.strerror}; copy it again from its source"
             ) from None
         if view:
             raise UserError(
                 f"{self.path} ends {len(view)} bytes too early in tensor {shown(info.name)}: "
-                "it was cut while it was open; copy it again"
+                "it was truncated while open; copy it again"
             )
 
     def _check_numbers(self, info: TensorInfo, numbers: Tensor, dtype: torch.dtype) -> None:
@@ -126,13 +126,13 @@ class GGUFFile:
             kind = str(dtype).removeprefix("torch.")
             raise UserError(
                 f"{self.path}: tensor {shown(info.name)} has numbers from {lowest:g} to {highest:g}, "
-                f"expected finite ones that {kind} can hold; the model is broken, copy it again"
+                f"expected finite ones that {kind} can represent; the model is broken, copy it again"
             )
 
     def _refuse_kind(self, info: TensorInfo) -> NoReturn:
         raise UserError(
-            f"{self.path}: tensor {shown(info.name)} is of kind {info.kind}, which cannot be read here; "
-            "take a file of another kind, such as Q8_0 or Q4_K"
+            f"{self.path}: tensor {shown(info.name)} is of type {info.kind}, which is not supported; "
+            "use a file of another type, such as Q8_0 or Q4_K"
         ) from None
 
 
@@ -140,7 +140,7 @@ _BLOCK = {name: (n_block, block_bytes) for name, n_block, block_bytes in KINDS.v
 
 
 def _read_header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, TensorInfo]]:
-    """Most headers are small; one that is not is read again, as much of it as is allowed."""
+    """Most headers are small; a larger one is read again, up to the limit."""
     try:
         return Header(path, read_all(file, min(size, USUAL_HEADER)), size).read()
     except ShortError:

@@ -1,8 +1,10 @@
-"""A GGUF file's header, read as if it came from an enemy: what it claims is checked before it is believed.
+"""The header of a GGUF file, parsed as untrusted: its claims are checked before use.
 
-It holds magic, version and counts; metadata as keys and values; for each tensor its name, shape, kind and
-offset. After it come the tensors' bytes, each at a multiple of the alignment. Numbers are little-endian;
-dimensions are written innermost first (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+It contains magic, version and counts; metadata as keys and values; and for each tensor its name, shape,
+type and
+offset. The tensors' bytes follow, each at a multiple of the alignment. Numbers are little-endian;
+dimensions are
+listed innermost first (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 """
 
 from __future__ import annotations
@@ -23,17 +25,17 @@ MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_DIMENSIONS = 4
 
-# Bounds on what a header may make us do. The largest vocabularies published have 262,144 tokens and 514,906
-# merges, in a header of some 15 MB; the largest models have a few thousand tensors.
+# Limits on what a header may make us do. The largest published vocabularies have 262,144 tokens and 514,906
+# merges, in a header of about 15 MB; the largest models have a few thousand tensors.
 LARGEST_HEADER = 2**25  # bytes
 LONGEST_STRING = 2**20  # bytes
 LONGEST_NAME = 2**10  # bytes
-MOST_STRINGS = 2**20  # in arrays, all together
+MOST_STRINGS = 2**20  # in all arrays together
 MOST_ENTRIES = 2**16  # keys; tensors
 LARGEST_ALIGNMENT = 2**16
 DEFAULT_ALIGNMENT = 32
 
-# A value's kind by its number in a file. A bool is a byte that must be 0 or 1.
+# Value types by their number in a file. A bool is a byte that must be 0 or 1.
 _SCALARS: dict[int, np.dtype[Any]] = {
     0: np.dtype("<u1"),
     1: np.dtype("<i1"),
@@ -54,21 +56,21 @@ _SMALLEST_TENSOR = 8 + 1 + 4 + 4 + 8  # bytes of a scalar's entry, its name one 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """Where a tensor lies in the file, and how."""
+    """The position and type of a tensor in the file."""
 
     name: str
     shape: tuple[int, ...]  # outermost dimension first
-    kind: str  # of quantisation, such as "Q4_1"
+    kind: str  # such as "Q4_1"
     offset: int  # bytes from the start of the file
     n_bytes: int
 
 
 class ShortError(Exception):
-    """The header goes on in the file after the bytes that were read of it."""
+    """The header continues in the file after the bytes read so far."""
 
 
 class Header:
-    """A cursor over the header's bytes, which can refuse but not overrun."""
+    """A cursor over the header's bytes that raises an error instead of overrunning."""
 
     def __init__(self, path: Path, data: bytes, size: int) -> None:
         self.path = path
@@ -83,7 +85,7 @@ class Header:
         for _ in range(n_key):
             key = self._read_name("a key")
             if key in metadata:
-                self._refuse(f"key {shown(key)} is there twice, expected once")
+                self._refuse(f"key {shown(key)} occurs twice, expected once")
             metadata[key] = self._read_value(key)
         alignment = self._alignment(metadata)
         entries = [self._read_tensor() for _ in range(n_tensor)]
@@ -91,7 +93,7 @@ class Header:
         tensors: dict[str, TensorInfo] = {}
         for name, shape, kind, offset in entries:
             if name in tensors:
-                self._refuse(f"tensor {shown(name)} is there twice, expected once")
+                self._refuse(f"tensor {shown(name)} occurs twice, expected once")
             if offset % alignment:
                 self._refuse(
                     f"tensor {shown(name)} is at {offset}, expected a multiple of the alignment {alignment}"
@@ -103,7 +105,9 @@ class Header:
     def _read_start(self) -> tuple[int, int]:
         magic = self.data[:4]
         if magic != MAGIC:
-            self._refuse(f"begins with {magic!r}, expected {MAGIC!r}: it is no GGUF file", "name one that is")
+            self._refuse(
+                f"begins with {magic!r}, expected {MAGIC!r}: it is not a GGUF file", "name one that is"
+            )
         self.at = 4
         version = self._read_int(4, "its version")
         if version not in VERSIONS:
@@ -154,10 +158,10 @@ class Header:
         return values.astype(np.bool_)
 
     def _read_strings(self, key: str, n: int) -> list[str]:
-        """As `_read_string`, written out: a vocabulary has some 100,000."""
+        """Like `_read_string`, inlined: a vocabulary has about 100,000."""
         data, at, size, length_at = self.data, self.at, len(self.data), struct.Struct("<Q").unpack_from
         strings: list[str] = []
-        # Whatever ends this early is said by the slow way, below.
+        # A premature end is reported by the slow path below.
         with contextlib.suppress(struct.error, UnicodeDecodeError):
             for _ in range(n):
                 (length,) = length_at(data, at)
@@ -188,7 +192,7 @@ class Header:
         if number not in KINDS:
             self._refuse(
                 f"tensor {shown(name)} is of kind {number}, which is not known",
-                "take a file of another kind, such as Q8_0 or Q4_K",
+                "use a file of another type, such as Q8_0 or Q4_K",
             )
         kind, n_block, block_bytes = KINDS[number]
         if 0 in shape:
@@ -229,7 +233,7 @@ class Header:
     def _read_name(self, what: str) -> str:
         name = self._read_string(what, LONGEST_NAME)
         if not name:
-            self._refuse(f"has {what} without a letter, expected at least one")
+            self._refuse(f"has {what} without characters, expected at least one")
         return name
 
     def _read_string(self, what: str, longest: int) -> str:
@@ -258,12 +262,12 @@ class Header:
             self._refuse(f"has a header of more than {LARGEST_HEADER} bytes, expected less")
         self._refuse(f"ends at byte {self.size}, expected {what} up to byte {self.at + n}")
 
-    def _refuse(self, found: str, do: str = "copy it again from where it came") -> NoReturn:
+    def _refuse(self, found: str, do: str = "copy it again from its source") -> NoReturn:
         raise UserError(f"{self.path}: {found}; {do}")
 
 
 def shown(value: Any) -> str:
-    """For an error's one line: quoted, and cut if it is long."""
+    """For a one-line error: quoted, and truncated if long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}…"
 

@@ -1,4 +1,4 @@
-"""A whole model as one GGUF file, there and back."""
+"""A complete model as one GGUF file: load and save."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ KINDS = {
     "F16": (gguf.GGMLQuantizationType.F16, gguf.LlamaFileType.MOSTLY_F16),
     "Q8_0": (gguf.GGMLQuantizationType.Q8_0, gguf.LlamaFileType.MOSTLY_Q8_0),
 }
-BYTES = {"F32": 4, "F16": 2, "Q8_0": 1.1}  # a number
+BYTES = {"F32": 4, "F16": 2, "Q8_0": 1.1}  # bytes per number
 QUANTISED_BLOCK = 32  # numbers of a row that share a scale in Q8_0
-FIRST_CONTEXT = 8192  # of Llama 3, where a file does not say it
+FIRST_CONTEXT = 8192  # of Llama 3, if a file does not say
 
 
 class _Tensors:
-    """A file's tensors as the family's folders have them."""
+    """A file's tensors in the layout of the family's folders."""
 
     def __init__(self, file: GGUFFile, kind: str, network: Learner) -> None:
         self.file, self.described = file, str(file.path)
@@ -68,10 +68,12 @@ class _Tensors:
 
 
 def read_config(file: GGUFFile) -> tuple[str, Config]:
-    """The architecture's name, and the shape of the model in it."""
+    """The architecture's name, and the config of the model."""
     kind = file.metadata.get("general.architecture")
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
-        raise UserError(f"{file.path} holds a {str(kind)[:40]!r}: expected one of {', '.join(ARCHITECTURES)}")
+        raise UserError(
+            f"{file.path} contains a {str(kind)[:40]!r}: expected one of {', '.join(ARCHITECTURES)}"
+        )
     values = {
         key.removeprefix(f"{kind}."): value
         for key, value in file.metadata.items()
@@ -93,14 +95,14 @@ def read_config(file: GGUFFile) -> tuple[str, Config]:
 
 
 def load(path: Path, dtype: torch.dtype = torch.float32) -> Saved:
-    """The model in a GGUF file, with its own tokenizer. Whatever is wrong with it is said in one line."""
+    """Load the model in a GGUF file, with its own tokenizer. Errors are one line."""
     with GGUFFile.open(path) as file:
         kind, config = read_config(file)
         numbers = sum(_count(info.shape) for info in file.tensors.values())
         if numbers < config.n_parameter:
             raise UserError(
                 f"{path} has {numbers} numbers, too few for the {config.n_parameter} "
-                "that its settings speak of; copy it again from where it came"
+                "parameters in its settings; copy it again from its source"
             )
         check_tensors(str(path), len(file.tensors), config, dtype)
         try:
@@ -119,10 +121,10 @@ def _count(shape: tuple[int, ...]) -> int:
 
 
 def save(path: Path, saved: Saved, numbers: str = "F16", name: str = "") -> None:
-    """Write the model as one file that llama.cpp opens, its matrices as F32, F16 or Q8_0."""
+    """Write the model as one file for llama.cpp, with matrices as F32, F16 or Q8_0."""
     numbers = numbers.upper()
     if numbers not in KINDS:
-        raise UserError(f"{numbers!r} is not a kind of numbers; choose one of {', '.join(KINDS)}")
+        raise UserError(f"numbers = {numbers!r}: choose one of {', '.join(KINDS)}")
     config = need_transformer(saved.network.config, "a GGUF file")
     kind = find_architecture(config)
     metadata = write_tokenizer(saved.tokenizer, config.n_vocab)
@@ -160,7 +162,7 @@ def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbe
 
 
 class _Writer(gguf.GGUFWriter):
-    """Writes an empty array too, which llama.cpp asks of a tokenizer without merges."""
+    """Writes empty arrays too, which llama.cpp requires for a tokenizer without merges."""
 
     def _pack_val(
         self,
@@ -197,5 +199,5 @@ def _add_tensor(writer: gguf.GGUFWriter, name: str, values: Any, numbers: str) -
         numbers = "F16"
     kind = KINDS[numbers][0]
     if numbers == "F16" and np.abs(values).max() > np.finfo(np.float16).max:
-        raise UserError(f"{name} has numbers that F16 cannot hold; choose F32")
+        raise UserError(f"{name} has numbers that F16 cannot represent; choose F32")
     writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)

@@ -1,7 +1,8 @@
-"""How byte-level tokenizers cut a text before merging, by the name GGUF has for it (`tokenizer.ggml.pre`).
+"""Pre-tokenization of byte-level tokenizers, by GGUF's names (`tokenizer.ggml.pre`).
 
-A GGUF file holds vocabulary and merges but only a name for the rest. What each name stands for is taken from
-the tokenizer.json of the models that go by it; where that normalises the text first, so does this.
+A GGUF file contains vocabulary and merges, but only a name for the rest. The meaning of each name is taken
+from the
+tokenizer.json of its models, including normalization.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LLAMA_3 = _WORDS.format(word=r"\p{L}", letter=r"\p{L}", digits="{1,3}")
 _QWEN_2 = _WORDS.format(word=r"\p{L}", letter=r"\p{L}", digits="")
 _QWEN_35 = _WORDS.format(word=r"[\p{L}\p{M}]", letter=r"\p{L}\p{M}", digits="")
 
-# A word is capitals then small letters, in one of two ways; contractions stay with it, if at all.
+# A word is capitals then lower-case letters, in one of two ways; contractions stay with it, if at all.
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _CASED = (
     rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%s"
@@ -33,16 +34,16 @@ _TEKKEN = _CASED % ("", "", "")
 
 @dataclass(frozen=True)
 class Split:
-    """One way to cut: a regex, or without one GPT-2's own, and before it perhaps every digit by itself."""
+    """A pre-tokenizer: a regex, or GPT-2's own, optionally after splitting digits."""
 
     regex: str | None = None
     digits: bool = False
-    nfc: bool = False  # characters composed first
-    whole_words: bool = False  # a word that is a token is taken whole, whatever its merges say
-    begins: bool = False  # a text begins with the token for it, unless the file says otherwise
+    nfc: bool = False  # normalize to composed characters first
+    whole_words: bool = False  # a word that is a token is used whole, whatever its merges say
+    begins: bool = False  # a text starts with the start token, unless the file says otherwise
 
     def apply(self, inner: tokenizers.Tokenizer) -> None:
-        """Have this tokenizer cut so."""
+        """Configure a tokenizer to split this way."""
         inner.normalizer = normalizers.NFC() if self.nfc else None
         read_bytes = pre_tokenizers.ByteLevel(
             add_prefix_space=False, trim_offsets=False, use_regex=self.regex is None
@@ -63,7 +64,7 @@ _DIGITS = Split(digits=True)
 _LLAMA = Split(_LLAMA_3, whole_words=True, begins=True)
 _QWEN = Split(_QWEN_2, nfc=True)
 
-# The first name of a kind is the one written.
+# The first name of a type is the one written.
 SPLITS = {
     "gpt-2": _GPT_2,
     "default": _GPT_2,

@@ -1,7 +1,8 @@
-"""A tokenizer as GGUF metadata, there and back: same text, same ids.
+"""Tokenizers in GGUF metadata, read and written: same text, same ids.
 
-Two kinds: "gpt2", byte-level BPE with its merges listed; and "llama", SentencePiece BPE, whose merges follow
-from the pieces' scores. Both have a vocabulary with a type for each token.
+Two types: "gpt2", byte-level BPE with its merges listed; and "llama", SentencePiece BPE, whose merges
+follow from
+the scores of the pieces. Both have a vocabulary with a type for each token.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ ROLES = {
     "unk_token": "unknown_token_id",
     "pad_token": "padding_token_id",
 }
-# What a file of kind "llama" means that says nothing of them.
+# Defaults of a file of type "llama".
 LLAMA_ROLES = {"unknown_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
 SPACE = "▁"
-# Bounds, so that a file cannot keep us busy. The largest vocabulary published has 262,208 tokens of some 1.7
+# Limits, so that a file cannot exhaust us. The largest published vocabulary has 262,208 tokens of about 1.7
 # million characters.
 MOST_TOKENS = 2**18 + 2**16
 MOST_ADDED = 2**15
@@ -47,7 +48,7 @@ Merges = list[tuple[str, str]]
 
 
 def read_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
-    """The tokenizer that a GGUF file's metadata describes."""
+    """The tokenizer described by a GGUF file's metadata."""
     kind = metadata.get("tokenizer.ggml.model")
     if kind not in KINDS:
         _refuse("model", f"is {kind!r}, expected one of {', '.join(KINDS)}")
@@ -68,7 +69,7 @@ def read_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
     except Exception as error:  # the library raises nothing narrower
         _refuse("tokens", f"make no tokenizer ({' '.join(str(error).split())[:200]})")
     if inner.get_vocab(with_added_tokens=True) != {token: i for i, token in enumerate(tokens)}:
-        _refuse("tokens", "change their ids when put together, expected special tokens that are not empty")
+        _refuse("tokens", "change their ids when combined, expected non-empty special tokens")
     config: dict[str, object] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **roles,
@@ -83,7 +84,7 @@ def read_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
 
 
 def write_tokenizer(tokenizer: Tokenizer, n_vocab: int) -> dict[str, Any]:
-    """The metadata for a model of `n_vocab` tokens; ids the tokenizer does not use get a name of theirs."""
+    """The metadata for a model of `n_vocab` tokens; unused ids get placeholder names."""
     if tokenizer.n_vocab > n_vocab:
         raise UserError(
             f"the tokenizer has {tokenizer.n_vocab} tokens, the model only {n_vocab}; "
@@ -92,14 +93,16 @@ def write_tokenizer(tokenizer: Tokenizer, n_vocab: int) -> dict[str, Any]:
     document = json.loads(tokenizer.to_json())
     model, added = document["model"], document["added_tokens"]
     if tokenizer.kind == "char":
-        _cannot_write("it takes a character at a time, for which GGUF has no kind")
+        _cannot_write("it splits into characters, for which GGUF has no type")
     if tokenizer.kind == "word":
-        _cannot_write("it takes a word at a time, for which GGUF has no kind")
+        _cannot_write("it splits into words, for which GGUF has no type")
     if model["type"] != "BPE" or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
-        _cannot_write(f"its kind is {model['type']}, expected byte-level or SentencePiece BPE")
+        _cannot_write(f"its type is {model['type']}, expected byte-level or SentencePiece BPE")
     for token in added:
         if not token["special"] and (token["single_word"] or token["lstrip"] or token["rstrip"]):
-            _cannot_write(f"its token {token['content']!r} takes the spaces around it, which GGUF cannot say")
+            _cannot_write(
+                f"its token {token['content']!r} strips the spaces around it, which GGUF cannot express"
+            )
     vocabulary = {**model["vocab"], **{token["content"]: token["id"] for token in added}}
     tokens = [_filler(i) for i in range(n_vocab)]
     types = [UNUSED] * n_vocab
@@ -131,7 +134,7 @@ def _write_config(tokenizer: Tokenizer, vocabulary: dict[str, int]) -> dict[str,
             metadata[f"tokenizer.ggml.{key}"] = vocabulary[token]
     begins = config.get("add_bos_token")
     if not isinstance(begins, bool):
-        # A file of another's may say so by what it puts before a text.
+        # A file made elsewhere may say so by its post-processor.
         first = tokenizers.Tokenizer.from_str(tokenizer.to_json()).encode("").ids[:1]
         begins = first == [metadata.get("tokenizer.ggml.bos_token_id")]
     metadata["tokenizer.ggml.add_bos_token"] = begins
@@ -143,7 +146,7 @@ def _write_config(tokenizer: Tokenizer, vocabulary: dict[str, int]) -> dict[str,
 def _read_tokens(metadata: dict[str, Any]) -> list[str]:
     tokens = metadata.get("tokenizer.ggml.tokens")
     if not isinstance(tokens, list) or not tokens or not all(isinstance(token, str) for token in tokens):
-        _refuse("tokens", "is missing or no array of strings")
+        _refuse("tokens", "is missing or not an array of strings")
     if len(tokens) > MOST_TOKENS:
         _refuse("tokens", f"has {len(tokens)} tokens, expected at most {MOST_TOKENS}")
     places: dict[str, int] = {}
@@ -156,7 +159,7 @@ def _read_tokens(metadata: dict[str, Any]) -> list[str]:
 def _read_numbers(
     metadata: dict[str, Any], name: str, n: int, dtype: Any, default: int | None
 ) -> np.ndarray[Any, Any]:
-    """One number a token."""
+    """One number per token."""
     values = metadata.get(f"tokenizer.ggml.{name}")
     if values is None and default is not None:
         return np.full(n, default, dtype)
@@ -175,7 +178,7 @@ def _read_roles(metadata: dict[str, Any], kind: str, tokens: Sequence[str]) -> d
         if i is None:
             continue
         if type(i) is not int or not 0 <= i < len(tokens):
-            _refuse(key, f"is {shown(i)}, expected a token's number, less than {len(tokens)}")
+            _refuse(key, f"is {shown(i)}, expected a token id below {len(tokens)}")
         roles[role] = tokens[i]
     if "eos_token" not in roles:
         _refuse("eos_token_id", "is missing, expected the token that ends a document")
@@ -187,7 +190,7 @@ def _build_bytes(
 ) -> tuple[tokenizers.Tokenizer, bool]:
     name = metadata.get("tokenizer.ggml.pre", "default")
     if not isinstance(name, str) or name not in SPLITS:
-        _refuse("pre", f"is {shown(name)}, a split that is not known; expected one of {', '.join(SPLITS)}")
+        _refuse("pre", f"is {shown(name)}, an unknown pre-tokenizer; expected one of {', '.join(SPLITS)}")
     split = SPLITS[name]
     merges = _read_merges(metadata)
     added = _added(tokens, types, (CONTROL, USER_DEFINED))
@@ -195,7 +198,7 @@ def _build_bytes(
     inner = tokenizers.Tokenizer(model)
     split.apply(inner)
     if not merges and name == "gpt-2":
-        inner.pre_tokenizer.use_regex = False  # where nothing is merged, cutting changes nothing
+        inner.pre_tokenizer.use_regex = False  # without merges, splitting changes nothing
     inner.decoder = decoders.ByteLevel()
     inner.add_tokens(added)
     return inner, split.begins
@@ -208,7 +211,7 @@ def _build_pieces(
     if "tokenizer.ggml.merges" in metadata:
         merges = _read_merges(metadata)
     else:
-        n = len(metadata["tokenizer.ggml.tokens"])  # the unused ones too
+        n = len(metadata["tokenizer.ggml.tokens"])  # including unused ones
         scores = _read_numbers(metadata, "scores", n, np.float64, None)
         merges = derive_merges(tokens, types.tolist(), scores.tolist())
     added = _added(tokens, types, (UNKNOWN, CONTROL, USER_DEFINED))
@@ -233,10 +236,10 @@ def _build_pieces(
 
 
 def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[float]) -> Merges:
-    """Every way to put a piece together from two: the best-scored piece first, then the longest left part.
+    """Every way to combine a piece from two: the best-scored piece first, then the longest left part.
 
-    SentencePiece merges whichever neighbours make the best-scored piece; a list in this order does the same.
-    User-defined tokens are taken out of a text before, and merge with nothing.
+    SentencePiece merges the neighbors that form the best-scored piece; a list in this order does the same.
+    User-defined tokens are split off beforehand and never merge.
     """
     pieces = {
         token: i for i, token in enumerate(tokens) if types[i] == NORMAL and len(token) <= LONGEST_PIECE
@@ -255,9 +258,9 @@ def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[
 def _read_merges(metadata: dict[str, Any]) -> Merges:
     merges = metadata.get("tokenizer.ggml.merges", [])
     if isinstance(merges, np.ndarray) and not len(merges):
-        return []  # an empty array of no kind in particular
+        return []  # an empty array without a type
     if not isinstance(merges, list) or not all(isinstance(merge, str) for merge in merges):
-        _refuse("merges", "is no array of strings")
+        _refuse("merges", "is not an array of strings")
     pairs = []
     for i, merge in enumerate(merges):
         left, _, right = merge.partition(" ")
@@ -268,7 +271,7 @@ def _read_merges(metadata: dict[str, Any]) -> Merges:
 
 
 def _model_vocabulary(tokens: Sequence[str], types: np.ndarray[Any, Any]) -> dict[str, int]:
-    """All but the special tokens at the end, which get their ids when they are added."""
+    """All but the special tokens at the end, which get their ids when added."""
     n = len(tokens)
     while n and types[n - 1] in (CONTROL, USER_DEFINED):
         n -= 1
@@ -291,7 +294,7 @@ def _write_bytes(document: dict[str, Any], merges: Merges) -> dict[str, Any]:
         _cannot_write("it mixes byte-level tokens with byte fallback")
     name = next((name for name in SPLITS if _cuts_alike(document, name)), None)
     if name is None:
-        _cannot_write(f"how it cuts a text is not among those known: {', '.join(SPLITS)}")
+        _cannot_write(f"its pre-tokenizer is not among those known: {', '.join(SPLITS)}")
     return {
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": name,
@@ -300,18 +303,18 @@ def _write_bytes(document: dict[str, Any], merges: Merges) -> dict[str, Any]:
 
 
 def _cuts_alike(document: dict[str, Any], name: str) -> bool:
-    """Whether this tokenizer cuts a text as the split of this name does."""
+    """Whether this tokenizer splits a text like the named pre-tokenizer."""
     split, model = SPLITS[name], document["model"]
     inner = tokenizers.Tokenizer(models.BPE())
     split.apply(inner)
     ours, theirs = _cut(document), _cut(json.loads(inner.to_str()))
-    if not model["merges"]:  # then it does not matter where a text is cut
+    if not model["merges"]:  # then it does not matter where a text is split
         ours, theirs = ours[:1], theirs[:1]
     return ours == theirs and split.whole_words == model["ignore_merges"]
 
 
 def _cut(document: dict[str, Any]) -> tuple[Any, ...]:
-    """Normalizer and pre-tokenizer, without what changes offsets alone."""
+    """Normalizer and pre-tokenizer, without parts that affect offsets only."""
 
     def plain(part: Any) -> Any:
         if isinstance(part, dict):
@@ -324,10 +327,10 @@ def _cut(document: dict[str, Any]) -> tuple[Any, ...]:
 def _write_pieces(
     document: dict[str, Any], tokens: Sequence[str], types: list[int], merges: Merges
 ) -> dict[str, Any]:
-    """Types gain bytes and the unknown token here."""
+    """Marks bytes and the unknown token in `types`."""
     model = document["model"]
     if not model["byte_fallback"]:
-        _cannot_write("it is neither byte-level nor does it fall back to bytes")
+        _cannot_write("it is neither byte-level nor has a byte fallback")
     prefix = _prefix(document)
     unknown = model["unk_token"]
     for i, token in enumerate(tokens):
@@ -339,7 +342,7 @@ def _write_pieces(
     merges = [way for way in merges if pieces.issuperset((*way, "".join(way)))]
     groups = [piece for piece, _ in groupby(left + right for left, right in merges)]
     ranks = {piece: rank for rank, piece in enumerate(groups)}
-    # Single characters come after all that is merged; what is no piece is never scored.
+    # Single characters come after all merged pieces; other tokens are never scored.
     scores = [
         float(-ranks.get(token, len(ranks) + i)) if token in pieces else 0.0 for i, token in enumerate(tokens)
     ]
@@ -354,29 +357,27 @@ def _write_pieces(
 
 
 def _prefix(document: dict[str, Any]) -> bool:
-    """Whether a space is put before a text; a tokenizer that does anything else to it is refused."""
+    """Whether a space is prepended to a text; any other change is an error."""
     replace = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
     prepend = {"type": "Prepend", "prepend": SPACE}
     metaspace = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "never", "split": False}
     normalizer, before = _cut(document)
-    # Gemma's file cuts at spaces, of which there are none left.
+    # Gemma's file splits at spaces, of which none are left.
     idle = before is None or (before["type"] == "Split" and before["pattern"] == {"String": " "})
     if normalizer == {"type": "Sequence", "normalizers": [prepend, replace]} and idle:
         return True
     if (normalizer == replace and idle) or (normalizer is None and before == metaspace):
         return False
-    return _cannot_write("what it does to spaces is not what SentencePiece does")
+    return _cannot_write("its handling of spaces differs from SentencePiece")
 
 
 def _filler(i: int) -> str:
-    """What an id is called that no text has."""
+    """The placeholder name of an unused id."""
     return f"[PAD{i}]"
 
 
 def _refuse(name: str, found: str) -> NoReturn:
-    raise UserError(
-        f"the GGUF file's tokenizer.ggml.{name} {found}; convert the model again, or take another"
-    )
+    raise UserError(f"the GGUF file's tokenizer.ggml.{name} {found}; convert the model again, or use another")
 
 
 def _cannot_write(reason: str) -> NoReturn:
