@@ -30,7 +30,7 @@ def _any_one(result: Result) -> bool:
 def _stream(result: Result) -> bool:
     """The induction head forms; ablating it, or the previous-token head it relies on, raises the loss."""
     found = result.found
-    learned, lost = _number(found["loss, said again"]), _number(found["without all induction heads"])
+    learned, lost = _number(found["loss, repetition"]), _number(found["without all induction heads"])
     without = [_number(found[f"without the {head}"]) for head in ("induction head", "previous-token head")]
     return learned < 0.5 and lost > 3 and min(without) > learned + 0.5
 
@@ -39,17 +39,18 @@ def _neighbours(result: Result) -> bool:
     """Every other animal is closer to the cat than any place or thing."""
     found = result.found
     others = [_number(found[f"largest cosine of cat and a {group}"]) for group in ("place", "thing")]
-    return _number(found["least cosine of cat and an animal"]) > max(others)
+    return _number(found["smallest cosine of cat and an animal"]) > max(others)
 
 
 def _pronoun(result: Result) -> bool:
     """A bidirectional model resolves `it` at `it`; a causal one only at the end, with every seed."""
-    both, back = _by_kind(result, "what stands at it, in stories", ("sees both ways", "looks back"))
+    both, back = _by_kind(result, "what is encoded at it, in stories", ("bidirectional", "causal"))
     knows = all(
-        each["right at it"] >= 0.95 and each["right way"] >= 0.95 and each["turned"] >= 0.9 for each in both
+        each["accuracy at it"] >= 0.95 and each["correct side"] >= 0.95 and each["flipped"] >= 0.9
+        for each in both
     )
-    guesses = all(each["right at it"] <= 0.5 and each["apart"] == 0 for each in back)
-    return knows and guesses and all(each["right at end"] >= 0.95 for each in back)
+    guesses = all(each["accuracy at it"] <= 0.5 and each["difference"] == 0 for each in back)
+    return knows and guesses and all(each["accuracy at end"] >= 0.95 for each in back)
 
 
 def _senses(result: Result) -> bool:
@@ -71,7 +72,7 @@ def _by_kind(result: Result, name: str, kinds: Sequence[str]) -> list[list[dict[
 CLAIMS: dict[str, Callable[[Result], bool]] = {
     "any-one": _any_one,
     "stream": _stream,
-    "neighbours": _neighbours,
+    "neighbors": _neighbours,
     "pronoun": _pronoun,
     "senses": _senses,
 }

@@ -15,7 +15,7 @@ def test_they_are_listed(clearhead):
 def test_settings_are_options(clearhead):
     printed = json.loads(clearhead("lab", "attention", "--sequence", "0010", "--boost", "10", "--json").out)
     assert printed["settings"]["boost"] == 10
-    assert printed["found"]["weight on what is looked for"] == pytest.approx(0.99986, abs=5e-6)
+    assert printed["found"]["weight on the target"] == pytest.approx(0.99986, abs=5e-6)
 
 
 def test_numbers_a_picture_and_a_question(clearhead, tmp_path):

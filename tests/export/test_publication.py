@@ -192,7 +192,7 @@ def test_why_lens_words_and_kinds_of_heads(come, model):
 def test_labs_and_the_tiny_head_are_there(come):
     guest = come(query="?view=labs")
     guest.expect(guest.page.locator(".labs nav button").count, 2)
-    weight = guest.page.locator("[data-found='weight on what is looked for']")
+    weight = guest.page.locator("[data-found='weight on the target']")
     weight.wait_for()
     assert weight.inner_text() == "0.4754"
     assert guest.page.locator(".labs .settings label").count() == 0

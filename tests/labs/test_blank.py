@@ -31,14 +31,16 @@ def test_the_parts_sum_to_the_logit(model):
     found = result.found
     logit = model.logits(SENTENCE)[-1, model.tokenizer.encode(" ")[0]].item()
     assert found["its logit"] == pytest.approx(logit, abs=1e-4)
-    brought = [values[0] for values in result.part("which tokens decide").values]
-    assert sum(brought) == pytest.approx(found["brought from all tokens"], abs=1e-4)
-    assert sum(brought) + found["written at the end itself"] == pytest.approx(logit, abs=1e-4)
+    brought = [values[0] for values in result.part("attribution and ablation by token").values]
+    assert sum(brought) == pytest.approx(found["attributed to all tokens"], abs=1e-4)
+    assert sum(brought) + found["attributed to the last position itself"] == pytest.approx(logit, abs=1e-4)
     assert max(map(abs, brought)) > 1e-3
 
 
 def test_silencing_is_an_edit(model):
-    table = clearhead.lab("blank", model, sentence=SENTENCE, word="sad").part("which tokens decide")
+    table = clearhead.lab("blank", model, sentence=SENTENCE, word="sad").part(
+        "attribution and ablation by token"
+    )
     trace, token = model.inspect(SENTENCE), model.tokenizer.encode(" ")[0]
     before = trace.logits[-1].log_softmax(-1)[token]
     for place, (_, change) in enumerate(table.values):
@@ -57,9 +59,9 @@ def test_too_little_is_refused(model):
 def test_in_damians_will_the_girl_decides(smollm2):
     result = clearhead.lab("blank", smollm2)
     assert result.found["token"] == " her"
-    assert result.found["brings most, before the last"] == "8  girl"
-    assert result.found["missed most, before the last"] == "8  girl"
-    brought, missed = result.part("which tokens decide").values[8]
+    assert result.found["largest attribution, before the last"] == "8  girl"
+    assert result.found["largest ablation effect, before the last"] == "8  girl"
+    brought, missed = result.part("attribution and ablation by token").values[8]
     assert brought == pytest.approx(1.28, abs=0.05)
     assert missed == pytest.approx(-3.23, abs=0.05)
     boy = clearhead.lab("blank", smollm2, sentence=result.settings["sentence"].replace("girl", "boy"))

@@ -14,20 +14,20 @@ MARGIN = 0.2  # with eight seeds they were 0.35 to 0.50 apart
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_other_animals_are_nearer_to_the_cat_than_places_and_things(seed):
-    result = clearhead.lab("neighbours", seed=seed)
+    result = clearhead.lab("neighbors", seed=seed)
     nearest = result.part("nearest to cat")
     assert sorted(nearest.rows) == sorted(set(ANIMALS) - {"cat"})
     assert {group for _, group in nearest.values} == {"animals"}
     found = result.found
     assert found["animals among the 15 nearest to cat"] == 15
     assert found["cosine of cat and dog"] > 0.5
-    assert found["least cosine of cat and an animal"] > found["largest cosine of cat and a place"] + MARGIN
-    assert found["least cosine of cat and an animal"] > found["largest cosine of cat and a thing"] + MARGIN
+    assert found["smallest cosine of cat and an animal"] > found["largest cosine of cat and a place"] + MARGIN
+    assert found["smallest cosine of cat and an animal"] > found["largest cosine of cat and a thing"] + MARGIN
 
 
 @pytest.fixture(scope="module")
 def small():
-    return clearhead.lab("neighbours", word="Garden", count=3, stories=500, epochs=5)
+    return clearhead.lab("neighbors", word="Garden", count=3, stories=500, epochs=5)
 
 
 def test_each_group_lies_together_on_the_map(small):
@@ -42,13 +42,13 @@ def test_each_group_lies_together_on_the_map(small):
 
 
 def test_it_is_the_same_again(small):
-    again = clearhead.lab("neighbours", word="Garden", count=3, stories=500, epochs=5)
+    again = clearhead.lab("neighbors", word="Garden", count=3, stories=500, epochs=5)
     assert again.to_json() == small.to_json()
     assert len(small.part("nearest to garden").rows) == 3
 
 
 def test_the_lectures_pairs(small):
-    pairs = small.part("what it learns from")
+    pairs = small.part("training pairs")
     assert pairs.rows == ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"]
     assert pairs.values[0] == ["(the, quick)", "(the, brown)", None, None]
     assert pairs.values[1][:3] == ["(quick, the)", "(quick, brown)", "(quick, fox)"]
@@ -57,7 +57,7 @@ def test_the_lectures_pairs(small):
 
 def test_a_word_the_stories_lack_is_told():
     with pytest.raises(UserError, match="catt"):
-        clearhead.lab("neighbours", word="catt", stories=500, epochs=1)
+        clearhead.lab("neighbors", word="catt", stories=500, epochs=1)
 
 
 def test_whoever_leaves_ends_it():
@@ -65,4 +65,4 @@ def test_whoever_leaves_ends_it():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.lab("neighbours", watch=leave, stories=500, epochs=1)
+        clearhead.lab("neighbors", watch=leave, stories=500, epochs=1)

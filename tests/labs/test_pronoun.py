@@ -1,4 +1,4 @@
-"""A pronoun that only looks back cannot know the adjective; one that sees both ways can be its noun."""
+"""In a causal model a pronoun cannot know the adjective; in a bidirectional one it can encode its antecedent."""
 
 from dataclasses import replace
 
@@ -44,8 +44,8 @@ def test_a_model_that_sees_both_ways_can_be_looked_into(model):
 
 def test_tired_means_the_chicken_and_wide_the_road(smollm2):
     found = clearhead.lab("pronoun", smollm2, seeds=0).found
-    assert round(found["tired: to chicken less to road"], 2) == 1.28
-    assert round(found["wide: to chicken less to road"], 2) == -0.73
+    assert round(found["tired: to chicken minus to road"], 2) == 1.28
+    assert round(found["wide: to chicken minus to road"], 2) == -0.73
     assert found["largest difference of it between the two"] < 1e-5
 
 
@@ -57,33 +57,33 @@ def learned(model_folder):
 
 @pytest.fixture(scope="module")
 def at_it(learned):
-    table = learned.part("what stands at it, in stories")
-    assert table.rows == ["sees both ways, seed 0", "looks back, seed 0"]
+    table = learned.part("what is encoded at it, in stories")
+    assert table.rows == ["bidirectional, seed 0", "causal, seed 0"]
     return [dict(zip(table.columns, row, strict=True)) for row in table.values]
 
 
 def test_what_sees_both_ways_knows_its_noun_at_the_pronoun(at_it):
     both, _ = at_it
-    assert both["right at it"] > 0.85
-    assert both["right way"] > 0.9
-    assert both["looks"] > 0.5
-    assert both["turned"] > 0.8
+    assert both["accuracy at it"] > 0.85
+    assert both["correct side"] > 0.9
+    assert both["attention"] > 0.5
+    assert both["flipped"] > 0.8
     assert both["probe"] > 0.9
-    assert both["apart"] > 1
+    assert both["difference"] > 1
 
 
 def test_what_looks_back_has_the_same_pronoun_in_both_and_knows_at_the_end(at_it):
     _, back = at_it
-    assert back["apart"] == 0
-    assert back["right at it"] <= 0.5
+    assert back["difference"] == 0
+    assert back["accuracy at it"] <= 0.5
     assert back["probe"] == 0.5
-    assert back["turned"] == 0
-    assert back["looks"] == pytest.approx(0, abs=1e-6)
-    assert back["right at end"] > 0.85
+    assert back["flipped"] == 0
+    assert back["attention"] == pytest.approx(0, abs=1e-6)
+    assert back["accuracy at end"] > 0.85
 
 
 def test_the_lectures_picture(learned):
-    table = learned.part("where it looks, all heads together")
+    table = learned.part("attention from it, summed over heads")
     tired, wide, back, same = (dict(zip(table.columns, row, strict=True)) for row in table.values)
     assert tired["chicken"] - tired["road"] > wide["chicken"] - wide["road"]
     assert back == same
@@ -91,25 +91,25 @@ def test_the_lectures_picture(learned):
 
 
 def test_it_learns(learned):
-    part = learned.part("says the noun that it stands for")
+    part = learned.part("predicts the antecedent")
     assert part.x[0] == 0
     assert part.x[-1] == 120
-    for line in ("sees both ways, at it", "looks back, at the end"):
+    for line in ("bidirectional, at it", "causal, at the end"):
         assert part.lines[line][0] < 0.2
         assert part.lines[line][-1] > 0.85
 
 
 def test_blanks_alone_leave_it_unsaid():
     found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).found
-    assert found["sees both ways: right at it"] < 0.2
-    assert abs(found["sees both ways: it looks at its noun, less at the other"]) < 0.1
+    assert found["bidirectional: accuracy at it"] < 0.2
+    assert abs(found["bidirectional: attention to the antecedent minus the other"]) < 0.1
     assert found["smollm2, which was not looked into"] == "clearhead pull smollm2"
 
 
 def test_the_same_again_and_it_ends_where_nobody_waits():
     made = [clearhead.lab("pronoun", seeds=2, steps=1) for _ in range(2)]
     assert made[0] == made[1]
-    spread = made[0].part("says the noun that it stands for").spread
+    spread = made[0].part("predicts the antecedent").spread
     assert all(low <= high for line in spread.values() for low, high in line)
 
     def leave():

@@ -51,7 +51,7 @@ def test_static_recurrent_and_transformer_side_by_side(word):
         assert pair < 0.999
         assert same - other > 0.01, kind
         assert nearest >= 0.75, kind
-        assert result.found[f"{kind}: same sense less other, lowest seed"] == pytest.approx(same - other)
+        assert result.found[f"{kind}: same sense minus other, lowest seed"] == pytest.approx(same - other)
         points = result.part(f"map, {kind} trained here")
         assert len(points.places) == 8
     assert result.found["smollm2, which was not looked into"] == "clearhead pull smollm2"
@@ -75,7 +75,7 @@ def test_what_is_missing_is_told(model):
 
 
 @pytest.mark.parametrize(
-    ("word", "cosines", "apart"), [("bats", (1.0, 0.90, 0.87), 0.02), ("bank", (1.0, 0.74, 0.62), 0.08)]
+    ("word", "cosines", "difference"), [("bats", (1.0, 0.90, 0.87), 0.02), ("bank", (1.0, 0.74, 0.62), 0.08)]
 )
 def test_bats_and_banks(smollm2, word, cosines, apart):
     found = clearhead.lab("senses", smollm2, word=word, seeds=0).found

@@ -17,25 +17,25 @@ def result(request):
 
 
 def test_the_head_forms_and_the_loss_of_what_is_said_again_falls(result):
-    loss, looking = result.part("loss").lines, result.part("looking").lines
-    assert result.part("loss").x == result.part("looking").x
+    loss, looking = result.part("loss").lines, result.part("attention").lines
+    assert result.part("loss").x == result.part("attention").x
     assert (result.part("loss").x[0], result.part("loss").x[-1]) == (0, SHORT)
-    assert loss["said again"][0] == pytest.approx(math.log(TOKENS), abs=0.5)
-    assert loss["said again"][-1] < 0.5
-    assert min(loss["said first"]) > 3  # what is said first is random, and stays so
-    assert looking["to what came after"][0] < 0.1
-    assert looking["to what came after"][-1] > 0.7
-    assert looking["to the token before"][-1] > looking["to the token before"][0] + 0.15
+    assert loss["repetition"][0] == pytest.approx(math.log(TOKENS), abs=0.5)
+    assert loss["repetition"][-1] < 0.5
+    assert min(loss["first occurrence"]) > 3  # what is said first is random, and stays so
+    assert looking["to the token after the earlier occurrence"][0] < 0.1
+    assert looking["to the token after the earlier occurrence"][-1] > 0.7
+    assert looking["to the previous token"][-1] > looking["to the previous token"][0] + 0.15
 
 
 def test_silenced_its_job_is_lost(result):
-    found, silenced = result.found, result.part("silenced")
+    found, silenced = result.found, result.part("ablated")
     loss = {row: values[2] for row, values in zip(silenced.rows, silenced.values, strict=True)}
     assert found["induction head"].startswith("block.1.")
     assert found["previous-token head"].startswith("block.0.")
-    assert found["without the induction head"] > found["loss, said again"] + 0.5
+    assert found["without the induction head"] > found["loss, repetition"] + 0.5
     assert found["without all induction heads"] > 3
-    assert found["without the previous-token head"] > found["loss, said again"] + 1
+    assert found["without the previous-token head"] > found["loss, repetition"] + 1
     same_block = [loss[row] for row in loss if row.startswith("block.1.")]
     assert loss[found["induction head"]] == found["without the induction head"]
     assert max(same_block) < found["without all induction heads"]
@@ -43,17 +43,17 @@ def test_silenced_its_job_is_lost(result):
 
 def test_it_looks_where_the_same_token_was_followed_by_the_next(result):
     """From each token said again to the one after it: the diagonal above the middle one."""
-    weights = torch.tensor(result.part("where it looks").values)
+    weights = torch.tensor(result.part("attention pattern").values)
     assert weights.diagonal(1).mean() > 0.7
     assert weights.diagonal(0).mean() < 0.2
 
 
 def test_any_number_of_heads_and_the_same_again():
     one = clearhead.lab("stream", heads=3, steps=3)
-    assert len(one.part("silenced").rows) == 2 + 2 * 3
+    assert len(one.part("ablated").rows) == 2 + 2 * 3
     assert one.part("loss").x == [0, 1, 2, 3]
     assert one.found["induction heads"] == 0
-    assert one.found["without all induction heads"] == one.found["loss, said again"]
+    assert one.found["without all induction heads"] == one.found["loss, repetition"]
     assert clearhead.lab("stream", heads=3, steps=3).to_json() == one.to_json()
     assert clearhead.lab("stream", heads=3, steps=3, seed=1).to_json() != one.to_json()
 

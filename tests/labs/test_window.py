@@ -18,9 +18,9 @@ def test_a_window_of_eight_slides_by_one(model):
         ids.append(model.logits(ids[-8:])[-1].argmax().item())
         assert written == model.tokenizer.pieces(ids[-1:])[0].replace("\n", "⏎")
     assert result.found == {
-        "what is in sight alone gives the same": True,
-        "steps at which something was out of sight": len(steps),
-        "largest change when that is turned round": pytest.approx(0, abs=1e-5),
+        "same output from the visible tokens alone": True,
+        "steps with tokens outside the window": len(steps),
+        "largest change when those are reversed": pytest.approx(0, abs=1e-5),
     }
 
 
@@ -29,13 +29,13 @@ def test_a_short_prompt_fills_the_window_first(model):
     steps = result.part("step by step").values
     assert steps[0][0] == "Anna"
     assert steps[1][0] == "Anna" + steps[0][1]
-    assert result.found["steps at which something was out of sight"] == max(0, len(steps) - 5)
+    assert result.found["steps with tokens outside the window"] == max(0, len(steps) - 5)
 
 
 def test_the_model_itself_stays_as_it_was(model):
     whole = model.generate(PROMPT, 20, temperature=0)
     result = clearhead.lab("window", model, prompt=PROMPT, tokens=20)
-    assert result.part("what was written").values[1] == [whole.replace("\n", "⏎")]
+    assert result.part("generated text").values[1] == [whole.replace("\n", "⏎")]
     assert model.config.n_context == 64
 
 
@@ -48,9 +48,9 @@ def test_more_than_the_model_sees_is_refused(model):
 
 def test_a_king_forgotten(smollm2):
     result = clearhead.lab("window", smollm2, tokens=2)
-    (narrow,), (whole,) = result.part("what was written").values
+    (narrow,), (whole,) = result.part("generated text").values
     assert whole.startswith(" Albert")
     assert "Albert" not in narrow
-    assert result.found["what is in sight alone gives the same"]
-    (again,), _ = clearhead.lab("window", smollm2, tokens=2, context=22).part("what was written").values
+    assert result.found["same output from the visible tokens alone"]
+    (again,), _ = clearhead.lab("window", smollm2, tokens=2, context=22).part("generated text").values
     assert again.startswith(" Albert")

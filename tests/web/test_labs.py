@@ -21,7 +21,7 @@ def found(visitor, name):
 
 def test_a_lab_is_run_again_with_other_numbers(visitor):
     visitor.open(model="modern", text=TEXT, view="labs")
-    name = "weight on what is looked for"
+    name = "weight on the target"
     visitor.expect(lambda: found(visitor, name), pytest.approx(0.4754, abs=1e-4))
     visitor.page.get_by_label("boost").fill("10")
     visitor.page.get_by_label("boost").press("Tab")
@@ -89,7 +89,7 @@ QUICK = {
         "seeds": 1,
         "steps": 3,
     },
-    "neighbours": {"stories": 500, "epochs": 1},
+    "neighbors": {"stories": 500, "epochs": 1},
     "stream": {"steps": 20},
     "scale": {"widest": 16, "samples": 20},
 }

@@ -1,4 +1,4 @@
-"""Bars: what each head does, what adds up to a number, where two traces differ, one number a position."""
+"""Bar charts: head scores, parts of a sum, differences between traces, one number per position."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SHADES = ("#6a51a3", "#9e9ac8")
 
 
 def head_bars(scores: HeadScores, kind: str | None, title: str | None) -> Figure:
-    """For each kind of score a row of bars, one a head, the heads of a block in one shade."""
+    """A panel of bars for each score, one bar per head, blocks in alternating shades."""
     kinds = scores.kinds
     if kind is not None:
         if kind not in kinds:
-            raise UserError(f"{kind!r} is not scored; there are {', '.join(kinds)}")
+            raise UserError(f"unknown score {kind!r}: expected one of {', '.join(kinds)}")
         kinds = {kind: kinds[kind]}
     canvas = make_canvas(10.0, 1.3 * len(kinds) + 1.0)
     panels = canvas.subplots(len(kinds), 1, sharex=True, squeeze=False)[:, 0]
@@ -47,21 +47,19 @@ def head_bars(scores: HeadScores, kind: str | None, title: str | None) -> Figure
     places = list(range(0, n_block * n_head, step))
     panels[-1].set_xticks(places, [f"{p // n_head}.{p % n_head}" for p in places], rotation=90, fontsize=6)
     panels[-1].set_xlabel("block.head", fontsize=8)
-    note = "each panel on a scale of its own" if len(kinds) > 1 else ""
-    dashed = "dashed: what a head that looks at all words alike would give" if scores.chance else ""
-    name_all(
-        canvas, title or "how much of its weight each head gives", "; ".join(filter(None, (note, dashed)))
-    )
+    note = "each panel has its own scale" if len(kinds) > 1 else ""
+    dashed = "dashed: uniform attention" if scores.chance else ""
+    name_all(canvas, title or "attention weight of each head", "; ".join(filter(None, (note, dashed))))
     return Figure(canvas)
 
 
 def part_bars(of: Attribution | Why, title: str | None) -> Figure:
-    """The largest parts of a sum as bars to the right, or to the left where they take away, and the rest."""
+    """The largest parts of a sum as horizontal bars, negative ones to the left, and the rest."""
     if isinstance(of, Why):
         parts = [(f"{query} → {key}", value) for query, key, value in of.top(MOST_BARS)]
-        what, pieces = "what makes up the score", "pairs of parts"
+        what, pieces = "parts of the score", "pairs of parts"
     else:
-        parts, what, pieces = of.top(MOST_BARS), "what makes up the logit", "parts"
+        parts, what, pieces = of.top(MOST_BARS), "parts of the logit", "parts"
     count, total = of.values.numel(), of.total
     others = count - len(parts)
     note = f"{count} {pieces}; together {total:.2f}"
@@ -69,7 +67,7 @@ def part_bars(of: Attribution | Why, title: str | None) -> Figure:
         parts = [*parts, (f"all {others} others", total - sum(value for _, value in parts))]
         note = f"the {MOST_BARS} largest of {count} {pieces}, and all others as one bar; together {total:.2f}"
     axes = _across(parts, rest=bool(others))
-    # What was asked, where the result says it: which token after which position, which head, where to.
+    # What was asked, if the result says it: which token after which position, which head, to where.
     name(axes, title or getattr(of, "title", None) or what, note)
     return Figure(axes.get_figure(root=True))  # type: ignore[arg-type]
 
@@ -83,14 +81,14 @@ def difference_bars(of: Comparison, title: str | None) -> Figure:
     axes.set_xlabel("‖difference‖ / ‖value‖", fontsize=8)
     aligned = f"{len(of.pairs)} pairs of positions"
     note = f"the {len(parts)} largest of {count} sites; {aligned}"
-    name(axes, title or "where the two texts differ most", note)
+    name(axes, title or "largest differences between the two texts", note)
     return Figure(axes.get_figure(root=True))  # type: ignore[arg-type]
 
 
 def position_bars(
     tokens: Sequence[str], values: Sequence[float], first: int, title: str, note: str
 ) -> Figure:
-    """One number a position."""
+    """One bar per position."""
     canvas = make_canvas(min(14.0, 1.5 + 0.28 * min(len(tokens), MOST_LABELS)), 2.8)
     axes = canvas.add_subplot()
     if len(values) <= MOST_SEPARATE:
@@ -106,7 +104,7 @@ def position_bars(
 
 
 def _across(parts: list[tuple[str, float]], rest: bool) -> Axes:
-    """A bar for each part, the first at the top; the last in grey where it stands for the rest."""
+    """One bar per part, the first at the top; the last in gray if it stands for the rest."""
     canvas = make_canvas(7.0, 1.2 + 0.24 * len(parts))
     axes = canvas.add_subplot()
     values = [value for _, value in parts]

@@ -1,4 +1,4 @@
-"""Figures: what picture belongs to what was computed."""
+"""Figures: the right kind of figure for each result."""
 
 from __future__ import annotations
 
@@ -34,28 +34,30 @@ def figure(
     rows: slice | range | None = None,
     around: float | None = None,
 ) -> Figure:
-    """A picture of what was computed.
+    """Draw a result.
 
-    Of a trace: a site by name; without one, where every head looks; for "lens", what each block would say;
-    for a sweep's table, that table, coloured `around` what was measured unedited (without it, the median). Of
-    what `heads` gives: bars, of one kind where it is named. Of what `attribute`, `why` and `compare` give:
-    bars. Of what a lab gives: a panel for each of its parts. `title` is put in the place of ours; `rows` are
-    the positions of a trace or lens to be drawn.
+    A trace: a site by name; without one, the attention of every head; "lens", the logit lens; a sweep's
+    table, colored
+    `around` the unedited value (default: the median). `heads`: bars, for one score if named. `attribute`,
+    `why` and
+    `compare`: bars. A lab: a panel for each part. `title` replaces the default title; `rows` selects
+    positions of a trace
+    or lens.
     """
     require("figures", "a figure")
     if rows is not None and (not isinstance(of, Trace | StateTrace | Lens) or _is_table(what)):
-        raise UserError("rows goes with a trace, its sites and its lens: leave it out here")
+        raise UserError("rows applies to a trace, its sites and its lens: omit it here")
     if around is not None and not _is_table(what):
-        raise UserError("around goes with a sweep's table, as in figure(trace, table, around=1.5)")
+        raise UserError("around applies to a sweep's table, as in figure(trace, table, around=1.5)")
     if isinstance(of, HeadScores):
         if what is not None and not isinstance(what, str):
-            raise UserError(f"of head scores one kind can be drawn by name: {', '.join(of.kinds)}")
+            raise UserError(f"one of the head scores can be drawn by name: {', '.join(of.kinds)}")
         return head_bars(of, what, title)
     if isinstance(of, Trace | StateTrace):
         of.check_single()
         return _of_trace(of, what, title, rows, around)
     if what is not None and isinstance(of, Attribution | Why | Lens | Comparison | Result):
-        raise UserError(f"a {type(of).__name__} is drawn whole: leave {_short(what)} out")
+        raise UserError(f"a {type(of).__name__} is drawn as a whole: omit {_short(what)}")
     if isinstance(of, Attribution | Why):
         return part_bars(of, title)
     if isinstance(of, Comparison):
@@ -67,7 +69,7 @@ def figure(
         return lens_table(of, _chosen(of.trace, rows), title)
     raise UserError(
         f"{_short(of)} cannot be drawn: expected a trace (alone, or with a site's name, 'lens' or a sweep's "
-        "table), or what lens, attribute, why, compare, heads or a lab gives"
+        "table), or the result of lens, attribute, why, compare, heads or a lab"
     )
 
 
@@ -80,7 +82,7 @@ def _of_trace(trace: AnyTrace, what: Any, title: str | None, rows: Any, around: 
         return sweep_table(need_heads(trace, "a sweep"), what, around, title)
     if not isinstance(what, str):
         raise UserError(
-            f"{_short(what)} is no part of a trace: expected a site's name, 'lens' or a sweep's table"
+            f"{_short(what)} is not part of a trace: expected a site's name, 'lens' or a sweep's table"
         )
     if what == "lens":
         return lens_table(need_heads(trace, "a lens").lens(), chosen, title)
@@ -94,7 +96,7 @@ def _is_table(what: Any) -> bool:
 
 
 def _chosen(trace: AnyTrace, rows: Any) -> range | None:
-    """The positions that are asked for."""
+    """The requested positions."""
     if rows is None:
         return None
     T = trace.ids.shape[1]

@@ -25,16 +25,16 @@ from clearhead.picture import (
 if TYPE_CHECKING:
     from matplotlib.colors import Normalize
 
-MOST_CELLS = 256  # a side; of a longer text several tokens share a cell
+MOST_CELLS = 256  # per side; in a longer text several tokens share a cell
 MOST_FEATURES = 1024
-MOST_SMALL = 128  # cells a side of a thumbnail
+MOST_SMALL = 128  # cells per side of a thumbnail
 SMALL_LABELS = 12
-READABLE = 0.98  # share of the weights above 0 that are told apart; larger ones are all of the darkest
-SCALE = f"colour grows with the root of the weight, the largest {1 - READABLE:.0%} all darkest"
+READABLE = 0.98  # share of the positive weights that are distinguished; larger ones share the darkest color
+SCALE = f"color scale: square root of the weight; the largest {1 - READABLE:.0%} share the darkest color"
 
 
 def heat_map(trace: AnyTrace, site: str, rows: range, title: str | None) -> Figure:
-    """A site: a row for each position, a column for each feature or for each position that is looked at."""
+    """A site: a row for each position, a column for each feature or key position."""
     T = trace.ids.shape[1]
     if site.endswith((".mean", ".scale")):
         values = trace.read(site, rows=slice(rows.start, rows.stop)).detach().float().cpu().tolist()
@@ -58,7 +58,7 @@ def heat_map(trace: AnyTrace, site: str, rows: range, title: str | None) -> Figu
         axes.set_xlabel("looked at", fontsize=8)
         axes.set_ylabel("looking", fontsize=8)
     else:
-        axes.set_xlabel("feature" if across == 1 else f"feature, {across} a cell", fontsize=8)
+        axes.set_xlabel("feature" if across == 1 else f"feature, {across} per cell", fontsize=8)
         axes.tick_params(axis="x", labelsize=7)
     notes = (part_of(rows, T), _cells(site, size, across), scale)
     name(axes, title or site, "; ".join(filter(None, notes)))
@@ -69,7 +69,7 @@ def heat_map(trace: AnyTrace, site: str, rows: range, title: str | None) -> Figu
 
 
 def thumbnails(trace: Trace, rows: range, title: str | None) -> Figure:
-    """A small picture of every head's weights: blocks down, heads across."""
+    """Thumbnails of every head's weights: blocks down, heads across."""
     n_block, n_head = trace.config.n_block, trace.config.n_head
     columns = _seen(trace, rows)
     size, across = -(-len(rows) // MOST_SMALL), -(-len(columns) // MOST_SMALL)
@@ -88,15 +88,13 @@ def thumbnails(trace: Trace, rows: range, title: str | None) -> Figure:
             if i == n_block - 1:
                 label(axes, "x", trace.tokens[: columns.stop], 0, across, most=SMALL_LABELS, font=5)
     shown = (part_of(rows, trace.ids.shape[1]), _cells("weights", size, across))
-    note = "\n".join(
-        filter(None, ("; ".join(filter(None, shown)), f"each head on a scale of its own; {SCALE}"))
-    )
-    name_all(canvas, title or "where each head looks (block.head)", note)
+    note = "\n".join(filter(None, ("; ".join(filter(None, shown)), f"each head has its own scale; {SCALE}")))
+    name_all(canvas, title or "attention of each head (block.head)", note)
     return Figure(canvas)
 
 
 def _seen(trace: AnyTrace, rows: range) -> range:
-    """What the rows can look at."""
+    """What the rows may attend to."""
     return range(rows.stop if trace.config.causal else trace.ids.shape[1])
 
 
@@ -104,12 +102,12 @@ def _cells(site: str, size: int, across: int) -> str:
     if size == across == 1:
         return ""
     if site.endswith("weights"):
-        return f"a cell: the share of weight {size} tokens give to {across} tokens, on average"
+        return f"a cell: mean share of weight from {size} tokens to {across} tokens"
     return f"a cell: the mean of {size} × {across}"
 
 
 def _colours(site: str, value: Any) -> tuple[Normalize, str, str]:
-    """How numbers become colours, and that in words where it is not plain from the colour bar."""
+    """The color scale, and its description where the color bar does not make it clear."""
     if site.endswith(".weights"):
         return _weights_norm(value), ATTENTION, SCALE
     from matplotlib.colors import Normalize
@@ -120,7 +118,7 @@ def _colours(site: str, value: Any) -> tuple[Normalize, str, str]:
 
 
 def _weights_norm(weights: Any) -> Normalize:
-    """From nothing to what all but the largest of a head's weights reach, small ones told apart."""
+    """A scale from 0 to what all but the largest weights of a head reach, with small ones distinguished."""
     from matplotlib.colors import PowerNorm
 
     above = weights[weights > 0]

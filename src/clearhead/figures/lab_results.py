@@ -1,4 +1,4 @@
-"""A lab's result as one picture: a panel for each of its parts."""
+"""A lab's result as one figure: a panel for each part."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("#6a51a3", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f")
 WIDE = 6.4  # inches
-MOST_ROWS, MOST_COLUMNS = 48, 24  # of a table; the rest is in the data
-MOST_LETTERS = 80  # of a cell
+MOST_ROWS, MOST_COLUMNS = 48, 24  # rows of a table; the rest is in the data
+MOST_LETTERS = 80  # characters of a cell
 
 
 def draw_result(result: Result, title: str | None = None) -> Figure:
@@ -42,7 +42,7 @@ def _height(part: Table | Lines | Points) -> float:
 
 
 def _shown_rows(table: Table) -> list[int]:
-    """Those there is room for: of numbers that are shaded the largest, in their order; else the first."""
+    """The rows that fit: of shaded numbers the largest, in their order; otherwise the first."""
     if not table.shaded:
         return [*range(len(table.rows))][:MOST_ROWS]
     sizes = [max((abs(_number(value)) for value in line), default=0.0) for line in table.values]
@@ -65,7 +65,7 @@ def _draw_table(axes: Axes, table: Table) -> None:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         for side in axes.spines.values():
             side.set_visible(False)
-    alone = len(columns) == 1 and not table.shaded  # texts, which begin at the left
+    alone = len(columns) == 1 and not table.shaded  # text is aligned left
     x, aligned = ([-0.5], "left") if alone else ([*range(len(columns))], "center")
     for i, line in enumerate(values):
         for k, value in zip(x, line, strict=True):

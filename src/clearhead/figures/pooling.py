@@ -1,6 +1,6 @@
-"""Pooling: a matrix too large to be seen, or held at once, made small, some of its rows at a time.
+"""Pooling: shrink a matrix that is too large to show, or to compute at once, a few rows at a time.
 
-Shapes: T positions, N cells a side, F features.
+Shapes: T positions, N cells per side, F features.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from clearhead.inspect.sites import MATRICES
 from clearhead.inspect.state_trace import AnyTrace
 
-MOST_NUMBERS = 2**22  # of a matrix, read at once
+MOST_NUMBERS = 2**22  # numbers of a matrix computed at once
 
 
 def is_matrix(site: str) -> bool:
@@ -22,10 +22,11 @@ def is_matrix(site: str) -> bool:
 def read_pooled(
     trace: AnyTrace, site: str, rows: range, columns: range | None, size: int, across: int
 ) -> Any:
-    """A site, `size` rows and `across` columns a cell, as an array; only some rows are computed at a time.
+    """A site with `size` rows and `across` columns per cell, as an array, computed a few rows at a time.
 
-    A cell of attention weights is how much of its weight each of its rows gives to its columns together, on
-    average: a row of cells still sums to one. Of anything else it is the mean of what is finite, or nan.
+    A cell of attention weights is the share of its weight that a row gives to the cell's columns, averaged
+    over rows, so
+    that a row of cells still sums to 1. For other sites it is the mean of the finite numbers, or nan.
     """
     wide = trace.ids.shape[1] if is_matrix(site) else 1
     at_once = max(1, MOST_NUMBERS // wide // size) * size
@@ -41,7 +42,7 @@ def read_pooled(
 
 
 def pool(value: Any, size: int, across: int) -> Any:
-    """The mean of the finite numbers in each cell of size × across; nan where there are none."""
+    """The mean of the finite numbers in each cell of size × across; nan if there are none."""
     if size == across == 1:
         return value
     finite = np.isfinite(value)
@@ -51,7 +52,7 @@ def pool(value: Any, size: int, across: int) -> Any:
 
 
 def pool_weights(value: Any, size: int, across: int) -> Any:
-    """The weight that a row of each cell gives to its columns, the mean over its rows: … T T → … N N."""
+    """The weight that a row of each cell gives to its columns, averaged over its rows: … T T → … N N."""
     if size == across == 1:
         return value
     T = value.shape[-2]

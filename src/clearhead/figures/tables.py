@@ -1,4 +1,4 @@
-"""Tables with words in or above them: what each block would say, the likeliest next words, a sweep."""
+"""Tables of tokens: the logit lens, the most likely next tokens, a sweep."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from clearhead.picture import (
     plain,
 )
 
-MOST_POSITIONS = 16  # of a table of words, unless others are asked for
+MOST_POSITIONS = 16  # default positions of a table of tokens
 LONGEST_WORD = 12  # characters in a cell
-MOST_WORDS = 36  # columns of next words
-WORDS_EACH = 12  # of the likeliest at one position
+MOST_WORDS = 36  # columns of next tokens
+WORDS_EACH = 12  # of the most likely at one position
 
 
 def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
-    """For each block and position the likeliest next word, shaded by its probability."""
+    """The logit lens: for each block and position the most likely next token, shaded by its probability."""
     trace, n_block = lens.trace, len(lens)
     rows = _readable(trace, rows)
     probabilities = np.zeros((n_block, len(rows)))
@@ -48,7 +48,7 @@ def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
     label(axes, "x", trace.tokens[rows.start : rows.stop], font=9)
     axes.set_xlabel("after this token", fontsize=8)
     axes.set_yticks(range(n_block), [f"block {k}" for k in range(n_block)], fontsize=9)
-    name(axes, title or "what each block would say next", part_of(rows, trace.ids.shape[1]))
+    name(axes, title or "logit lens: each block's prediction", part_of(rows, trace.ids.shape[1]))
     bar = canvas.colorbar(drawn, ax=axes, fraction=0.03, pad=0.01)
     bar.set_label("probability", fontsize=8)
     bar.ax.tick_params(labelsize=7)
@@ -56,7 +56,7 @@ def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
 
 
 def word_table(trace: AnyTrace, site: str, rows: range | None, title: str | None) -> Figure:
-    """Logits or probabilities of the likeliest next words: a row a position, a column a word."""
+    """Logits or probabilities of the most likely next tokens: a row per position, a column per token."""
     rows = _readable(trace, rows)
     all_words = trace.read(site, rows=slice(rows.start, rows.stop)).detach().float().cpu()
     ids = likeliest(all_words)
@@ -70,14 +70,19 @@ def word_table(trace: AnyTrace, site: str, rows: range | None, title: str | None
     axes.set_ylabel("after this token", fontsize=8)
     axes.set_xticks(range(len(ids)), [_short(word) for word in trace.words(ids)], rotation=90, fontsize=7)
     axes.set_xlabel("next word", fontsize=8)
-    notes = (part_of(rows, trace.ids.shape[1]), f"the {len(ids)} likeliest of {trace.config.n_vocab} words")
+    notes = (
+        part_of(rows, trace.ids.shape[1]),
+        f"the {len(ids)} most likely of {trace.config.n_vocab} tokens",
+    )
     name(axes, title or site, "; ".join(filter(None, notes)))
     canvas.colorbar(drawn, ax=axes, fraction=0.03, pad=0.02).ax.tick_params(labelsize=7)
     return Figure(canvas)
 
 
 def likeliest(values: Tensor) -> list[int]:
-    """The words that are likeliest somewhere, then those second to them, …, by where each is likeliest."""
+    """The tokens that are most likely somewhere, then the second most likely, …, ordered by where each is most
+    likely.
+    """
     order = values.topk(min(WORDS_EACH, values.shape[-1]), dim=-1)
     chosen: dict[int, None] = {}
     for rank in range(order.indices.shape[1]):
@@ -91,7 +96,7 @@ def likeliest(values: Tensor) -> list[int]:
 
 
 def sweep_table(trace: Trace, table: Any, around: float | None, title: str | None) -> Figure:
-    """A sweep's blocks × heads or blocks × positions, in colours that say above and below."""
+    """A sweep's blocks × heads or blocks × positions, in diverging colors."""
     from matplotlib.colors import Normalize
 
     value = _numbers(table)
@@ -104,7 +109,7 @@ def sweep_table(trace: Trace, table: Any, around: float | None, title: str | Non
     by_head = value.shape[1] == n_head
     finite = value[np.isfinite(value)]
     if not finite.size:
-        raise UserError("the table has no finite number: nothing can be drawn")
+        raise UserError("the table has no finite number to draw")
     centre = float(np.median(finite)) if around is None else float(around)
     reach = max(float(np.abs(finite - centre).max()), 1e-12)
     canvas = make_canvas(2.8 + 0.42 * min(value.shape[1], MOST_LABELS), 1.8 + 0.4 * n_block)
@@ -117,7 +122,7 @@ def sweep_table(trace: Trace, table: Any, around: float | None, title: str | Non
     axes.set_xlabel("head" if by_head else "position", fontsize=8)
     white = f"the median, {centre:.3g}" if around is None else f"unedited, {centre:.3g}"
     changed = "head's output" if by_head else "block's input at each position"
-    name(axes, title or f"what was measured, each {changed} changed in turn", f"white: {white}")
+    name(axes, title or f"measured value, with each {changed} changed in turn", f"white: {white}")
     canvas.colorbar(drawn, ax=axes, fraction=0.04, pad=0.02).ax.tick_params(labelsize=7)
     return Figure(canvas)
 
@@ -128,11 +133,11 @@ def _numbers(table: Any) -> Any:
     try:
         return np.asarray(table, dtype=float)
     except (TypeError, ValueError):
-        raise UserError("the table is not one of numbers: expected what sweep gives") from None
+        raise UserError("the table is not numeric: expected the result of sweep") from None
 
 
 def _readable(trace: AnyTrace, rows: range | None) -> range:
-    """The positions asked for, or the last of them, as many as there is room for."""
+    """The requested positions, or the last ones that fit."""
     T = trace.ids.shape[1]
     if rows is None:
         return range(max(0, T - MOST_POSITIONS), T)

@@ -1,7 +1,7 @@
-"""Sentences of our stories in which `it` may be either of two nouns: the story knows which.
+"""Sentences from the stories in which `it` may refer to either of two nouns; the story knows which.
 
-Those to test with come in twos that differ in their adjective alone, and so in the noun that is meant. B
-sentences, T words.
+Test sentences come in pairs that differ only in the adjective, and so in the antecedent. B sentences, T
+words.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from clearhead.text.stories import story
 
 STORIES = 4000
 LONGEST = 13  # words
-KEPT = 5  # one in so many pairs of nouns is kept for testing; the lecture's is
+KEPT = 5  # one in this many pairs of nouns is held out for testing, the lecture's among them
 LECTURE = ("chicken", "road")
-NOTHING, BLANK = "", "___"  # after the end of a sentence, and in place of a word
+NOTHING, BLANK = "", "___"  # after the end of a sentence, and in place of a masked word
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Sentence:
 
     @property
     def places(self) -> tuple[int, int]:
-        """Where the two nouns stand: after the first article, and before the reason."""
+        """The positions of the two nouns: after the first article, and before the reason."""
         return 1, self.words.index("because") - 1
 
     @property
@@ -40,13 +40,13 @@ class Sentence:
 
     @property
     def before(self) -> tuple[str, ...]:
-        """All but the adjective and the full stop."""
+        """All but the adjective and the period."""
         return self.words[:-2]
 
 
 @cache
 def sentences() -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
-    """To learn from, and to test with: no two nouns that are tested are read together."""
+    """Training and test sentences: no pair of nouns occurs in both."""
     told = tuple(_find(STORIES))
     pairs = sorted({each.nouns for each in told})
     kept = set(pairs[pairs.index(LECTURE) % KEPT :: KEPT])
@@ -85,13 +85,13 @@ def vocabulary() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SentenceBatch:
-    """Sentences as numbers, with the places that matter."""
+    """Sentences as token ids, with the positions of interest."""
 
     ids: Tensor  # B T
     pronouns: Tensor  # B
     ends: Tensor  # B
-    nouns: Tensor  # B 2: where they stand
-    meant: Tensor  # B: the one, 0, or the other, 1
+    nouns: Tensor  # B 2: positions of the nouns
+    meant: Tensor  # B: index of the antecedent, 0 or 1
 
     @classmethod
     def of(cls, told: tuple[Sentence, ...]) -> SentenceBatch:
@@ -114,7 +114,7 @@ class SentenceBatch:
 
     @property
     def answers(self) -> Tensor:
-        """The noun that is meant: B."""
+        """The antecedent: B."""
         return self.ids[self.rows, self.nouns[self.rows, self.meant]]
 
     def pick(self, rows: Tensor) -> SentenceBatch:

@@ -1,7 +1,8 @@
-"""Was any digit a 1? News that must go a long way: through many states, or by one look back.
+"""Was any digit a 1? Long-range information: through many states, or by one attention step.
 
 Half of the sequences are all 0s; each of the others has a single 1, in its first half. After the last digit
-the network says 1 if there was any. A guess is right half of the time. B sequences, T digits.
+the network
+predicts whether there was a 1. Chance is 0.5. B sequences, T digits.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
 from clearhead.networks import make_network
 
-SHORT, LONG = (5, 20), 101  # digits: what is trained on
-LENGTHS = (5, 10, 20, 35, 50, 75, 101, 150, 200)  # what is tested
-BACK = (1, 2, 5, 10, 20, 50, 75, 100)  # how far the 1 lies behind the last digit
+SHORT, LONG = (5, 20), 101  # lengths of training sequences
+LENGTHS = (5, 10, 20, 35, 50, 75, 101, 150, 200)  # test lengths
+BACK = (1, 2, 5, 10, 20, 50, 75, 100)  # distance of the 1 from the last digit
 KINDS = ("n-gram", "Elman", "LSTM", "attention")
 RATE = 0.003
-KNOWN = 4  # digits: all that the n-gram, of order 5, sees of the past
+KNOWN = 4  # digits that the n-gram of order 5 can see
 
 Says = Callable[[Tensor], Tensor]  # B T digits to B answers
 
 
 def run(trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch) -> Result:
-    """Each kind learns from the same sequences, as many steps, by the same optimizer at the same rate."""
+    """Every kind trains on the same sequences for as many steps, with the same optimizer and learning rate."""
     with one_thread():
         found, parts = _compare(trained, seeds, steps, batch, width, watch)
     settings = {"trained": trained, "seeds": seeds, "steps": steps, "batch": batch, "width": width}
@@ -47,8 +48,8 @@ def _compare(
     parts: list[Part] = []
     looks: list[tuple[str, list[Value]]] = []
     for way in ways:
-        scores: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}  # of each seed, by length
-        looks.clear()  # of the longest that was trained on
+        scores: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}  # for each seed, by length
+        looks.clear()  # of the longest training length
         for seed in range(seeds):
             scores["n-gram"].append(_examine(_count(sequences(way, seed, steps, batch))))
             for kind in KINDS[1:]:
@@ -64,8 +65,8 @@ def _compare(
         parts.append(lines)
         at = LENGTHS.index(LONG)
         for kind in KINDS:
-            found[f"{kind}, {name}: right at {LONG}"] = lines.lines[kind][at]
-    looks.append(("all alike", [1 / LONG] * len(BACK)))
+            found[f"{kind}, {name}: accuracy at {LONG}"] = lines.lines[kind][at]
+    looks.append(("uniform", [1 / LONG] * len(BACK)))
     parts.append(
         Table(
             f"weight on the 1, of {LONG} digits",
@@ -79,7 +80,7 @@ def _compare(
 
 
 def sequences(way: str, seed: int, steps: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """What each step learns from, B T digits and B answers: the same for whoever asks."""
+    """The training data of each step, B T digits and B answers; the same for every kind."""
     random = torch.Generator().manual_seed(seed)
     for _ in range(steps):
         T = LONG if way == "long" else int(torch.randint(SHORT[0], SHORT[1] + 1, (1,), generator=random))
@@ -89,7 +90,7 @@ def sequences(way: str, seed: int, steps: int, batch: int) -> Iterator[tuple[Ten
 
 
 def _make(kind: str, width: int, seed: int) -> torch.nn.Module:
-    """The attention knows no positions: it can look no worse at a length it was not trained on."""
+    """The attention has no positions, so unseen lengths are no harder."""
     torch.manual_seed(seed)
     longest = max(LENGTHS)
     if kind == "attention":
@@ -111,7 +112,7 @@ def _say(network: torch.nn.Module, digits: Tensor) -> Tensor:
 
 
 def _count(batches: Iterator[tuple[Tensor, Tensor]]) -> Says:
-    """How often each answer followed the last few digits; after those never seen, 0."""
+    """The frequency of each answer after the last few digits; 0 after unseen ones."""
     counts = torch.zeros(2**KNOWN, 2)
     for digits, answers in batches:
         counts.index_put_((_code(digits), answers), torch.ones(len(digits)), accumulate=True)
@@ -124,7 +125,7 @@ def _code(digits: Tensor) -> Tensor:
 
 
 def _examine(says: Says) -> list[float]:
-    """How much is right at each length, of all sequences that there are; those with a 1 are half of it."""
+    """The accuracy at each length over all possible sequences; those with a 1 count for half."""
     right = []
     for T in LENGTHS:
         digits = torch.eye(T // 2 + 1, T, dtype=torch.int64)
@@ -135,7 +136,7 @@ def _examine(says: Says) -> list[float]:
 
 
 def _look(network: Transformer) -> list[list[Value]]:
-    """The weight that each head, at the last digit, gives the 1: heads × distances."""
+    """The weight of each head from the last digit to the 1: heads × distances."""
     digits = torch.zeros(len(BACK), LONG, dtype=torch.int64)
     places = LONG - 1 - torch.tensor(BACK)
     digits[torch.arange(len(BACK)), places] = 1
@@ -146,12 +147,12 @@ def _look(network: Transformer) -> list[list[Value]]:
 
 
 def _lines(name: str, scores: dict[str, list[list[float]]]) -> Lines:
-    """The mean over seeds, and around it the lowest and the highest."""
+    """The mean over seeds, with the lowest and highest."""
     by_length = {kind: list(zip(*of_seeds, strict=True)) for kind, of_seeds in scores.items()}
     return Lines(
         name,
         "digits",
-        "share that is right",
+        "accuracy",
         [float(T) for T in LENGTHS],
         {kind: [sum(each) / len(each) for each in rows] for kind, rows in by_length.items()},
         {kind: [(min(each), max(each)) for each in rows] for kind, rows in by_length.items()},

@@ -1,4 +1,4 @@
-"""The lectures' worked example: a query looks through a sequence of 0s and 1s."""
+"""The lectures' worked example: a query attends to a sequence of 0s and 1s."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VECTORS = {"0": [1.0, 0.0], "1": [0.0, 1.0]}
 
 
 def run(sequence: str, query: str, boost: float, base: str) -> Result:
-    """Keys are the digits' vectors times the boost, values the vectors; base 3 is scores times ln 3."""
+    """Keys are the digits' vectors times the boost, values the vectors; base 3 multiplies the scores by ln 3."""
     if not sequence or set(sequence) - set(VECTORS):
         raise UserError(f"sequence = {sequence!r}: expected digits 0 and 1, such as 0010")
     vectors = torch.tensor([VECTORS[digit] for digit in sequence], dtype=torch.float64)
@@ -29,7 +29,7 @@ def run(sequence: str, query: str, boost: float, base: str) -> Result:
         lab="attention",
         settings={"sequence": sequence, "query": query, "boost": boost, "base": base},
         found={
-            "weight on what is looked for": weights[looked].sum().item(),
+            "weight on the target": weights[looked].sum().item(),
             "result 0": mixed[0].item(),
             "result 1": mixed[1].item(),
             "plain average 0": vectors.mean(0)[0].item(),

@@ -18,11 +18,11 @@ LIKELIEST = 8
 
 @torch.no_grad()
 def run(sentence: str, word: str, model: LanguageModel) -> Result:
-    """For the token with which the word begins, a space before it."""
+    """For the first token of the word, with a space before it."""
     sentence = sentence.rstrip()
     trace = need_heads(model.inspect(sentence), "the lab blank")
     if len(trace) < 2:
-        raise UserError(f"sentence = {sentence!r}: expected two tokens at least")
+        raise UserError(f"sentence = {sentence!r}: expected at least two tokens")
     token = _first_token(model, word)
     chances = trace.read("logits", rows=-1)[0].log_softmax(-1)
     brought, own = _attribute(trace, token)
@@ -37,21 +37,21 @@ def run(sentence: str, word: str, model: LanguageModel) -> Result:
             "token": model.tokenizer.pieces([token])[0],
             "its probability": chances[token].exp().item(),
             "its logit": trace.read("logits", rows=-1, columns=token).item(),
-            "brought from all tokens": brought.sum().item(),
-            "written at the end itself": own,
-            "brings most, before the last": rows[int(brought[:-1].argmax())],
-            "missed most, before the last": rows[int(silenced[:-1].argmin())],
+            "attributed to all tokens": brought.sum().item(),
+            "attributed to the last position itself": own,
+            "largest attribution, before the last": rows[int(brought[:-1].argmax())],
+            "largest ablation effect, before the last": rows[int(silenced[:-1].argmin())],
         },
         parts=[
             Table(
-                "which tokens decide",
+                "attribution and ablation by token",
                 rows,
-                ["brought to the logit", "change of log-probability without it"],
+                ["attribution to the logit", "change in log-probability when ablated"],
                 torch.stack((brought, silenced), dim=1).tolist(),
                 shaded=True,
             ),
             Table(
-                "likeliest",
+                "most likely",
                 [f"{piece!r}" for piece in told],
                 ["probability"],
                 [[value] for value in likeliest.values.exp().tolist()],
@@ -67,7 +67,7 @@ def _first_token(model: LanguageModel, word: str) -> int:
 
 
 def _attribute(trace: Trace, token: int) -> tuple[Tensor, float]:
-    """What all heads at the last position bring of the logit from each position, and the rest of it."""
+    """The contribution of all heads at the last position to the logit, by source position, and the rest."""
     reading = Reading.of_logit(trace, token, len(trace) - 1)
     brought = sum((reading.by_token(i).sum(0) for i in range(trace.config.n_block)), torch.zeros(()))
     parts = trace.attribute(token)
@@ -76,7 +76,7 @@ def _attribute(trace: Trace, token: int) -> tuple[Tensor, float]:
 
 
 def _ablate(trace: Trace, token: int) -> Tensor:
-    """The token's log-probability with each position's vector silenced where it enters the first block."""
+    """The token's log-probability with each position's vector ablated at the input of the first block."""
     found = [
         batch.read("logits", rows=-1)[:, 0].log_softmax(-1)[:, token]
         for _, batch in variants(trace, "block × position", blocks=[0])

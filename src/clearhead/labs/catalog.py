@@ -1,4 +1,4 @@
-"""The labs there are. Described here, so that listing them loads none."""
+"""The catalog of labs. Described here, so that listing them imports none."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ LABS = {
             says="The lecture's sequence of 0s and 1s, where 0 is [1, 0] and 1 is [0, 1]. A query is "
             "compared with every key, the scores become weights, and the weights mix the values. With "
             "keys ten times as long, almost all of the weight goes to the 1.",
-            question="Which boost gives the 1 as much weight as all the 0s together? Does that depend on how "
+            question="Which boost gives the 1 as much weight as all the 0s together? Does it depend on how "
             "many 0s there are?",
             settings=(
                 Setting("sequence", "0010", "the digits, each 0 or 1", longest=64),
-                Setting("query", "1", "the digit that is looked for", choices=("0", "1")),
-                Setting("boost", 1.0, "how long the keys are", 0.0, 100.0),
-                Setting("base", "e", "of the softmax; 3 is the lecture's shortcut", choices=("e", "3")),
+                Setting("query", "1", "the digit to look for", choices=("0", "1")),
+                Setting("boost", 1.0, "scale of the keys", 0.0, 100.0),
+                Setting("base", "e", "base of the softmax; 3 is the lecture's shortcut", choices=("e", "3")),
             ),
             home="clearhead.labs.attention",
         ),
         Lab(
             name="any-one",
             title="Was any digit a 1?",
-            says="A 1, and then a hundred 0s: was there a 1? A recurrent network must carry the news from "
-            "state to state; attention looks straight back at it; an n-gram has forgotten it. Trained on "
-            "short sequences, where the news has not far to go, a recurrent network may carry it on through "
-            "200. Trained on 101 digits alone, it learns nothing, and attention learns it all: what "
-            "attention buys is that the long case can be learned. This attention knows no positions, so "
-            "that lengths it has not seen are nothing new to it. The one sequence without a 1 counts for "
-            "half of what is right, all others for the other half: a network that learned nothing lies "
-            "somewhere around a half. Around each line lie its seeds.",
-            question="Why does the network that can carry the news through 200 digits not learn to do so "
+            says="A 1, and then a hundred 0s: was there a 1? A recurrent network must carry the information "
+            "from state to state; attention looks straight back at it; an n-gram model has forgotten it. Trained on "
+            "short sequences, a recurrent network may carry the information through "
+            "200 digits. Trained on 101 digits only, it learns nothing, and attention learns everything: the advantage of "
+            "attention is that the long case can be learned. This attention has no positions, so "
+            "unseen lengths are nothing new to it. The one sequence without a 1 counts for "
+            "half of the accuracy, all others for the other half: a network that has learned nothing scores "
+            "about one half. The band around each line shows the range over seeds.",
+            question="Why does a network that can carry information through 200 digits not learn to do so "
             "from 101?",
             settings=(
                 Setting(
                     "trained",
                     "both",
-                    "on 5 to 20 digits, on 101, or both in turn",
+                    "on 5 to 20 digits, on 101, or on both in turn",
                     choices=("both", "short", "long"),
                 ),
-                Setting("seeds", 3, "how often all is done, from other first weights", 1, 10),
+                Setting("seeds", 3, "repetitions with other initial weights", 1, 10),
                 Setting("steps", 300, "of training", 1, 2000),
-                Setting("batch", 16, "sequences a step", 2, 128),
+                Setting("batch", 16, "sequences per step", 2, 128),
                 Setting("width", 32, "features of each network", 2, 128),
             ),
             home="clearhead.labs.any_one",
@@ -65,46 +65,48 @@ LABS = {
         Lab(
             name="matrix",
             title="One head, as loops and as matrices",
-            says="The same head twice: word by word in loops, as one would explain it, and as four matrix "
-            "products, as one computes it. The numbers are the same but for rounding; the time is not, and "
-            "the more words there are, the further apart the two lie.",
-            question="How much longer do the loops take when there are twice as many words, and how much "
+            says="The same head twice: token by token in loops, as one would explain it, and as four matrix "
+            "products, as one computes it. The numbers agree up to rounding; the time does not, and "
+            "the gap grows with the number of tokens.",
+            question="How much longer do the loops take for twice as many tokens, and how much "
             "longer the matrices? Why?",
             settings=(
-                Setting("longest", 64, "the most words", 2, 256),
-                Setting("width", 32, "features of each word, and of the head", 1, 256),
-                Setting("repeats", 3, "times each is run; the fastest counts", 1, 20),
-                Setting("seed", 0, "of the random numbers", 0, 2**31),
+                Setting("longest", 64, "largest number of tokens", 2, 256),
+                Setting("width", 32, "features of each token, and of the head", 1, 256),
+                Setting("repeats", 3, "runs of each; the fastest counts", 1, 20),
+                Setting("seed", 0, "seed of the random numbers", 0, 2**31),
             ),
             home="clearhead.labs.matrix",
         ),
         Lab(
             name="position",
-            title="What a word's place is good for",
+            title="What positions are good for",
             says="A sentence goes through a small transformer, and then once more with its words shuffled. "
-            "Attention alone knows no order: without position information each word gets the very same "
-            "vector wherever it stands, and the sentence is a bag of words. With position information the "
-            "vectors change. The weights are random; no training could change the first half.",
-            question="Why does a causal model know something about order even without position information? "
+            "Attention alone knows no order: without positions, each word gets exactly the same "
+            "vector wherever it stands, and the sentence is a bag of words. With positions, the "
+            "vectors change. The weights are random; training could not change the first result.",
+            question="Why does a causal model know something about order even without positions? "
             "Which word would keep its vector if it stayed in its place?",
             settings=(
                 Setting("sentence", "The dog bit the man and the man cried", "its words"),
-                Setting("position", "learned", "what is added", choices=("learned", "sinusoidal", "rotary")),
-                Setting("causal", False, "whether a word sees only those before it"),
-                Setting("seed", 0, "of the weights and the shuffling", 0, 2**31),
+                Setting(
+                    "position", "learned", "kind of positions", choices=("learned", "sinusoidal", "rotary")
+                ),
+                Setting("causal", False, "whether a word attends only to those before it"),
+                Setting("seed", 0, "seed of the weights and the shuffling", 0, 2**31),
             ),
             home="clearhead.labs.position",
         ),
         Lab(
             name="window",
-            title="Writing through a window",
-            says="A model that sees eight tokens writes on: from w1 … w8 comes w9, from w2 … w9 comes w10, "
-            "and so on. What has left the window is as if it had never been said: the text is the same "
-            "whatever stood there. With the whole text in sight, the same model may write something else.",
-            question="How wide must the window be before the model knows the king's name again?",
+            title="Generating through a window",
+            says="A model with a context of eight tokens generates text: w1 … w8 give w9, w2 … w9 give w10, "
+            "and so on. What has left the window has no influence: the text is the same "
+            "whatever stood there. With the whole text in its context, the same model may generate something else.",
+            question="How wide must the window be for the model to know the king's name again?",
             settings=(
-                Setting("prompt", KING, "what the model goes on from", longest=1000),
-                Setting("context", 8, "tokens in sight", 1, 256),
+                Setting("prompt", KING, "the prompt", longest=1000),
+                Setting("context", 8, "context in tokens", 1, 256),
                 Setting("tokens", 10, "to write", 1, 100),
             ),
             home="clearhead.labs.window",
@@ -113,12 +115,12 @@ LABS = {
         Lab(
             name="blank",
             title="Which words decide the blank",
-            says="Damian's will: which earlier words make the model say a word in the blank? Two answers. "
-            "Attribution splits the word's logit exactly over what the heads at the end bring from each "
-            "token; it sees the last step alone. Ablation silences each token's vector where it enters, and "
-            "measures what becomes of the word's log-probability; it sees every way that leads there.",
-            question="Heads at the end bring little from some tokens that are badly missed. What might those "
-            "do for the others? And which words decide if the blank is his?",
+            says="Damian's will: which earlier words make the model predict a word in the blank? Two answers. "
+            "Attribution splits the word's logit exactly into what the heads at the last position move there from each "
+            "token; it sees the last step only. Ablation zeroes each token's vector at the input and "
+            "measures the effect on the word's log-probability; it sees every path.",
+            question="The heads at the end move little from some tokens whose ablation has a large effect. What might those "
+            "tokens do for the others? And which words decide if the blank is his?",
             settings=(
                 Setting("sentence", WILL, "up to the blank", longest=1000),
                 Setting("word", "her", "for the blank; its first token counts", longest=40),
@@ -130,22 +132,20 @@ LABS = {
             name="senses",
             title="One word, two senses",
             says="I'm scared of bats; I swing bats. A static vector is the same in both. In a transformer a "
-            "word begins with its static vector, and block by block takes in the words before it: its "
-            "vectors are contextual. So are the states of a recurrent network. How far two lie apart depends "
-            "on more than the sense, so two of the same sense are the measure. Two small networks, an LSTM "
-            "and a transformer, learn a few hundred words here, from sentences in which what comes after the "
-            "word depends on its sense; those that are shown they have not read. Such a network knows no "
-            "more of bats than which of its words go with which. In the model, stage 0 is the embedding, "
-            "then comes the input of each block, then the end.",
-            question="At which block do the two senses part? Take sentences of your own in which the word "
-            "that tells the sense comes after: what happens in a model that only looks back?",
+            "word starts from its static vector and, block by block, takes in the words before it: its "
+            "vectors are contextual. So are the states of a recurrent network. The distance of two vectors depends "
+            "on more than the sense, so pairs of the same sense are the baseline. Two small networks, an LSTM "
+            "and a transformer, learn a few hundred words here, from sentences in which what follows the "
+            "word depends on its sense; the sentences shown are not among them. Such a network knows no "
+            "more about bats than which of its words go together. In the model, stage 0 is the embedding, "
+            "followed by the input of each block and the output.",
+            question="At which block do the two senses separate? Try your own sentences, in which the word "
+            "that reveals the sense comes later: what happens in a causal model?",
             settings=(
-                Setting(
-                    "word", "bats", "bats or bank, or another one with sentences of your own", longest=40
-                ),
-                Setting("one", "", "sentences of one sense, a / between them", longest=2000),
-                Setting("other", "", "sentences of the other sense, a / between them", longest=2000),
-                Setting("seeds", 3, "how often small networks learn here; 0 leaves that out", 0, 10),
+                Setting("word", "bats", "bats or bank, or another one with your own sentences", longest=40),
+                Setting("one", "", "sentences of one sense, separated by /", longest=2000),
+                Setting("other", "", "sentences of the other sense, separated by /", longest=2000),
+                Setting("seeds", 3, "small networks trained per kind; 0 skips this", 0, 10),
                 Setting("steps", 200, "of training", 1, 2000),
             ),
             home="clearhead.labs.senses",
@@ -155,30 +155,30 @@ LABS = {
         ),
         Lab(
             name="pronoun",
-            title="Which word is it?",
+            title="What does it refer to?",
             says="The chicken didn't cross the road because it was too tired, or too wide. The lecture's "
-            "picture shows the word it looking at what it stands for. In a model that only looks back, it "
+            "picture shows it attending to its antecedent. In a causal model, it "
             "cannot have seen the adjective: its attention is the same in both sentences. The adjective is "
-            "the first that can know, and it does: all heads together, tired looks more at the chicken and "
-            "wide more at the road. Then two small transformers learn from sentences of our stories, which "
-            "know the truth. They fill in blanks, and a pronoun is a blank too: at it, and again at the end, "
-            "they are to say the noun that is meant. In the one that sees both ways the picture comes out: "
-            "the pronoun looks at its noun, and put in its place, that of the other sentence turns the "
-            "answer round. In the one that looks back it is the same in both sentences and guesses; only the "
-            "end can know. The two nouns of a sentence that tests them were never read together.",
-            question="Why is the model that looks back never right more than half of the time at it? Switch "
-            "asked off, so that blanks are all that is filled in: does it look at its noun then? And what "
-            "does a probe still read there?",
+            "the first token that can know, and it does: over all heads, tired attends more to the chicken and "
+            "wide more to the road. Then two small transformers learn from sentences of the stories, whose "
+            "antecedents are known. They fill in blanks, and a pronoun is a blank too: at it, and again at the end, "
+            "they predict the antecedent. In the bidirectional one, the lecture's picture appears: "
+            "the pronoun attends to its noun, and patching in its vector from the other sentence flips the "
+            "answer. In the causal one it is the same in both sentences and can only guess; only the "
+            "end can know. The two nouns of a test sentence never occurred together in training.",
+            question="Why is the causal model never right more than half of the time at it? Switch "
+            "asked off, so that only blanks are filled in: does it attend to its noun then? And what "
+            "does a probe still find there?",
             settings=(
-                Setting("before", "The chicken didn't cross the road because it was too", "what is the same"),
-                Setting("first", "tired", "the word that means the one", longest=40),
-                Setting("second", "wide", "the word that means the other", longest=40),
-                Setting("one", "chicken", "what the first word means", longest=40),
-                Setting("other", "road", "what the second word means", longest=40),
-                Setting("pronoun", "it", "the word that stands for one of them", longest=40),
-                Setting("seeds", 3, "how often two models learn from stories; 0 leaves that out", 0, 10),
+                Setting("before", "The chicken didn't cross the road because it was too", "the common part"),
+                Setting("first", "tired", "the word that selects one noun", longest=40),
+                Setting("second", "wide", "the word that selects the other", longest=40),
+                Setting("one", "chicken", "the noun selected by the first word", longest=40),
+                Setting("other", "road", "the noun selected by the second word", longest=40),
+                Setting("pronoun", "it", "the pronoun", longest=40),
+                Setting("seeds", 3, "pairs of models trained on stories; 0 skips this", 0, 10),
                 Setting("steps", 300, "of training", 1, 2000),
-                Setting("asked", True, "whether the pronoun's noun is asked for, and not blanks alone"),
+                Setting("asked", True, "whether to train on the antecedent too, and not on blanks alone"),
             ),
             home="clearhead.labs.pronoun",
             model="smollm2",
@@ -188,52 +188,54 @@ LABS = {
         Lab(
             name="scale",
             title="Why divide by √d_k",
-            says="Queries and keys of random numbers: the longer the vectors, the further apart their "
-            "products lie, as √d. Undivided, softmax then gives nearly everything to one word, and hardly "
-            "learns any more; divided by √d_k, the weights stay as they were.",
-            question="How large is d when the largest weight passes a half? What would happen to learning?",
+            says="Random queries and keys: the longer the vectors, the larger the spread of their dot "
+            "products, in proportion to √d. Undivided, the softmax gives nearly all weight to one token, and its gradient "
+            "vanishes; divided by √d_k, the weights keep their distribution.",
+            question="How large is d when the largest weight exceeds one half? What would happen to learning?",
             settings=(
-                Setting("words", 16, "how many are looked at", 2, 256),
+                Setting("words", 16, "number of keys", 2, 256),
                 Setting("widest", 1024, "the largest d", 2, 4096),
-                Setting("samples", 200, "queries of each width", 10, 2000),
-                Setting("seed", 0, "of the random numbers", 0, 2**31),
+                Setting("samples", 200, "queries per width", 10, 2000),
+                Setting("seed", 0, "seed of the random numbers", 0, 2**31),
             ),
             home="clearhead.labs.scale",
         ),
         Lab(
-            name="neighbours",
-            title="Cat and dog: words in like surroundings",
+            name="neighbors",
+            title="Cat and dog: similar contexts, similar vectors",
             says="I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. "
-            "A skip-gram learns to guess the words around each word of our stories, and so words in like "
-            "surroundings get like vectors: nearest to cat are the other animals, the dog among them.",
-            question="Which words are nearest to anna, or to red? With a window of 10, is "
-            "what could stand in the cat's place still what is nearest to it?",
+            "A skip-gram model learns to predict the words around each word of the stories, so words in similar "
+            "contexts get similar vectors: nearest to cat are the other animals, the dog among them.",
+            question="Which words are nearest to anna, or to red? With a window of 10, are the words "
+            "that could replace cat still the nearest?",
             settings=(
-                Setting("word", "cat", "whose neighbours are shown; one of the stories' words", longest=40),
-                Setting("count", 15, "neighbours shown", 1, 100),
-                Setting("stories", 2000, "how many are learned from", 500, 20_000),
-                Setting("window", 2, "how far the farthest neighbour may be", 1, 20),
-                Setting("width", 50, "numbers a vector", 2, 300),
-                Setting("epochs", 10, "times through the stories", 1, 50),
-                Setting("seed", 0, "of the vectors at the start, and of what is drawn", 0, 2**31),
+                Setting(
+                    "word", "cat", "the word whose neighbors are shown; one of the stories' words", longest=40
+                ),
+                Setting("count", 15, "number of neighbors shown", 1, 100),
+                Setting("stories", 2000, "number of stories to train on", 500, 20_000),
+                Setting("window", 2, "maximum distance to a neighbor", 1, 20),
+                Setting("width", 50, "features per vector", 2, 300),
+                Setting("epochs", 10, "passes over the stories", 1, 50),
+                Setting("seed", 0, "seed of the initial vectors and the sampling", 0, 2**31),
             ),
             home="clearhead.labs.neighbors",
             long=True,
         ),
         Lab(
             name="stream",
-            title="A head moves information between streams",
-            says="Random tokens, said twice: only by looking back can what comes next be known. Two blocks "
-            "learn it from scratch. A head of the first (which sees four positions) tells each token which "
-            "one stood before it; heads of the second find the token that came after the same one then, and "
-            "bring it here. The loss falls when both are there. Without one of them, its twin does what it "
-            "can; without all of them the job is lost.",
-            question="Which forms first, the head that looks at the token before, or the one that looks at "
-            "what came after? What does the loss do until both are there?",
+            title="A head moves information between residual streams",
+            says="Random tokens, repeated once: only attention to the first occurrence can predict the second. Two blocks "
+            "learn it from scratch. A head of the first (which sees four positions) tells each token "
+            "which one precedes it; heads of the second find the token that followed the same one before, and "
+            "bring it here. The loss falls once both exist. If one is ablated, another takes over in part; "
+            "if all are, the ability is lost.",
+            question="Which forms first, the previous-token head or the induction "
+            "head? What does the loss do until both exist?",
             settings=(
-                Setting("heads", 2, "of each block", 1, 8),
+                Setting("heads", 2, "heads of each block", 1, 8),
                 Setting("steps", 600, "of training", 1, 5000),
-                Setting("seed", 0, "of the weights and the tokens", 0, 2**31),
+                Setting("seed", 0, "seed of the weights and the tokens", 0, 2**31),
             ),
             home="clearhead.labs.stream",
             long=True,
@@ -245,16 +247,17 @@ LABS = {
 def find_lab(name: str) -> Lab:
     if name in LABS:
         return LABS[name]
-    raise UserError(f"there is no lab {name!r}; there are {', '.join(LABS)}{guess(name, LABS)}")
+    raise UserError(f"there is no lab {name!r}; the labs are {', '.join(LABS)}{guess(name, LABS)}")
 
 
 def lab(
     name: str, model: LanguageModel | str | None = None, watch: Watch | None = None, **settings: Any
 ) -> Result:
-    """Run a lab: `lab("attention", sequence="0010", boost=10.0)`. `figure` draws what it gives.
+    """Run a lab: `lab("attention", sequence="0010", boost=10.0)`. `figure` draws its result.
 
-    A lab that looks into a model takes one by name, or as it is; without, its usual one, or none where that
-    was not pulled and the lab has more to show. One that trains calls `watch` between its steps.
+    A lab that inspects a model takes it by name or as an object; by default its usual one, or none if that
+    is not
+    installed and the lab can do without. A lab that trains calls `watch` between steps.
     """
     found = find_lab(name)
     given = found.check(settings)
@@ -264,11 +267,11 @@ def lab(
     if found.model is not None:
         given["model"] = None if missing else _load(model or found.model)
     elif model is not None:
-        raise UserError(f"{name} looks into no model: leave model out")
+        raise UserError(f"{name} inspects no model: omit model")
     run: Callable[..., Result] = import_module(found.home).run
     result = run(**given)
     if missing:
-        result.found[f"{found.model}, which was not looked into"] = f"clearhead pull {found.model}"
+        result.found[f"{found.model}, which is not installed"] = f"clearhead pull {found.model}"
     return result
 
 

@@ -1,4 +1,4 @@
-"""What each head does: how much of its weight goes to the token before, to the first, to its like, …"""
+"""Head scores: how much of its weight each head gives to the previous token, the first, duplicates, …"""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ STORIES = 30
 
 @dataclass(frozen=True)
 class HeadScores:
-    """For each kind of looking the mean weight that each head gives it: blocks × heads, from 0 to 1."""
+    """For each role, the mean weight that each head gives to its target: blocks × heads, from 0 to 1."""
 
-    previous: Tensor  # to the token before
+    previous: Tensor  # to the previous token
     first: Tensor  # to the first token
-    repeated: Tensor  # to where the same token stood before
-    induction: Tensor  # to what came after the same token then
-    antecedent: Tensor  # from a pronoun to what it stands for, in stories
-    # What a head that looks at all it can see alike would score, by kind.
+    repeated: Tensor  # to the earlier occurrence of the same token
+    induction: Tensor  # to the token after that occurrence
+    antecedent: Tensor  # from a pronoun to its antecedent, in stories
+    # The score of uniform attention, by role.
     chance: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -37,9 +37,9 @@ class HeadScores:
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "chance"}
 
     def best(self, kind: str) -> tuple[int, int, float]:
-        """The head that does this most: its block, its number, its score."""
+        """The head with the highest score: its block, its number, its score."""
         if kind not in self.kinds:
-            raise UserError(f"{kind!r} is not scored; there are {', '.join(self.kinds)}")
+            raise UserError(f"unknown score {kind!r}: expected one of {', '.join(self.kinds)}")
         scores = self.kinds[kind]
         block, head = divmod(int(scores.argmax()), scores.shape[1])
         return block, head, scores.max().item()
@@ -51,16 +51,16 @@ def heads(
     stories: int = STORIES,
     check: Callable[[], object] = lambda: None,
 ) -> HeadScores:
-    """Score every head, on random tokens said twice and on stories whose truth is known.
+    """Score every head, on repeated random tokens and on stories with known antecedents.
 
-    `check` is called between two of these: what it raises ends it.
+    `check` is called in between: an exception from it stops the scoring.
     """
     network = model.transformer("heads")
     n = min(50, model.config.n_context // 2)
     if n < 3:
-        raise UserError(f"a context of {model.config.n_context} is too short to say anything twice")
+        raise UserError(f"a context of {model.config.n_context} is too short for a repeated sequence")
     generator = torch.Generator().manual_seed(0)
-    second = torch.arange(n, 2 * n)  # the positions at which all is said again
+    second = torch.arange(n, 2 * n)  # the positions of the repetition
     kinds = torch.zeros(4, network.config.n_block, network.config.n_head)
     for _ in range(sequences):
         check()
@@ -84,10 +84,9 @@ def heads(
 def find_antecedents(
     model: LanguageModel, count: int, check: Callable[[], object] = lambda: None
 ) -> tuple[Tensor, float, int]:
-    """How much of its weight each head puts on the antecedent, looking from the pronoun: blocks × heads.
+    """The weight of each head from pronouns to their antecedents: blocks × heads.
 
-    The mean over all pronouns of so many fresh stories; what a head that looks at all words alike would
-    score; and how many pronouns those were.
+    The mean over all pronouns of fresh stories; the score of uniform attention; and the number of pronouns.
     """
     config = model.transformer("heads").config
     alike, total, pronouns = 0.0, torch.zeros(config.n_block, config.n_head), 0
@@ -103,7 +102,7 @@ def find_antecedents(
         T = trace.ids.shape[1]
         alike += sum(1 / (pronoun + 1 if model.config.causal else T) for pronoun, _ in pairs)
         pronouns += len(pairs)
-    seen = max(1, pronouns)  # none, where the context is too short to hold one
+    seen = max(1, pronouns)  # none, if the context is too short
     return total / seen, alike / seen, pronouns
 
 
@@ -113,7 +112,7 @@ def _within_context(model: LanguageModel, text: str) -> str:
 
 
 def _positions(model: LanguageModel, text: str, pairs: list[tuple[Span, Span]]) -> list[tuple[int, int]]:
-    """The positions of the last tokens of two spans of text, for those pairs that the context holds."""
+    """The last-token positions of two spans of text, for the pairs that fit into the context."""
     ends = [0] * len(model.tokenizer.start_ids)
     for piece in model.tokenizer.pieces(model.tokenizer.encode(_within_context(model, text))):
         ends.append((ends[-1] if ends else 0) + len(piece))

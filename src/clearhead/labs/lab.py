@@ -1,4 +1,4 @@
-"""A lab: one of the lectures' experiments. What it is about, what can be set, and what came out."""
+"""A lab: one of the lectures' experiments. Its description, settings and result."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from clearhead.errors import UserError
 from clearhead.finite import finite
 
 Value = float | int | str | None
-Watch = Callable[[], object]  # called between steps: it raises where nobody waits any more
+Watch = Callable[[], object]  # called between steps; raises if nobody waits any more
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What can be set: its default says what kind it is."""
+    """A setting; the type of its default is its type."""
 
     name: str
     default: Any
@@ -31,7 +31,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """What it may be, in words; nothing where it may be anything."""
+        """The allowed values in words; empty if any."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         low, high = self.least, self.most
@@ -54,13 +54,13 @@ class Setting:
         if self.choices and given not in self.choices:
             raise UserError(f"{self.name} = {given!r}: expected {self.allowed}")
         if isinstance(given, str) and len(given) > self.longest:
-            raise UserError(f"{self.name} has {len(given)} characters; at most {self.longest} go")
+            raise UserError(f"{self.name} has {len(given)} characters, expected at most {self.longest}")
         return given
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers, or words, in named rows and columns; shaded, they are drawn as colours too."""
+    """Numbers or words in named rows and columns; with `shaded`, drawn as colors too."""
 
     name: str
     rows: list[str]
@@ -77,11 +77,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Lines:
-    """What depends on a number: a line for each name, and around it how far apart seeds lie."""
+    """A line per name over x, with the range over seeds."""
 
     name: str
-    across: str  # what x is
-    up: str  # what y is
+    across: str  # label of x
+    up: str  # label of y
     x: list[float]
     lines: dict[str, list[float | None]]
     spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)  # lowest and highest
@@ -96,7 +96,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Points:
-    """Places on a map, each with what it stands for and the group it belongs to."""
+    """Points on a map, each with a label and a group."""
 
     name: str
     labels: list[str]
@@ -115,7 +115,7 @@ Part = Table | Lines | Points
 
 @dataclass(frozen=True)
 class Result:
-    """What came out: the numbers that the lab's claim stands on, and all that can be drawn of it."""
+    """The result of a lab: its key figures, and the parts that can be drawn."""
 
     lab: str
     settings: dict[str, Any]
@@ -131,7 +131,7 @@ class Result:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What is not finite is null."""
+        """Non-finite numbers become null."""
         plain: dict[str, Any] = finite(asdict(self))
         return plain
 
@@ -139,7 +139,7 @@ class Result:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_csv(self) -> str:
-        """A line for each number: what it is part of, its row, its column."""
+        """One row per number: part, row, column, value."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["part", "row", "column", "value"])
@@ -153,7 +153,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Lab:
-    """What it is called, what it shows, the question it ends with, and where it is computed."""
+    """The description of a lab: name, text, question, settings, and the module that computes it."""
 
     name: str
     title: str
@@ -161,18 +161,18 @@ class Lab:
     question: str
     settings: tuple[Setting, ...]
     home: str  # the module whose `run` computes it
-    model: str | None = None  # what it looks into unless another model is named; none where it needs none
-    alone: bool = False  # without that model it still has something to show
+    model: str | None = None  # the default model to inspect; empty if it needs none
+    alone: bool = False  # it has something to show without the model too
     long: bool = False  # it trains: seconds to minutes
 
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All settings, those that are given checked."""
+        """All settings, with the given ones validated."""
         known = {setting.name: setting for setting in self.settings}
         for name in given:
             if name not in known:
                 there = ", ".join(known) or "nothing"
-                raise UserError(f"{self.name} has no setting {name}: {there} can be set")
+                raise UserError(f"{self.name} has no setting {name}: the settings are {there}")
         return {name: known[name].check(given.get(name, known[name].default)) for name in known}
 
 
-_kinds: dict[type, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_kinds: dict[type, str] = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}

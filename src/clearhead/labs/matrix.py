@@ -1,4 +1,4 @@
-"""One causal head computed twice: as loops over words, and as matrix products."""
+"""One causal head computed twice: as loops over tokens, and as matrix products."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEWEST = 2
 
 @torch.no_grad()
 def run(longest: int, width: int, repeats: int, seed: int) -> Result:
-    """From two words on, twice as many each time: the time of both, and how far their numbers lie apart."""
+    """From two tokens on, doubling each time: the time of both, and the difference of their results."""
     random = torch.Generator().manual_seed(seed)
     W_Q, W_K, W_V = (torch.randn(width, width, generator=random) / width**0.5 for _ in range(3))
     counts = [FEWEST << i for i in range(20) if FEWEST << i <= longest]
@@ -38,11 +38,11 @@ def run(longest: int, width: int, repeats: int, seed: int) -> Result:
         settings={"longest": longest, "width": width, "repeats": repeats, "seed": seed},
         found={
             "largest difference": max(each or 0.0 for each in apart),
-            "times as fast at the longest": ratios[-1],
+            "speedup at the longest": ratios[-1],
         },
         parts=[
             Lines("time", "words", "seconds", words, seconds, logarithmic=True),
-            Lines("how much faster", "words", "times", words, {"matrices": ratios}, logarithmic=True),
+            Lines("speedup", "words", "times", words, {"matrices": ratios}, logarithmic=True),
             Lines(
                 "difference",
                 "words",
@@ -56,7 +56,7 @@ def run(longest: int, width: int, repeats: int, seed: int) -> Result:
 
 
 def _time(compute: Callable[[], Tensor], repeats: int) -> tuple[float, Tensor]:
-    """The fastest of so many runs, after one that does not count, in seconds; and what came out."""
+    """The fastest of several runs after a warm-up, in seconds; and its result."""
     result, best = compute(), float("inf")
     for _ in range(repeats):
         start = time.perf_counter()

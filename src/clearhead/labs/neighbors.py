@@ -1,4 +1,4 @@
-"""Words in like surroundings get like vectors: skip-gram on our stories, where cat and dog are neighbours."""
+"""Similar contexts give similar vectors: skip-gram on the stories, where cat and dog are neighbors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CENTRE = "cat"
 def run(
     word: str, count: int, stories: int, window: int, width: int, epochs: int, seed: int, watch: Watch
 ) -> Result:
-    """Trained by one worker: a seed gives the same vectors each time."""
+    """Trained with one worker, so that a seed gives the same vectors each time."""
     text = "\n\n".join(story(0, number).text for number in range(stories))
     settings = Settings(width=width, window=window, epochs=epochs, seed=seed, workers=1)
     vectors = learn_words([Document.of("stories", text)], settings, lambda _: watch())
@@ -31,7 +31,7 @@ def run(
     }
     closest = [name for name, _ in vectors.nearest(CENTRE, len(ANIMALS) - 1)]
     return Result(
-        lab="neighbours",
+        lab="neighbors",
         settings={
             "word": word,
             "count": count,
@@ -43,7 +43,7 @@ def run(
         },
         found={
             "cosine of cat and dog": vectors.cosine(CENTRE, "dog"),
-            "least cosine of cat and an animal": min(alike["animals"]),
+            "smallest cosine of cat and an animal": min(alike["animals"]),
             "largest cosine of cat and a place": max(alike["places"]),
             "largest cosine of cat and a thing": max(alike["things"]),
             f"animals among the {len(closest)} nearest to cat": len(set(closest) & set(ANIMALS)),
@@ -59,7 +59,7 @@ def run(
             Table(
                 "cosine with cat",
                 list(alike),
-                ["least", "mean", "largest"],
+                ["smallest", "mean", "largest"],
                 [[min(each), sum(each) / len(each), max(each)] for each in alike.values()],
                 shaded=True,
             ),
@@ -77,23 +77,23 @@ def _group(word: str) -> str | None:
 
 
 def _map(vectors: WordVectors) -> Points:
-    """The two directions along which the words of the groups lie furthest apart (PCA)."""
+    """The first two principal components of the words of the groups (PCA)."""
     labels = [word for words in GROUPS.values() for word in words]
     each = np.stack([vectors[word] for word in labels]).astype(np.float64)
     units = each / np.linalg.norm(each, axis=1, keepdims=True)
     middle = units - units.mean(0)
     _, _, directions = np.linalg.svd(middle, full_matrices=False)
-    # A direction may point either way: its largest number is made positive, so that the map does not flip.
+    # The sign of a component is arbitrary: its largest entry is made positive, so that the map does not flip.
     first = directions[:2] * np.sign(directions[range(2), np.abs(directions[:2]).argmax(1)])[:, None]
     places = [(float(x), float(y)) for x, y in middle @ first.T]
     return Points("map", labels, [_group(word) or "" for word in labels], places)
 
 
 def _samples() -> Table:
-    """The lecture's (centre, neighbour) pairs: what skip-gram learns from."""
+    """The lecture's (center, neighbor) pairs: the training examples of skip-gram."""
     samples = [list(of) for _, of in groupby(pairs(split_words(FOX)), key=lambda pair: pair[0])]
     most = max(map(len, samples))
     filled: list[list[Value]] = [
         [f"({centre}, {neighbour})" for centre, neighbour in of] + [None] * (most - len(of)) for of in samples
     ]
-    return Table("what it learns from", split_words(FOX), [str(i + 1) for i in range(most)], filled)
+    return Table("training pairs", split_words(FOX), [str(i + 1) for i in range(most)], filled)

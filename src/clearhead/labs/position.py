@@ -1,4 +1,4 @@
-"""A sentence and the same words shuffled, with and without position information."""
+"""A sentence and the same words shuffled, with and without positions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from clearhead.labs.lab import Result, Table
 from clearhead.model.config import Config, PositionKind
 from clearhead.model.transformer import Transformer
 
-SPREAD = 0.2  # of the weights, ten times that of training's start: so that words take note of each other
+SPREAD = 0.2  # of the weights, ten times the usual initialization, so that words influence each other
 
 
 def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
-    """Each word's vector at the end, in both orders: how far it moved, as a share of its length."""
+    """Each word's final vector in both orders: how far it moved, relative to its norm."""
     words = sentence.split()
     if len(set(words)) < 2:
-        raise UserError(f"sentence = {sentence!r}: expected two different words at least")
+        raise UserError(f"sentence = {sentence!r}: expected at least two different words")
     order, generator = list(range(len(words))), torch.Generator().manual_seed(seed)
-    while [words[i] for i in order] == words:  # by chance it may be as it was
+    while [words[i] for i in order] == words:  # a shuffle may be the identity
         order = torch.randperm(len(words), generator=generator).tolist()
     ids = torch.tensor([sorted(set(words)).index(word) for word in words])
     went = [order.index(i) for i in range(len(order))]
@@ -54,7 +54,7 @@ def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
 
 
 def _make_network(n_vocab: int, n_context: int, kind: PositionKind, causal: bool, seed: int) -> Transformer:
-    """Random, but the same for the same seed; what positions add is drawn last, so that all else agrees."""
+    """Random, but the same for the same seed; position weights are drawn last, so that all else agrees."""
     config = Config(n_vocab, n_context, n_block=2, n_head=2, d_model=32, position=kind, causal=causal)
     network, generator = Transformer(config).eval(), torch.Generator().manual_seed(seed)
     weights = [(name, each.data) for name, each in network.named_parameters() if each.dim() == 2]

@@ -1,4 +1,4 @@
-"""Probes: can a plain classifier read something off a site, and more than it could read off noise?"""
+"""Probes: can a linear classifier read something off a site, and more than chance?"""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from clearhead.model.config import Config
 
 SHUFFLES = 5  # of the labels, for the control
 MOST_ITERATIONS = 5000
-# Numbers in all vectors below which a fit is a string of tiny products: shared out among threads, they mostly
-# wait for each other, and on a busy machine for long.
+# Total numbers in all vectors below which a fit is many tiny products: spread over threads, they mostly
+# wait for each other, and for long on a busy machine.
 SMALL = 2**20
 Place = int | str  # a position, or a word
 
 
 @dataclass(frozen=True)
 class Probe:
-    """How well a logistic regression reads labels off a site, each fold judged by a fit to the others.
+    """How well logistic regression predicts labels from a site, cross-validated.
 
-    `control` is the same with the labels shuffled, `majority` what always saying the commonest gives: only
-    what is above both is in the site. `direction` and `bias` are of a fit to everything, in the site's units.
+    `control` is the same with shuffled labels, `majority` the share of the most common label: only accuracy
+    above both is
+    information in the site. `direction` and `bias` belong to a fit to all data, in the site's units.
     """
 
     site: str
@@ -42,19 +43,19 @@ class Probe:
     majority: float
     labels: list[Any]
     count: int  # vectors
-    direction: Tensor  # labels × features; for two labels one row, towards the second
+    direction: Tensor  # labels × features; for two labels one row, toward the second
     bias: Tensor
 
     def predict(self, vectors: Tensor) -> list[Any]:
-        """The likeliest label of each vector of this site: … × features."""
+        """The most likely label of each vector of this site: … × features."""
         scores = vectors.detach().float().cpu() @ self.direction.T + self.bias
         best = (scores > 0).long()[..., 0] if len(self.direction) == 1 else scores.argmax(-1)
         return [self.labels[i] for i in best.flatten().tolist()]
 
     def __str__(self) -> str:
         return (
-            f"{self.site}: {self.accuracy:.1%} of {self.count} right; "
-            f"with shuffled labels {self.control:.1%}, always the commonest {self.majority:.1%}"
+            f"{self.site}: accuracy {self.accuracy:.1%} over {self.count}; "
+            f"with shuffled labels {self.control:.1%}, majority {self.majority:.1%}"
         )
 
 
@@ -67,11 +68,11 @@ def probe(
     folds: int = 5,
     seed: int = 0,
 ) -> Probe:
-    """Read labels off a site by logistic regression, cross-validated, with a shuffled-label control.
+    """Predict labels from a site by logistic regression, cross-validated, with a shuffled-label control.
 
-    A label belongs to a text, and is read at one position of it (`at`: a position, a word, or one for each
-    text), or is a list with a label for each token; None is no label. A text is never on both sides of a
-    fold.
+    A label belongs to a text and one position in it (`at`: a position, a word, or one per text), or is a
+    list with a label
+    per token; None means no label. A text is never in both the training and test part of a fold.
     """
     require("probes", "a probe")
     from threadpoolctl import threadpool_limits
@@ -80,7 +81,7 @@ def probe(
     texts, labels = _checked(texts, labels)
     found = list(_vectors(model, texts, labels, site, at))
     if not found:
-        raise UserError("no text has a label, all are None: expected at least two kinds")
+        raise UserError("all labels are None: expected at least two different ones")
     vectors = np.stack([vector for vector, _, _ in found])
     groups = np.array([group for _, _, group in found])
     kinds = _kinds([label for _, label, _ in found])
@@ -116,7 +117,7 @@ def _check_settings(model: Any, site: Any, folds: Any, seed: Any) -> None:
     if not isinstance(site, str):
         raise UserError(f"site = {site!r}: expected a name such as block.0.input")
     if isinstance(model.config, Config) and parse_site(site, model.config).name in MATRICES:
-        raise UserError(f"{site} has a column for each position: probe a site that has features")
+        raise UserError(f"{site} has a column for each position: probe a site with features")
     if not isinstance(folds, Integral) or int(folds) < 2:
         raise UserError(f"folds = {folds!r}: expected at least 2")
     if not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32:
@@ -127,14 +128,16 @@ def _checked(texts: Sequence[str], labels: Sequence[Any]) -> tuple[list[str], li
     texts, labels = _plain(texts), _plain(labels)
     for name, given in (("texts", texts), ("labels", labels)):
         if isinstance(given, str):
-            raise UserError(f"{name} is one text: expected a list, as many texts as labels")
+            raise UserError(f"{name} is a single text: expected a list, with as many texts as labels")
         if not hasattr(given, "__iter__"):
-            raise UserError(f"{name} is a {type(given).__name__}: expected a list, as many texts as labels")
+            raise UserError(
+                f"{name} is a {type(given).__name__}: expected a list, with as many texts as labels"
+            )
     texts, labels = list(texts), [_plain(label) for label in labels]
     if not texts:
-        raise UserError("no texts were given: expected some of each label")
+        raise UserError("no texts were given: expected some for each label")
     if len(texts) != len(labels):
-        raise UserError(f"there are {len(texts)} texts and {len(labels)} labels: expected as many of both")
+        raise UserError(f"there are {len(texts)} texts and {len(labels)} labels: expected equally many")
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise UserError(f"texts[{i}] is a {type(text).__name__}: expected a text")
@@ -142,17 +145,19 @@ def _checked(texts: Sequence[str], labels: Sequence[Any]) -> tuple[list[str], li
 
 
 def _plain(value: Any) -> Any:
-    """Arrays and tensors as lists, and what is in them as Python's own."""
+    """Convert arrays and tensors to lists of Python values."""
     return value.tolist() if isinstance(value, Tensor | np.ndarray | np.generic) else value
 
 
 def _kinds(labels: list[Any]) -> list[Any]:
-    """Each label once, in order where they have one."""
+    """Each label once, sorted if possible."""
     try:
         kinds = set(labels)
     except TypeError:
         odd = next(label for label in labels if not isinstance(label, Hashable))
-        raise UserError(f"a label is a {type(odd).__name__}: expected a word, a number or the like") from None
+        raise UserError(
+            f"a label is a {type(odd).__name__}: expected a string, a number or similar"
+        ) from None
     try:
         return sorted(kinds, key=lambda label: (str(type(label)), label))
     except TypeError:
@@ -162,7 +167,7 @@ def _kinds(labels: list[Any]) -> list[Any]:
 def _vectors(
     model: LanguageModel, texts: list[str], labels: list[Any], site: str, at: Place | Sequence[Place]
 ) -> Iterator[tuple[Any, Hashable, int]]:
-    """Each labelled vector, its label, and the number of its text (the same text has the same number)."""
+    """Each labeled vector, its label, and the number of its text (equal texts share one)."""
     places = _places(at, len(texts))
     if len(places) != len(texts):
         raise UserError(f"at has {len(places)} places for {len(texts)} texts: expected one for each")
@@ -192,7 +197,7 @@ def _by_token(trace: ReadText, labels: list[Any]) -> dict[int, Any]:
     if len(labels) != len(trace.tokens):
         raise UserError(
             f"a text has {len(labels)} labels and {len(trace.tokens)} tokens ({trace.tokens[:10]}…): "
-            "expected one for each, None where there is none"
+            "expected one per token, or None"
         )
     return {position: _plain(label) for position, label in enumerate(labels) if label is not None}
 
@@ -203,12 +208,12 @@ def _find(trace: ReadText, place: Place) -> int:
 
 def _check_folds(kinds: list[Any], numbers: Any, groups: Any, folds: int) -> None:
     if len(kinds) < 2:
-        raise UserError(f"all labels are {kinds}: expected at least two kinds")
+        raise UserError(f"all labels are {kinds}: expected at least two different ones")
     for number, kind in enumerate(kinds):
         texts = len(set(groups[numbers == number]))
         if texts < folds:
             raise UserError(
-                f"label {kind!r} is in {texts} different texts, too few for {folds} folds: "
+                f"label {kind!r} occurs in {texts} different texts, too few for {folds} folds: "
                 "give more texts, or fewer folds"
             )
 
@@ -229,7 +234,7 @@ def _cross_validate(vectors: Any, numbers: Any, groups: Any, folds: int, seed: i
 
 
 def _fit(vectors: Any, numbers: Any) -> tuple[Tensor, Tensor]:
-    """The fit to everything, without the scaler's help: what to multiply a vector by, and what to add."""
+    """The fit to all data, with the scaler folded in: weights and bias."""
     scaler, regression = _classifier().fit(vectors, numbers).named_steps.values()
     direction = regression.coef_ / scaler.scale_
     bias = regression.intercept_ - direction @ scaler.mean_

@@ -1,4 +1,4 @@
-"""Which word a pronoun stands for: who looks where in a model, and in two that learn where it is known."""
+"""What a pronoun refers to: attention in a model, and in two that are trained where the answer is known."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
 
 Found = dict[str, Value | bool]
-KINDS = {"sees both ways": False, "looks back": True}  # and whether that is causal
+KINDS = {"bidirectional": False, "causal": True}  # and whether it is causal
 COLUMNS = {
-    "right_at_it": "right at it",
-    "right_at_end": "right at end",
-    "looks": "looks",
-    "looks_right": "right way",
-    "apart": "apart",
-    "turned": "turned",
+    "right_at_it": "accuracy at it",
+    "right_at_end": "accuracy at end",
+    "looks": "attention",
+    "looks_right": "correct side",
+    "apart": "difference",
+    "turned": "flipped",
     "probe": "probe",
 }
 FOUND = {
-    "right_at_it": "right at it",
-    "right_at_end": "right at the end",
-    "looks": "it looks at its noun, less at the other",
-    "turned": "turned round by the other's it",
-    "probe": "a probe at it is right",
+    "right_at_it": "accuracy at it",
+    "right_at_end": "accuracy at the end",
+    "looks": "attention to the antecedent minus the other",
+    "turned": "flipped by patching it",
+    "probe": "accuracy of a probe at it",
 }
 
 
@@ -51,14 +51,14 @@ def run(
     model: LanguageModel | None,
     watch: Watch,
 ) -> Result:
-    """Without seeds nothing is trained; without a model there is the other half alone."""
+    """Without seeds, nothing is trained; without a model, only the trained half is shown."""
     found: Found = {}
     parts: list[Part] = []
     if model is not None:
         words, sides = (first.strip(), second.strip()), (one.strip(), other.strip())
         found, parts = _look_into(model, before.rstrip(), words, sides, pronoun.strip())
     elif not seeds:
-        raise UserError("seeds = 0, and no model: expected one of them at least")
+        raise UserError("seeds = 0 and no model: expected at least one of them")
     if seeds:
         require("probes", "the lab pronoun with seeds")
         with one_thread():
@@ -81,8 +81,8 @@ def run(
 def _look_into(
     model: LanguageModel, before: str, words: tuple[str, str], sides: tuple[str, str], pronoun: str
 ) -> tuple[Found, list[Part]]:
-    """The weights of all heads, summed: from the last word and from the pronoun, to the one and the other."""
-    config = model.transformer("a pronoun that looks").config
+    """The weights of all heads, summed: from the last word and from the pronoun to each noun."""
+    config = model.transformer("a pronoun with attention").config
     if words[0] == words[1]:
         raise UserError(f"first and second are both {words[0]!r}: expected two different words")
     texts = [f"{before} {word}." for word in words]
@@ -92,17 +92,17 @@ def _look_into(
     apart = (from_pronoun[0] - from_pronoun[1]).abs().max().item()
     one, other = sides
     found: Found = {
-        f"{word}: to {one} less to {other}": lean.sum().item()
+        f"{word}: to {one} minus to {other}": lean.sum().item()
         for word, lean in zip(words, leans, strict=True)
     }
-    found[f"largest difference of {pronoun} between the two"] = apart
+    found[f"largest difference at {pronoun} between the two"] = apart
     rows = [f"{pronoun}, then {word}" for word in words]
     columns = [f"to {side}" for side in sides] + ["difference"]
     return found, [
         Table("from the last word", list(words), columns, _summed(from_word)),
         Table("from the pronoun", rows, columns, _summed(from_pronoun)),
         Lines(
-            f"to {one} less to {other}",
+            f"to {one} minus to {other}",
             "block",
             "weight, summed over heads",
             [float(i) for i in range(config.n_block)],
@@ -112,11 +112,13 @@ def _look_into(
 
 
 def _looks(model: LanguageModel, text: str, word: str, sides: tuple[str, str]) -> Tensor:
-    """From a word's last place to the one and to the other, all heads of a block summed: blocks × 2."""
+    """From a word's last token to each noun, all heads of a block summed: blocks × 2."""
     trace = need_heads(model.inspect(text), "the lab pronoun")
     looking, places = trace.positions_of(word)[-1], [trace.positions_of(side)[0] for side in sides]
     if trace.config.causal and looking < max(places):
-        raise UserError(f"{sides[places[1] == max(places)]!r} stands after what looks: it cannot be seen")
+        raise UserError(
+            f"{sides[places[1] == max(places)]!r} comes after the query position, which cannot attend to it"
+        )
     found = [trace.weights(i)[:, looking, places].sum(0) for i in range(trace.config.n_block)]
     return torch.stack(found).cpu()
 
@@ -126,8 +128,10 @@ def _summed(looks: list[Tensor]) -> list[list[Value]]:
 
 
 def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Found, list[Part]]:
-    """Each kind from the same first weights and the same sentences; they differ in what they may see."""
-    courses: dict[str, list[dict[int, Measures]]] = {kind: [] for kind in KINDS}  # by seed, at each stop
+    """Both kinds start from the same weights and see the same sentences; only the mask differs."""
+    courses: dict[str, list[dict[int, Measures]]] = {
+        kind: [] for kind in KINDS
+    }  # by seed, at each evaluation
     pictures: dict[str, Transformer] = {}
     for seed in range(seeds):
         for kind, causal in KINDS.items():
@@ -140,12 +144,12 @@ def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Found, li
     for kind, measures in last.items():
         for name, says in FOUND.items():
             found[f"{kind}: {says}"] = _mean([getattr(each, name) for each in measures])
-        found[f"{kind}: largest difference of it between two"] = max(each.apart for each in measures)
+        found[f"{kind}: largest difference at it between two"] = max(each.apart for each in measures)
     rows = [(f"{kind}, seed {i}", each) for kind, of_seeds in last.items() for i, each in enumerate(of_seeds)]
     return found, [
         _draw_courses(courses),
         Table(
-            "what stands at it, in stories",
+            "what is encoded at it, in stories",
             [name for name, _ in rows],
             list(COLUMNS.values()),
             [[asdict(each)[name] for name in COLUMNS] for _, each in rows],
@@ -155,23 +159,23 @@ def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Found, li
 
 
 def _draw_courses(courses: dict[str, list[dict[int, Measures]]]) -> Lines:
-    """How often each is right as it learns: the mean over seeds, the lowest and the highest."""
+    """Accuracy during training: the mean over seeds, with the lowest and highest."""
     steps = list(next(iter(courses.values()))[0])
     lines: dict[str, list[float | None]] = {}
     spread: dict[str, list[tuple[float, float]]] = {}
     for kind, of_seeds in courses.items():
         for name in ("right_at_it", "right_at_end"):
             values = [[getattr(course[step], name) for course in of_seeds] for step in steps]
-            line = f"{kind}, {FOUND[name].removeprefix('right ')}"
+            line = f"{kind}, {FOUND[name].removeprefix('accuracy ')}"
             lines[line] = [_mean(each) for each in values]
             spread[line] = [(min(each), max(each)) for each in values]
     x = [float(step) for step in steps]
-    return Lines("says the noun that it stands for", "steps", "share that is right", x, lines, spread)
+    return Lines("predicts the antecedent", "steps", "accuracy", x, lines, spread)
 
 
 @torch.no_grad()
 def _draw_looks(networks: dict[str, Transformer]) -> Table:
-    """The lecture's picture: from the pronoun of its two sentences, all heads together, of the first seed."""
+    """The lecture's picture: attention from the pronoun of its two sentences, all heads together, first seed."""
     told, rows, values = lecture(), [], []
     batch = SentenceBatch.of(told)
     for kind, network in networks.items():
@@ -179,7 +183,7 @@ def _draw_looks(networks: dict[str, Transformer]) -> Table:
         rows += [f"{kind}: {each.words[-2]}" for each in told]
         values += [[round(weight, 2) for weight in row[: len(told[0].words)].tolist()] for row in looks]
     return Table(
-        "where it looks, all heads together",
+        "attention from it, summed over heads",
         rows,
         [*told[0].words[:-2], "adjective", "."],
         values,

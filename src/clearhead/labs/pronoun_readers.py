@@ -1,4 +1,4 @@
-"""Two small transformers that learn to say what `it` stands for: one looks back, the other sees both ways."""
+"""Two small transformers that learn what `it` refers to: one causal, one bidirectional."""
 
 from __future__ import annotations
 
@@ -20,29 +20,33 @@ from clearhead.text.batches import Blanks
 from clearhead.text.tokens import IGNORED
 
 BLOCKS, HEADS, WIDTH = 2, 4, 64
-LARGER = 4.0  # than usual are the first weights: attention that is nearly even learns slowly
-SENTENCES = 32  # a step; every other one has blanks
-RATE, WARM, COOL = 0.003, 50, 0.3  # the rate rises over so many steps, and falls over the last share of them
-STOPS = 6  # to be measured, after the first
+LARGER = 4.0  # factor on the usual initial weights: nearly uniform attention learns slowly
+SENTENCES = 32  # sentences per step; every other one has blanks
+RATE, WARM, COOL = (
+    0.003,
+    50,
+    0.3,
+)  # warmup steps of the learning rate, and the share of steps over which it decays
+STOPS = 6  # evaluations after the first
 ROUNDING = 1e-4  # of weights
 MOST_ITERATIONS = 5000  # of the probe
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Of the tested sentences, and of what stands at the pronoun."""
+    """Measurements on the test sentences, and on the vectors at the pronoun."""
 
-    right_at_it: float  # share in which the very noun is said, of all words there are
+    right_at_it: float  # share in which exactly this noun is predicted, of all words
     right_at_end: float
-    looks: float  # weight of all heads on the noun that is meant, less that on the other
-    looks_right: float  # share of the twos in which it looks more at a noun where that is meant
-    apart: float  # the largest difference between two, in any feature
-    turned: float  # share that says the other noun, once its twin's vector enters the last block there
-    probe: float | None = None  # what a classifier reads off, fitted to the sentences that were learned
+    looks: float  # weight of all heads on the antecedent minus that on the other noun
+    looks_right: float  # share of pairs in which it attends more to a noun that is the antecedent
+    apart: float  # the largest difference within a pair, in any feature
+    turned: float  # share that predicts the other noun when the pair's vector is patched into the last block's input
+    probe: float | None = None  # accuracy of a classifier fitted to the training sentences
 
 
 def make_network(causal: bool, seed: int) -> Transformer:
-    """The same first weights, whatever it may see."""
+    """The same initial weights, whatever the mask."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Transformer(Config(len(vocabulary()), LONGEST, BLOCKS, HEADS, WIDTH, causal=causal))
@@ -53,10 +57,10 @@ def make_network(causal: bool, seed: int) -> Transformer:
 
 
 def train(network: Transformer, steps: int, seed: int, asked: bool, watch: Watch) -> Iterator[int]:
-    """Stops to be measured, from before the first step to after the last.
+    """Yields the steps to evaluate at, from before the first step to after the last.
 
-    Words are hidden in half of the sentences, to be filled in; if asked, the noun that is meant is to be said
-    where the pronoun stands, and once more at the end.
+    Words are masked in half of the sentences; with `asked`, the antecedent is a target at the pronoun, and
+    again at the end.
     """
     random, learned = np.random.default_rng(seed), SentenceBatch.of(sentences()[0])
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
@@ -96,7 +100,7 @@ def measure(network: Transformer, probe: bool = False) -> Measures:
     entering = trace.read(site).clone()
     entering[rows, at] = entering[twins, at[twins]]
     now = trace.edit({site: entering}).logits[rows, at].argmax(-1)
-    # Each half alone: two batches of one shape are rounded alike, so that what is the same is so to the bit.
+    # Each half separately: batches of equal shape round alike, so that equal results are equal to the bit.
     first, second = (_vectors(network, tested.pick(rows[half::2])) for half in range(2))
     return Measures(
         right_at_it=_share(said[rows, at] == tested.answers),
@@ -120,12 +124,12 @@ def _trace(network: Transformer, batch: SentenceBatch) -> Trace:
 
 
 def _vectors(network: Transformer, batch: SentenceBatch) -> Tensor:
-    """What stands at the pronoun at the end of the network: B C."""
+    """The final vector at the pronoun: B C."""
     return _trace(network, batch).read("final")[batch.rows, batch.pronouns]
 
 
 def _probe(network: Transformer, first: Tensor, second: Tensor) -> float:
-    """Whether the first noun is meant or the second, by logistic regression."""
+    """Whether the antecedent is the first noun or the second, by logistic regression."""
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 

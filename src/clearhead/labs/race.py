@@ -1,4 +1,4 @@
-"""A race: networks of several kinds learn one text for the same minutes, and are judged by its end."""
+"""A race: networks of several kinds train on one text for the same time and are evaluated on its end."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from clearhead.text.tokens import Tokens
 from clearhead.training.position_loss import PositionLoss, bits_per_byte, measure_positions
 
 RACERS = ("ngram", "lstm", "transformer")
-CONTEXT = 128  # tokens of a window, unless said
-LONGEST = 1024  # of a saved model that can look back further
-MOST_LOGITS = 2**24  # numbers that are made at once
-SHIFTS = 4  # times that the text's end is cut into windows, each time elsewhere: early places are few
-PROMPT = 60  # characters of the text's end that all write on from, unless said
-TOKENS, MOST_TOKENS = 60, 10_000  # that each writes
+CONTEXT = 128  # default window in tokens
+LONGEST = 1024  # of a saved model with a longer context
+MOST_LOGITS = 2**24  # logits computed at once
+SHIFTS = 4  # offsets at which the end of the text is split into windows: early positions are rare
+PROMPT = 60  # default prompt: characters from the end of the text
+TOKENS, MOST_TOKENS = 60, 10_000  # tokens that each generates
 RACE, BY_POSITION, SAMPLES = "racers", "loss by position in the window", "samples"  # parts of the result
 
 Follow = Callable[[str, Run], object]
@@ -54,11 +54,13 @@ def race(
     seed: int = 0,
     device: str | None = None,
 ) -> Result:
-    """Race networks of several kinds: `race("my.txt", minutes=2)`. `figure` draws what it gives.
+    """Race networks of several kinds: `race("my.txt", minutes=2)`. `figure` draws its result.
 
-    Each of the `kinds` learns the text for so many minutes; saved `models`, by name, run beside them as they
-    are. All are judged by the text's end, or by `validation`, and write so many `tokens` on from the prompt.
-    The other settings are those of `train`. What one should know of a run comes as warnings.
+    Each of the `kinds` trains on the text for this many minutes; saved `models`, by name, are compared as
+    they are. All are
+    evaluated on the end of the text, or on `validation`, and continue the prompt by `tokens` tokens. Other
+    settings are
+    those of `train`. Notes about a run are issued as warnings.
     """
     request = TrainingRequest(
         minutes=minutes,
@@ -83,19 +85,19 @@ def run(
     follow: Follow | None = None,
     tell: Tell = lambda _: None,
 ) -> Result:
-    """The same for documents at hand. `follow` takes a run's steps, `tell` hears what is being done."""
+    """The same for documents in memory. `follow` consumes a run's steps, `tell` receives messages."""
     if request.minutes is None:
-        raise UserError("minutes = None: expected how long each may train, the same for all, such as 3")
+        raise UserError("minutes = None: expected the training time of each, such as 3")
     _check_names(kinds, models)
     if type(n_written) is not int or not 1 <= n_written <= MOST_TOKENS:
-        raise UserError(f"tokens = {n_written!r}: expected a whole number from 1 to {MOST_TOKENS}")
-    tell("the text is made ready")
+        raise UserError(f"tokens = {n_written!r}: expected an integer from 1 to {MOST_TOKENS}")
+    tell("preparing the text")
     text = prepare_text(texts, request, home() / "tokens")
     track = Track.lay(text, prompt, n_written)
-    saved = [track.enter(name, request.device) for name in models]  # before any time goes into training
+    saved = [track.enter(name, request.device) for name in models]  # before any time is spent on training
     context = request.context or min(CONTEXT, fitting_context(text.tokens))
     if len(text.tokens) < 2 * context:
-        raise UserError(f"the text has {len(text.tokens)} tokens to learn from: a race needs {2 * context}")
+        raise UserError(f"the text has {len(text.tokens)} tokens for training: a race needs {2 * context}")
     request = replace(request, context=context)
     racers = []
     for kind in kinds:
@@ -121,8 +123,8 @@ def run(
     found: dict[str, Value | bool] = {
         "best": racers[0].name,
         "its bits per byte": racers[0].bits_per_byte,
-        "tokens to learn from": len(text.tokens),
-        "bytes to be judged by": track.n_bytes,
+        "training tokens": len(text.tokens),
+        "evaluation bytes": track.n_bytes,
     }
     parts: list[Part] = [_standings(racers), _by_position(racers), _samples(racers, track.prompt)]
     return Result("race", settings, found, parts)
@@ -133,15 +135,15 @@ def _check_names(kinds: Sequence[str], models: Sequence[str]) -> None:
         check_kind("kind", kind, KINDS)
     names = [*kinds, *models]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise UserError(f"{twice[0]} was named twice: each races once, under its own name")
+        raise UserError(f"{twice[0]} was named twice: each competitor needs its own name")
     if not names:
-        raise UserError("nobody races: name a kind, or a model")
+        raise UserError("there are no competitors: name a kind, or a model")
 
 
 def _learn(
     kind: str, texts: Sequence[Document], request: TrainingRequest, text: PreparedText, follow: Follow
 ) -> tuple[LanguageModel, Learned]:
-    """By counting, or step by step for the request's minutes."""
+    """Train by counting, or by gradient descent for the requested minutes."""
     if kind == "ngram":
         counted = count_text(texts, replace(request, kind=kind, context=None), text=text)
         return counted.model, Learned(counted.seconds, counted.seconds, len(text.tokens))
@@ -156,26 +158,26 @@ def _follow(name: str, run: Run) -> None:
     for _ in run:
         pass
     for word in [*words, *run.notes, *run.hindsight()]:
-        warnings.warn(f"{name}: {word}", stacklevel=5)  # as if from where `race` was called
+        warnings.warn(f"{name}: {word}", stacklevel=5)  # attributed to the caller of `race`
 
 
 @dataclass(frozen=True)
 class Racer:
-    """What came of one of them. What it does not have, such as a speed of learning, is None."""
+    """The result of one competitor. None where a figure does not apply."""
 
     name: str
     parameters: int
     bits_per_byte: float
-    seconds: float | None  # of training, with all that belongs to it
+    seconds: float | None  # of training, everything included
     tokens_read: int | None
     learned_a_second: float | None  # tokens
     written_a_second: float  # tokens
     sample: str
-    by_position: list[tuple[float, float]]  # in bits a byte
+    by_position: list[tuple[float, float]]  # in bits per byte
 
 
 def _standings(racers: list[Racer]) -> Table:
-    """The best first."""
+    """Best first."""
     columns = ["bits per byte", "parameters", "seconds", "tokens read", "learned/s", "written/s"]
     values: list[list[Value]] = [
         [
@@ -194,9 +196,7 @@ def _standings(racers: list[Racer]) -> Table:
 def _by_position(racers: list[Racer]) -> Lines:
     places = sorted({x for each in racers for x, _ in each.by_position})
     lines = {each.name: [dict(each.by_position).get(x) for x in places] for each in racers}
-    return Lines(
-        BY_POSITION, "tokens of the window that are read", "bits per byte", places, lines, logarithmic=True
-    )
+    return Lines(BY_POSITION, "tokens of context", "bits per byte", places, lines, logarithmic=True)
 
 
 def _samples(racers: list[Racer], prompt: str) -> Table:
@@ -206,26 +206,26 @@ def _samples(racers: list[Racer], prompt: str) -> Table:
 
 @dataclass(frozen=True)
 class Learned:
-    """How one of them was trained."""
+    """How a competitor was trained."""
 
-    seconds: float  # in all, with planning and validation
-    training: float  # seconds of it in steps; of an n-gram, all
-    tokens: int  # that it read
+    seconds: float  # in total, including planning and validation
+    training: float  # seconds spent in steps; for an n-gram model, all
+    tokens: int  # processed
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Who is to be judged, and the end of the text as its tokens."""
+    """A competitor, and the end of the text in its tokens."""
 
     name: str
     model: LanguageModel
     tokens: Tokens
-    before: int  # the token that goes before the first
+    before: int  # the token before the first
     context: int
-    shifts: int = 1  # a saved model may be large, and read slowly
+    shifts: int = 1  # a saved model may be large and slow
 
     def measure(self, shift: int = 0) -> PositionLoss:
-        """Of windows of which the first begins so many tokens after the first token."""
+        """The losses over windows, the first of which starts at this offset."""
         rows = max(1, MOST_LOGITS // (self.context * self.model.config.n_vocab))
         before = int(self.tokens[shift - 1 : shift][0]) if shift else self.before
         windows = windows_for_evaluation(self.tokens.part(shift), self.context, rows, before)
@@ -234,7 +234,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Track:
-    """What all are judged by: the end of the text, which nobody learned from."""
+    """What all are evaluated on: the end of the text, which none was trained on."""
 
     text: str
     n_bytes: int
@@ -245,24 +245,22 @@ class Track:
     def lay(cls, text: PreparedText, prompt: str | None, sample: int) -> Track:
         end = text.tokenizer.decode(text.validation[:].tolist())
         if prompt is None:
-            first = end.find(" ") + 1 if " " in end[:PROMPT] else 0  # not amid a word
+            first = end.find(" ") + 1 if " " in end[:PROMPT] else 0  # not within a word
             prompt = end[first : first + PROMPT].rpartition(" ")[0] or end[:PROMPT]
-        text.tokenizer.encode(prompt)  # which is refused before training, not after it
+        text.tokenizer.encode(prompt)  # rejected before training, not after
         if not prompt:
-            raise UserError("the prompt is empty: expected some words to write on from")
+            raise UserError("the prompt is empty: expected some words to continue")
         return cls(end, max(1, len(end.encode())), prompt, sample)
 
     def enter(self, name: str, device: str | None) -> Entry:
-        """A saved model, if it can read the end of the text."""
+        """A saved model, if it can encode the end of the text."""
         model = load(name, device)
         if not model.config.causal:
-            raise UserError(
-                f"{name} sees both ways and fills in blanks: it cannot race, which is to write on"
-            )
+            raise UserError(f"{name} is bidirectional: it cannot race, since it cannot generate")
         model.tokenizer.encode(self.prompt)
         with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
             tokens = tokenize([Document.of("the text's end", self.text)], model.tokenizer, Path(cache))
-            ids = Tokens.of(tokens[1:])  # reading starts at the first end token
+            ids = Tokens.of(tokens[1:])  # the input starts with the first end token
         start = model.tokenizer.start_ids
         before = start[-1] if start else model.tokenizer.end_id
         return Entry(name, model, ids, before, min(LONGEST, model.config.n_context))
@@ -270,7 +268,7 @@ class Track:
     def judge(self, entry: Entry, learned: Learned | None = None) -> Racer:
         shifts = range(0, min(entry.context, len(entry.tokens)), -(-entry.context // entry.shifts))
         losses, *more = [entry.measure(shift) for shift in shifts]
-        scale = bits_per_byte(losses.tokens, self.n_bytes)  # from nats a token
+        scale = bits_per_byte(losses.tokens, self.n_bytes)  # from nats per token
         began = time.perf_counter()
         written = entry.model.generate(self.prompt, self.sample, seed=0)
         writing = time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""What √d_k is for: the largest weight of a softmax over random products, as the vectors grow."""
+"""Why divide by √d_k: the largest softmax weight over random dot products, as the vectors grow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SMALLEST = 2
 
 
 def run(words: int, widest: int, samples: int, seed: int) -> Result:
-    """For each width the mean largest weight, and how much it can move, with and without √d_k."""
+    """For each width the mean largest weight, and its derivative, with and without √d_k."""
     random = torch.Generator().manual_seed(seed)
     widths = [SMALLEST << i for i in range(20) if SMALLEST << i <= widest]
     largest: dict[str, list[float | None]] = {"undivided": [], "divided by √d_k": []}

@@ -1,4 +1,4 @@
-"""Small networks that learn, word by word, sentences in which a word has two senses."""
+"""Small networks trained on sentences in which a word has two senses."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import IGNORED
 
 KINDS = ("LSTM", "transformer")
-SENTENCES = 4000  # that words are taken from
+SENTENCES = 4000  # sentences that the vocabulary is taken from
 CONTEXT, WIDTH, HEADS = 24, 48, 4
 BATCH, RATE = 32, 0.01
 
 
 def learn(kind: str, steps: int, seed: int, watch: Watch) -> LanguageModel:
-    """Each kind reads the same sentences, as many steps, by the same optimizer at the same rate."""
+    """Both kinds train on the same sentences for as many steps, with the same optimizer and learning rate."""
     tokenizer = _tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -53,7 +53,7 @@ def _tokenizer() -> Tokenizer:
 
 
 def _batch(tokenizer: Tokenizer, texts: list[str]) -> tuple[Tensor, Tensor]:
-    """B T ids, and the next one of each; after the last of a sentence comes its end, and then nothing."""
+    """B T ids, and the next one of each; after a sentence comes its end, then padding."""
     rows = [torch.tensor([*ids, tokenizer.end_id]) for ids in tokenizer.encode_batch(texts)]
     ids = pad_sequence([row[:-1] for row in rows], batch_first=True, padding_value=tokenizer.end_id)
     return ids, pad_sequence([row[1:] for row in rows], batch_first=True, padding_value=IGNORED)

@@ -1,7 +1,8 @@
-"""Sentences in which a word means one thing or another: a small grammar, seeded, that knows which it is.
+"""Sentences in which a word has one of two senses: a small seeded grammar that knows which.
 
-Words that lead to a sense stand before the word, and what such a thing does after it: to foretell the second,
-a network must keep the first in mind. `{a|b}` is one of these, `{}` the word itself or one that is like it.
+Words that suggest a sense precede the word, and what such a thing does follows: to predict the latter, a
+network must
+remember the former. `{a|b}` is one of these, `{}` the word itself or a synonym.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from random import Random
 
 from clearhead.text.stories import choose
 
-KIN = 0.3  # of the sentences have a word that is like it in its place
+KIN = 0.3  # share of the sentences with a synonym in its place
 
 
 @dataclass(frozen=True)
 class Sense:
-    """How sentences begin and end around a word in this sense; `examples` are never written by the grammar.
+    """Beginnings and endings of sentences around a word in this sense; the grammar never generates the
+    `examples`.
 
     They end in the word, and the lecture's come first.
     """
@@ -103,7 +105,7 @@ SENSES = {
 
 
 def write_sentences(seed: int) -> Iterator[str]:
-    """Without end, each of a word and a sense drawn anew."""
+    """Endless, each with a word and sense drawn at random."""
     random = Random(f"senses {seed}")  # noqa: S311
     known = {example for senses in SENSES.values() for sense in senses for example in sense.examples}
     for _ in count():

@@ -1,4 +1,4 @@
-"""A word in two senses: its static vector is one, its contextual vectors part."""
+"""A word in two senses: one static vector, but contextual vectors that separate."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from clearhead.language_model import LanguageModel
 
 Found = dict[str, Value | bool]
 Rows = dict[str, list[Value]]
-LATE = 3  # blocks before the end: by then the words before have been taken in
-COLUMNS = ["the first two", "same sense", "other sense", "nearest is of the same sense"]
+LATE = 3  # blocks before the end: by then the context has been taken in
+COLUMNS = ["the first two", "same sense", "other sense", "nearest has the same sense"]
 
 
 def run(
     word: str, one: str, other: str, seeds: int, steps: int, model: LanguageModel | None, watch: Watch
 ) -> Result:
-    """In small networks that learn the word's sentences here, and in a model that was trained elsewhere."""
+    """In small networks trained here on the word's sentences, and in a pretrained model."""
     groups = [_read(given, number, word) for number, given in enumerate((one, other))]
-    learns = seeds > 0 and not one.strip() and not other.strip()  # these have read no other sentences
+    learns = seeds > 0 and not one.strip() and not other.strip()  # the small networks know no other sentences
     if model is None and not learns:
-        raise UserError("no model, and nothing to learn from: name a model, or take bats or bank")
+        raise UserError("no model, and no sentences to train on: name a model, or use bats or bank")
     rows: Rows = {}
     found: Found = {}
     parts: list[Part] = []
@@ -53,7 +53,7 @@ def run(
 
 @dataclass(frozen=True)
 class Looked:
-    """What a model makes of the word: stages S, occurrences N."""
+    """The vectors of the word in a model: stages S, occurrences N."""
 
     names: list[str]  # S
     labels: list[str]  # N: the sentences
@@ -64,7 +64,7 @@ class Looked:
 
     @property
     def late(self) -> int:
-        """Of a recurrent network the last stage is also the one before the end."""
+        """For a recurrent network, the last stage is also the late one."""
         last = len(self.names) - 1
         return max(1, last - LATE) if self.names[-1] == "final" else last
 
@@ -74,7 +74,7 @@ class Looked:
         return self.cosines[:, int((self.sense == 0).int().argmax()), int((self.sense == 1).int().argmax())]
 
     def means(self) -> tuple[list[float | None], list[float | None]]:
-        """The mean cosine at each stage of two occurrences in one sense, and of two in different ones."""
+        """The mean cosine at each stage of two occurrences in the same sense, and in different ones."""
         same = self.sense[:, None] == self.sense
         apart = ~torch.eye(len(self.sense), dtype=torch.bool)
         means = []
@@ -84,13 +84,13 @@ class Looked:
 
     @property
     def gap(self) -> float:
-        """How much more alike two of one sense are at the end than two of different ones."""
+        """How much more similar two of the same sense are at the end than two of different ones."""
         within, between = self.means()
         return (within[-1] or 0.0) - (between[-1] or 0.0)
 
     def row(self, stage: int) -> list[Value]:
         within, between = self.means()
-        others = self.cosines[stage] - 2 * torch.eye(len(self.sense))  # nothing is its own neighbour
+        others = self.cosines[stage] - 2 * torch.eye(len(self.sense))  # exclude each as its own neighbor
         nearest = (self.sense[others.argmax(1)] == self.sense).float().mean().item()
         return [self.pair[stage].item(), within[stage], between[stage], nearest]
 
@@ -102,7 +102,7 @@ def _look(model: LanguageModel, word: str, groups: list[list[str]]) -> Looked:
     texts = groups[0] + groups[1]
     traces = [model.inspect(text) for text in texts]
     for trace in traces:
-        trace.positions_of(word)  # or it says that there is none
+        trace.positions_of(word)  # or raise the error that there is none
     found = map_senses(traces, word)
     sense = torch.tensor([int(number >= len(groups[0])) for number, _ in found.places])
     return Looked(
@@ -118,9 +118,9 @@ def _look(model: LanguageModel, word: str, groups: list[list[str]]) -> Looked:
 def _learn(
     word: str, groups: list[list[str]], seeds: int, steps: int, watch: Watch
 ) -> tuple[Rows, Found, list[Part]]:
-    """A row for each kind and seed, how far the senses part, and a map of each kind's first seed.
+    """A row for each kind and seed, the separation of the senses, and a map for each kind's first seed.
 
-    Before them stand static vectors, those that the first network begins with: none is nearest to another.
+    The first row shows static vectors, the initial ones of the first network, which are all equal.
     """
     rows: Rows = {}
     found: Found = {}
@@ -130,8 +130,8 @@ def _learn(
         rows = rows or {"static vectors": [*looked[0].row(0)[:-1], None]}
         rows |= {f"{kind}, seed {seed}": each.row(-1) for seed, each in enumerate(looked)}
         gaps = [each.gap for each in looked]
-        found[f"{kind}: same sense less other, lowest seed"] = min(gaps)
-        found[f"{kind}: same sense less other, highest seed"] = max(gaps)
+        found[f"{kind}: same sense minus other, lowest seed"] = min(gaps)
+        found[f"{kind}: same sense minus other, highest seed"] = max(gaps)
         maps.append(looked[0].draw_map(f"map, {kind} trained here", -1))
     return rows, found, maps
 
@@ -172,7 +172,5 @@ def _read(given: str, number: int, word: str) -> list[str]:
     if given.strip():
         return [text.strip() for text in given.split("/") if text.strip()]
     if word not in SENSES:
-        raise UserError(
-            f"{word!r} comes without sentences: give one and other, or take {' or '.join(SENSES)}"
-        )
+        raise UserError(f"{word!r} comes without sentences: give one and other, or use {' or '.join(SENSES)}")
     return list(SENSES[word][number].examples)

@@ -1,4 +1,4 @@
-"""How the labs' small networks are trained: by one thread, a step at a time."""
+"""Training of the labs' small networks: one thread, one step at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Of matrices so small, several threads would only wait for each other."""
+    """With matrices this small, several threads would only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -21,7 +21,7 @@ def one_thread() -> Iterator[None]:
 
 
 def take_step(network: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    """Down its gradient, which is cut to a length of 1."""
+    """One optimizer step, with the gradient clipped to norm 1."""
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)

@@ -1,7 +1,8 @@
-"""A head that moves information between streams: an induction head, watched as it forms, then silenced.
+"""A head that moves information between residual streams: an induction head forms, and is then ablated.
 
-Random tokens are said twice. To know what comes next, one head tells each token which one stood before it,
-and a head of the next block looks for the token that was told of this one: it came next the first time.
+Random tokens are repeated. To predict the repetition, one head tells each token which one precedes it, and
+a head of the
+next block attends to the token whose predecessor is the current one: it came next the first time.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 
 TOKENS = 32  # of the vocabulary
-SHORTEST, LONGEST = 8, 16  # said twice; were it always as many, counting back would be enough
-SEQUENCES = 32  # a step
+SHORTEST, LONGEST = 8, 16  # lengths of the repeated part; with a fixed one, counting back would be enough
+SEQUENCES = 32  # per step
 TESTED, TESTED_SEED = 64, 1_000_000  # sequences that are not trained on
 WIDTH, HEAD_WIDTH = 32, 16
-SEES = 4  # positions that the first block sees, its own included: so the head that looks back forms sooner
-LARGER = 5.0  # are the first weights than usual; so narrow a network hardly moves from smaller ones
+SEES = (
+    4  # positions that the first block sees, its own included, so that the previous-token head forms sooner
+)
+LARGER = 5.0  # factor on the usual initial weights; so narrow a network hardly moves from smaller ones
 RATE = 5e-3
-UNKNOWABLE = 0.1  # what the loss of the first half counts: all there is to learn of it is that it is random
-MEASURED = 25  # times while it forms
-DOES = 0.5  # of its weight, and it is called an induction head
-BEFORE, FOLLOWER = -1, 1 - LONGEST  # where heads look: the token before; what came after the same token
+UNKNOWABLE = 0.1  # weight of the loss on the first half: all there is to learn is that it is random
+MEASURED = 25  # evaluations during training
+DOES = 0.5  # of its weight, from which it counts as an induction head
+BEFORE, FOLLOWER = (
+    -1,
+    1 - LONGEST,
+)  # targets of attention: the previous token; the token after the earlier occurrence
 
 
 def run(heads: int, steps: int, seed: int, watch: Watch) -> Result:
@@ -37,21 +43,24 @@ def run(heads: int, steps: int, seed: int, watch: Watch) -> Result:
         network = _make(heads)
     tested = _said_twice(TESTED, LONGEST, torch.Generator().manual_seed(TESTED_SEED))
     at: list[float] = []
-    losses: dict[str, list[float | None]] = {"said first": [], "said again": []}
-    looks: dict[str, list[float | None]] = {"to what came after": [], "to the token before": []}
+    losses: dict[str, list[float | None]] = {"first occurrence": [], "repetition": []}
+    looks: dict[str, list[float | None]] = {
+        "to the token after the earlier occurrence": [],
+        "to the previous token": [],
+    }
     for step in _train(network, steps, seed, watch):
         trace = _trace(network, tested)
         at.append(step)
         for line, loss in zip(losses.values(), _losses(trace.logits, tested), strict=True):
             line.append(loss.item())
-        looks["to what came after"].append(_looking(trace, FOLLOWER)[1].max().item())
-        looks["to the token before"].append(_looking(trace, BEFORE)[0].max().item())
+        looks["to the token after the earlier occurrence"].append(_looking(trace, FOLLOWER)[1].max().item())
+        looks["to the previous token"].append(_looking(trace, BEFORE)[0].max().item())
     induction, previous = _looking(trace, FOLLOWER), _looking(trace, BEFORE)
     finders = [head for head in range(heads) if induction[1, head] > DOES]
     finder, teller = int(induction[1].argmax()), int(previous[0].argmax())
     alone = {(i, head): _silence(trace, [(i, head)]) for i in range(2) for head in range(heads)}
     together = _silence(trace, [(1, head) for head in finders])
-    rows: list[list[Value]] = [[None, None, losses["said again"][-1]]]
+    rows: list[list[Value]] = [[None, None, losses["repetition"][-1]]]
     rows += [[induction[place].item(), previous[place].item(), loss] for place, loss in alone.items()]
     rows += [[None, None, together]]
     return Result(
@@ -59,23 +68,23 @@ def run(heads: int, steps: int, seed: int, watch: Watch) -> Result:
         settings={"heads": heads, "steps": steps, "seed": seed},
         found={
             "induction head": _name(1, finder),
-            "its weight on what came after": induction[1, finder].item(),
+            "its weight on the token after the earlier occurrence": induction[1, finder].item(),
             "previous-token head": _name(0, teller),
-            "its weight on the token before": previous[0, teller].item(),
+            "its weight on the previous token": previous[0, teller].item(),
             "induction heads": len(finders),
-            "loss, said first": losses["said first"][-1],
-            "loss, said again": losses["said again"][-1],
+            "loss, first occurrence": losses["first occurrence"][-1],
+            "loss, repetition": losses["repetition"][-1],
             "without the induction head": alone[1, finder],
             "without all induction heads": together,
             "without the previous-token head": alone[0, teller],
         },
         parts=[
             Lines("loss", "steps", "loss", at, losses),
-            Lines("looking", "steps", "weight of the best head", at, looks),
+            Lines("attention", "steps", "weight of the best head", at, looks),
             Table(
-                "silenced",
+                "ablated",
                 ["no head", *(_name(*place) for place in alone), "all induction heads"],
-                ["to what came after", "to the token before", "loss, said again"],
+                ["to the token after the earlier occurrence", "to the previous token", "loss, repetition"],
                 rows,
             ),
             _draw_weights(trace, finder),
@@ -104,13 +113,13 @@ def _make(heads: int) -> Transformer:
 
 
 def _said_twice(count: int, length: int, random: torch.Generator) -> Tensor:
-    """Tokens in random order, none twice, and then the same again."""
+    """Tokens in random order, none twice, followed by the same sequence."""
     once = torch.rand(count, TOKENS, generator=random).argsort(1)[:, :length]
     return torch.cat((once, once), dim=1)
 
 
 def _train(network: Transformer, steps: int, seed: int, watch: Watch) -> Iterator[int]:
-    """Stops to be measured, from before the first step to after the last."""
+    """Yields the steps to evaluate at, from before the first step to after the last."""
     random = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01)
     every = max(1, steps // MEASURED)
@@ -134,20 +143,20 @@ def _trace(network: Transformer, ids: Tensor) -> Trace:
 
 
 def _losses(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the tokens said first, and of those said again; the first of each has nothing to go by."""
+    """The losses on the first occurrence and on the repetition, without the unpredictable first token of each."""
     length = ids.shape[1] // 2
     losses = F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none")
     return losses[:, : length - 1].mean(), losses[:, length:].mean()
 
 
 def _looking(trace: Trace, where: int) -> Tensor:
-    """The mean weight that each head gives to a place so far from itself, as all is said again: 2 H."""
+    """The mean weight of each head to a position at this distance, during the repetition: 2 H."""
     again = torch.arange(LONGEST, 2 * LONGEST)
     return torch.stack([trace.weights(i)[:, :, again, again + where].mean((0, 2)) for i in range(2)])
 
 
 def _silence(trace: Trace, heads: Iterable[tuple[int, int]]) -> float:
-    """The loss of what is said again when these heads write nothing into the stream."""
+    """The loss on the repetition with these heads ablated."""
     silent = trace.edit({f"{_name(*place)}.output": 0.0 for place in heads})
     return _losses(silent.logits, silent.ids)[1].item()
 
@@ -157,8 +166,8 @@ def _name(block: int, head: int) -> str:
 
 
 def _draw_weights(trace: Trace, head: int) -> Table:
-    """Where the head looks in one sequence, from what is said again to what was said first."""
+    """The attention of a head in one sequence, from the repetition to the first occurrence."""
     weights = trace.weights(1)[0, head, LONGEST:, :LONGEST]
     names = [str(token) for token in trace.ids[0, :LONGEST].tolist()]
     values: list[list[Value]] = [[round(weight, 2) for weight in row] for row in weights.tolist()]
-    return Table("where it looks", names, names, values, shaded=True)
+    return Table("attention pattern", names, names, values, shaded=True)

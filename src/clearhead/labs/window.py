@@ -1,4 +1,4 @@
-"""Writing through a window that slides: what was in sight at each step, and what was written."""
+"""Generating through a sliding window: the visible tokens at each step, and the generated one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from clearhead.language_model import LanguageModel
 
 
 def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
-    """The likeliest token each time; beside it, what the model writes that sees all of the text."""
+    """Greedy decoding; beside it, the output of the model with the whole text as context."""
     most = model.transformer("a window").config.n_context
     if not prompt:
         raise UserError("prompt is empty: expected at least one character")
     if context > most:
-        raise UserError(f"context = {context}: this model sees {most} tokens, expected at most as many")
+        raise UserError(f"context = {context}: expected at most this model's context of {most} tokens")
     narrow = _narrow(model, context)
     start = model.tokenizer.start_ids + model.tokenizer.encode(prompt)
     text = narrow.generate(start, tokens, temperature=0)
@@ -37,20 +37,20 @@ def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
         lab="window",
         settings={"prompt": prompt, "context": context, "tokens": tokens},
         found={
-            "what is in sight alone gives the same": all(alone),
-            "steps at which something was out of sight": len(changes),
-            "largest change when that is turned round": max(changes, default=None),
+            "same output from the visible tokens alone": all(alone),
+            "steps with tokens outside the window": len(changes),
+            "largest change when those are reversed": max(changes, default=None),
         },
         parts=[
             Table(
                 "step by step",
                 [str(step) for step in range(len(told))],
-                ["in sight", "written"],
+                ["visible", "generated"],
                 told,
             ),
             Table(
-                "what was written",
-                [f"{context} tokens in sight", "all in sight"],
+                "generated text",
+                [f"context of {context} tokens", "whole text"],
                 ["text"],
                 [[_show(text)], [_show(whole)]],
             ),

@@ -114,7 +114,7 @@ export const LABS: Messages["labs"]["told"] = {
       asked: "ob nach dem Nomen des Pronomens gefragt wird und nicht nur nach Lücken",
     },
   },
-  neighbours: {
+  neighbors: {
     title: "Katze und Hund: Wörter in ähnlicher Umgebung",
     says: "I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. Ein Skip-gram lernt, die Wörter um jedes Wort unserer Geschichten zu erraten, und so bekommen Wörter in ähnlicher Umgebung ähnliche Vektoren: der Katze am nächsten sind die anderen Tiere, der Hund unter ihnen.",
     question:
