@@ -27,14 +27,14 @@ STORIES = 20  # about ten steps per epoch
 
 def train_leg(folder: Path, settings: dict[str, Any], stop_after: int | None, device: str | None) -> None:
     """Start or resume the run. At step `stop_after`, leave it as a crash would."""
-    from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.request import TrainingRequest
+    from clearhead.runs.saved_run import SavedRun
     from clearhead.text.corpus import Document
     from clearhead.text.stories import stories
 
     text = "\n".join(story.text for story in islice(stories(), STORIES))
     request = TrainingRequest(**settings, device=device)
-    kept = KeptRun.open(
+    kept = SavedRun.open(
         folder / "run",
         [Document.of("stories", text)],
         request,

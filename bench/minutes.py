@@ -34,14 +34,14 @@ def train_one(
 ) -> dict[str, Any]:
     """Train as `clearhead train TEXT --minutes M` does, with a clock that starts before the imports."""
     began = time.perf_counter()
-    from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.request import TrainingRequest
     from clearhead.runs.run import save_somewhere
+    from clearhead.runs.saved_run import SavedRun
     from clearhead.text.corpus import documents
 
     request = TrainingRequest(minutes=minutes, device=device, start=start)
     texts = list(documents([text]))
-    kept = KeptRun.open(folder / "run", texts, request, cache=folder / "cache", began=began)
+    kept = SavedRun.open(folder / "run", texts, request, cache=folder / "cache", began=began)
     assert kept is not None
     with kept:
         run, steps = kept.run, []

@@ -52,7 +52,7 @@ def wait_for_commands(address):
     import torch._dynamo  # noqa: F401 (optimizers import it at their first step)
     import typer  # noqa: F401
 
-    import clearhead.runs.kept_run  # noqa: F401
+    import clearhead.runs.saved_run  # noqa: F401
 
     tempfile.tempdir = None
     gc.freeze()  # what is not looked at is not copied for each command

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.cli import train as command
+from clearhead.cli.progress import TerminalObserver
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
 from clearhead.language_model import load
@@ -56,9 +56,9 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(refused, sto
 
 def test_a_disk_that_fills_up_while_training_loses_nothing(clearhead, story_file, disk, monkeypatch, tree):
     folder = disk("8m")
-    train = command.follow
+    start = TerminalObserver.started
 
-    def fill_then_train(run, interrupted):
+    def fill_then_start(self, saved_run):
         with (folder / "filler").open("wb") as file:
             while os.statvfs(folder).f_bavail:
                 try:
@@ -66,9 +66,9 @@ def test_a_disk_that_fills_up_while_training_loses_nothing(clearhead, story_file
                     file.flush()
                 except OSError:
                     break
-        return train(run, interrupted)
+        start(self, saved_run)
 
-    monkeypatch.setattr(command, "follow", fill_then_train)
+    monkeypatch.setattr(TerminalObserver, "started", fill_then_start)
     result = clearhead("train", story_file, "--out", folder / "model", *SMALL)
     assert result.code == 0, result.err
     assert f"clearhead: no space left in {folder / 'model'}" in result.err
@@ -133,7 +133,7 @@ def test_ctrl_c_before_training_saves_nothing(clearhead, story_file, monkeypatch
     def interrupt(run):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "show_plan", interrupt)
+    monkeypatch.setattr("clearhead.cli.progress.show_plan", interrupt)
     before = tree()
     result = clearhead("train", story_file, *SMALL)
     assert (result.code, result.out) == (130, "")

@@ -6,9 +6,9 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.runs import preparation
-from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.preparation import prepare_text
 from clearhead.runs.request import TrainingRequest
+from clearhead.runs.saved_run import SavedRun
 from clearhead.text.corpus import STRETCH, Document
 
 SHORT = 0.001  # minutes, in which little can be tokenized
@@ -92,7 +92,7 @@ def test_a_character_that_is_unknown_is_still_named_with_its_place(tmp_path, lon
 def test_a_run_that_is_gone_on_with_takes_the_same_part(long_text, tmp_path, monkeypatch):
     sizes = {"blocks": 1, "width": 32, "heads": 1, "context": 32, "batch": 2, "tokenizer": "byte"}
     request = TrainingRequest(minutes=SHORT, device="cpu", **sizes)
-    with KeptRun.open(tmp_path / "run", long_text, request, cache=tmp_path / "cache") as kept:
+    with SavedRun.open(tmp_path / "run", long_text, request, cache=tmp_path / "cache") as kept:
         share, tokens = kept.run.plan.share, kept.run.tokens[:].tolist()
         assert share < 1
         [word] = [word for word in kept.run.plan.warnings(len(tokens)) if "more minutes" in word]
@@ -102,7 +102,7 @@ def test_a_run_that_is_gone_on_with_takes_the_same_part(long_text, tmp_path, mon
         next(iter(kept))
         kept.save()
     monkeypatch.setattr(preparation, "TOKENIZING_SHARE", 1e6)  # as if the machine were faster now
-    with KeptRun.open(tmp_path / "run", long_text, request, True, cache=tmp_path / "other") as kept:
+    with SavedRun.open(tmp_path / "run", long_text, request, True, cache=tmp_path / "other") as kept:
         assert kept.run.plan.share == share
         assert kept.run.tokens[:].tolist() == tokens
         assert kept.run.model.training is None

@@ -15,10 +15,10 @@ from wandb.proto.wandb_internal_pb2 import Record
 
 import clearhead
 from clearhead.errors import UserError
-from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.saved_run import SavedRun
 from clearhead.text.corpus import documents
 
 SIZES = {
@@ -48,7 +48,7 @@ def offline(tmp_path, monkeypatch):
 def take(folder, text, reports, turns=None, steps=10, breaking=()):
     """So many turns of a run, or the rest of it, with numbers that break at these steps at first."""
     request = TrainingRequest(steps=steps, **SIZES)
-    kept = KeptRun.open(folder, list(documents([text])), request, True, checkpoint_every=4)
+    kept = SavedRun.open(folder, list(documents([text])), request, True, checkpoint_every=4)
     trainer = kept.run.trainer
     gather = trainer._gather
 
@@ -197,7 +197,7 @@ def test_wandb_that_is_turned_off(story_file, tmp_path, monkeypatch):
 
 def test_a_run_that_took_no_step_leaves_no_report(story_file, tmp_path):
     texts, request = list(documents([story_file])), TrainingRequest(steps=2, **SIZES)
-    with KeptRun.open(tmp_path / "run", texts, request) as kept:
+    with SavedRun.open(tmp_path / "run", texts, request) as kept:
         kept.report_to(Reports(tensorboard=True, wandb="stories"))
         assert (tmp_path / "run" / "wandb").exists()
     assert not (tmp_path / "run").exists()

@@ -9,9 +9,9 @@ import torch
 
 import clearhead
 from clearhead.errors import UserError
-from clearhead.runs.kept_run import KeptRun, snapshot_steps
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run_folder import RunFolder, read_metrics
+from clearhead.runs.saved_run import SavedRun, snapshot_steps
 from clearhead.text.corpus import documents
 
 SMALL = {
@@ -38,7 +38,7 @@ def short_text(tmp_path_factory):
 def open_run(folder, text, cache, resume=False, **more):
     keeping = {name: more.pop(name) for name in ("checkpoint_every", "snapshots") if name in more}
     request = TrainingRequest(**{**SMALL, **more})
-    return KeptRun.open(folder, list(documents([text])), request, resume, cache=cache, **keeping)
+    return SavedRun.open(folder, list(documents([text])), request, resume, cache=cache, **keeping)
 
 
 def train_until(kept, step):

@@ -12,10 +12,10 @@ from clearhead.classics.recurrent_cell import CELLS
 from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
 from clearhead.model.transformer import Transformer
-from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.saved_run import SavedRun
 from clearhead.runs.sizes import list_sizes, usual_size
 from clearhead.text.corpus import documents
 from clearhead.text.tokens import Tokens
@@ -93,7 +93,7 @@ def train_until(kept, step):
 def test_resumed_is_as_if_never_stopped(kind, story_file, tmp_path):
     def open_run(name):
         request = TrainingRequest(kind=kind, **SMALL)
-        return KeptRun.open(tmp_path / name, list(documents([story_file])), request, True, cache=tmp_path)
+        return SavedRun.open(tmp_path / name, list(documents([story_file])), request, True, cache=tmp_path)
 
     train_until(open_run("whole"), None)
     for stop in (3, 9, None):
@@ -129,11 +129,11 @@ def test_one_can_go_on_from_it(story_file, tmp_path):
 def test_runs_begun_before_there_were_kinds_are_gone_on_with(story_file, tmp_path):
     request = TrainingRequest(steps=4, width=16, heads=1, blocks=1, context=16, batch=2, device="cpu")
     texts = list(documents([story_file]))
-    train_until(KeptRun.open(tmp_path / "run", texts, request, cache=tmp_path), 2)
+    train_until(SavedRun.open(tmp_path / "run", texts, request, cache=tmp_path), 2)
     settings = json.loads((tmp_path / "run" / "run.json").read_text())
     assert settings["request"].pop("kind") == "transformer"
     (tmp_path / "run" / "run.json").write_text(json.dumps(settings))
-    train_until(KeptRun.open(tmp_path / "run", texts, request, True, cache=tmp_path), None)
+    train_until(SavedRun.open(tmp_path / "run", texts, request, True, cache=tmp_path), None)
     assert len(read_metrics(tmp_path / "run")) == 4
 
 

@@ -13,9 +13,9 @@ import clearhead
 from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
-from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
+from clearhead.runs.saved_run import SavedRun
 from clearhead.text.corpus import documents
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.lora import count_parameters
@@ -42,7 +42,7 @@ def request(start, **settings):
 
 
 def train_until(folder, text, cache, settings, step):
-    kept = KeptRun.open(folder, list(documents([text])), settings, True, cache=cache)
+    kept = SavedRun.open(folder, list(documents([text])), settings, True, cache=cache)
     with kept:
         for progress in kept:
             if progress.record.step == step:

@@ -48,7 +48,9 @@ def test_a_curve_that_cannot_be_drawn_is_told_of(story_file, tmp_path, monkeypat
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_learning_by_heart_is_told_of_before_and_after(kept, short_file, story_text, tmp_path, monkeypatch):
-    monkeypatch.setattr("clearhead.runs.plan.MOST_RESTRAINT", (0.0, 0.1, 0.0))  # which would keep it from it
+    monkeypatch.setattr(
+        "clearhead.runs.plan.MAX_REGULARIZATION", (0.0, 0.1, 0.0)
+    )  # which would keep it from it
     other = story_text[5000:6000]
     (tmp_path / "other.txt").write_text(other)
     out = tmp_path / "run" if kept else None

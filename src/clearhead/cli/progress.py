@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,13 @@ from rich.live import Live
 from rich.text import Text
 
 from clearhead.cli.console import clock, err, plural
+from clearhead.runs.observer import Observer
 
 if TYPE_CHECKING:
     from clearhead.networks import LearnerConfig
-    from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.request import TrainingRequest
     from clearhead.runs.run import Progress, Run
+    from clearhead.runs.saved_run import SavedRun
 
 Show = Callable[[str, bool], object]  # a line, and whether to print it off a terminal too
 
@@ -71,20 +72,39 @@ def _shape(config: LearnerConfig, request: TrainingRequest) -> str:
     )
 
 
-def follow(kept: KeptRun, interrupted: list[int]) -> bool:
-    """Train to the end and show progress. Returns False if `interrupted` fills first."""
-    run, validated = kept.run, None
-    with live_line() as show:
-        for progress in kept:
-            tell(run)
-            validated = validated if progress.validation is None else progress
-            show(_describe(progress, validated), _is_plain_line(progress))
-            if progress.sample is not None:
-                err.print("  │ " + " ".join(progress.sample.split()), style="dim")
-            if run.group.any(bool(interrupted)):
-                run.finish()
-                return False
-    return True
+class TerminalObserver(Observer):
+    """Shows a run on stderr; Ctrl-C and SIGTERM stop it after the current step."""
+
+    def __init__(self) -> None:
+        self.validated: Progress | None = None
+        self.interrupted: list[int] = []
+        self.live = ExitStack()
+        self.show: Show = lambda *_: None
+
+    def started(self, saved_run: SavedRun) -> None:
+        show_plan(saved_run.run)
+        for reporter in saved_run.reports.reporters:
+            err.print(f"{'reports':<10} {reporter.place}")
+        if saved_run.run.trainer.step:
+            err.print(f"resuming after step {saved_run.run.trainer.step:,}")
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        with interrupts() as self.interrupted, self.live:
+            self.show = self.live.enter_context(live_line())
+            yield
+
+    def stepped(self, run: Run, progress: Progress) -> bool:
+        tell(run)
+        self.validated = self.validated if progress.validation is None else progress
+        self.show(_describe(progress, self.validated), _is_plain_line(progress))
+        if progress.sample is not None:
+            err.print("  │ " + " ".join(progress.sample.split()), style="dim")
+        return not run.group.any(bool(self.interrupted))
+
+    def saving(self) -> None:
+        self.live.close()
+        hold()
 
 
 def watch(name: str, run: Run) -> None:
@@ -97,7 +117,7 @@ def watch(name: str, run: Run) -> None:
             tell(run)
             validated = validated if progress.validation is None else progress
             show(f"{name:<12} {_describe(progress, validated)}", _is_plain_line(progress))
-    for word in run.hindsight():
+    for word in run.summary():
         err.print(f"{name:<12} {word}")
 
 

@@ -88,17 +88,15 @@ def _open(model: str | None, device: str) -> LanguageModel:
 
 def _train(device: str) -> None:
     """Train the demo's model."""
-    from clearhead.cli.progress import show_plan
-    from clearhead.cli.train import finish
-    from clearhead.formats.folder import check_free, check_room
+    from clearhead.cli.progress import TerminalObserver
+    from clearhead.cli.train import show_outcome
+    from clearhead.formats.folder import check_free
     from clearhead.runs.demo import demo_request, demo_texts
-    from clearhead.runs.kept_run import KeptRun
+    from clearhead.runs.training import train_in_folder
 
     check_free(DEMO)
     err.print(f"No model was named: training one on the built-in stories for a minute, in {DEMO}.\n")
-    kept = KeptRun.open(DEMO, demo_texts(), demo_request(device=device), command=sys.argv)
-    assert kept is not None
-    with kept:
-        check_room(DEMO, kept.run.plan.config)
-        show_plan(kept.run)
-        finish(kept, DEMO)
+    request = demo_request(device=device)
+    outcome = train_in_folder(DEMO, demo_texts, request, TerminalObserver(), command=sys.argv)
+    assert outcome is not None
+    show_outcome(outcome)

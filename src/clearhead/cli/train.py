@@ -14,14 +14,14 @@ from clearhead.cli.completion import choose, complete_models
 from clearhead.cli.config import typed_again
 from clearhead.cli.console import err, print_json
 from clearhead.cli.options import DEVICE, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
-from clearhead.cli.progress import follow, hold, interrupts, show_plan, tell
+from clearhead.cli.progress import TerminalObserver, tell
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
-    from clearhead.runs.kept_run import KeptRun
     from clearhead.runs.reports import Reports
     from clearhead.runs.request import TrainingRequest
     from clearhead.runs.run import Run
+    from clearhead.runs.training import Outcome
     from clearhead.runtime.process_group import ProcessGroup
 
 
@@ -158,7 +158,7 @@ def train(
             )
         _count(text, out, request, json)
         return
-    keeping = {
+    options = {
         "checkpoint_every": checkpoint_every,
         "snapshots": snapshots,
         "began": began,
@@ -166,7 +166,7 @@ def train(
         "command": [*sys.argv, *typed_again(typed)],
     }
     with group.report_lost():
-        _train(text, out, request, resume or group.restarted, group, reports, json, keeping)
+        _train(text, out, request, resume or group.restarted, group, reports, json, options)
         group.shutdown()
 
 
@@ -208,75 +208,56 @@ def _train(
     group: ProcessGroup,
     reports: Reports,
     json: bool,
-    keeping: dict[str, Any],
+    options: dict[str, Any],
 ) -> None:
     """Train in this process, alone or as part of a group."""
-    from clearhead.formats.folder import check_free, check_room
-    from clearhead.runs.kept_run import KeptRun
-    from clearhead.runs.run import with_time
     from clearhead.runs.run_folder import is_run
-    from clearhead.text.corpus import documents
+    from clearhead.runs.training import train_in_folder
+    from clearhead.text.corpus import Document, documents
 
     folder = group.broadcast(out or _folder(name_after(text[0]), resume))
-    if not is_run(folder) and group.is_main:
-        check_free(folder)
-    texts = list(documents(text, sys.stdin.buffer if group.world_size == 1 else None))
-    if resume and not is_run(folder) and group.is_main:
-        err.print(f"there is no run in {folder} to resume: starting one")
-    kept = KeptRun.open(folder, texts, with_time(request), resume, group=group, **keeping)
-    if kept is None:
+
+    def read_texts() -> list[Document]:
+        texts = list(documents(text, sys.stdin.buffer if group.world_size == 1 else None))
+        if resume and not is_run(folder) and group.is_main:
+            err.print(f"there is no run in {folder} to resume: starting one")
+        return texts
+
+    outcome = train_in_folder(
+        folder,
+        read_texts,
+        request,
+        TerminalObserver(),
+        resume=resume,
+        group=group,
+        reports=reports,
+        **options,
+    )
+    if outcome is None:
         err.print(f"the run in {folder} is finished; try: clearhead generate {folder}")
         if json and group.is_main:
             print_json({"out": str(folder), "finished": True})
-        return
-    with kept:
-        check_room(folder, kept.run.plan.config)
-        kept.report_to(reports)
-        show_plan(kept.run)
-        for reporter in kept.reports.reporters:
-            err.print(f"{'reports':<10} {reporter.place}")
-        if kept.run.trainer.step:
-            err.print(f"resuming after step {kept.run.trainer.step:,}")
-        finish(kept, folder, json)
-    tell(kept.run)
+    elif group.is_main:
+        show_outcome(outcome, json)
 
 
-def finish(kept: KeptRun, folder: Path, json: bool = False) -> Path:
-    """Train, save, and report. If the folder cannot be written, save the model to a temporary one."""
-    from clearhead.runs.loss_curve import draw_losses
-    from clearhead.runs.run import save_somewhere
-    from clearhead.runs.run_folder import BEST
-
-    run = kept.run
-    with interrupts() as interrupted:
-        done = follow(kept, interrupted)
-        hold()
-        if not done:
-            kept.save()
-        model = run.whole_model()
-        if not run.group.is_main:
-            return folder
-        folder, refused = save_somewhere(model, folder)
-        if refused is None:
-            run.notes += draw_losses(folder)
-        if done and refused is None:
-            kept.finish()
-    tell(run)
-    if refused is not None:
-        err.print(f"clearhead: {refused}")
-    training = run.model.training
+def show_outcome(outcome: Outcome, json: bool = False) -> None:
+    """Report how a run ended, and where the model is."""
+    run, folder, training = outcome.run, outcome.folder, outcome.run.model.training
     assert training is not None
-    if not done:
+    tell(run)
+    if outcome.error is not None:
+        err.print(f"clearhead: {outcome.error}")
+    if not outcome.finished:
         err.print(
             f"stopped after {training['steps_done']:,} steps; run the same command with --resume to continue"
         )
-    for word in run.hindsight(kept.folder.path / BEST):
-        err.print(word)
+    for message in outcome.summary:
+        err.print(message)
     use = f"generate {folder}" if run.plan.config.causal else f'fill {folder} "Once ___ a time"'
     err.print(f"saved to {folder}; try: clearhead {use}")
     if json:
         print_json({"out": str(folder), **_summary(run, training), "seconds": run.seconds})
-    return folder
 
 
 def _folder(name: str, resume: bool) -> Path:

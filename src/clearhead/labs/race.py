@@ -157,7 +157,7 @@ def _follow(name: str, run: Run) -> None:
     words = run.plan.warnings(len(run.tokens))
     for _ in run:
         pass
-    for word in [*words, *run.notes, *run.hindsight()]:
+    for word in [*words, *run.notes, *run.summary()]:
         warnings.warn(f"{name}: {word}", stacklevel=5)  # attributed to the caller of `race`
 
 

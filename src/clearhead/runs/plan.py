@@ -35,9 +35,9 @@ MOST_PARAMETERS_A_TOKEN = 10  # of the text; beyond this a model overfits
 
 # Below each number of epochs: dropout, weight decay and token noise. Measured at 32
 # epochs (see docs/experiments.md); the values for 8 to 16 are interpolated.
-RESTRAINTS = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
-MOST_RESTRAINT = (0.3, 0.4, 0.1)
-MOST_EPOCHS = RESTRAINTS[-1][0]  # beyond this, no regularization helps for long, and the user is warned
+REGULARIZATION = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
+MAX_REGULARIZATION = (0.3, 0.4, 0.1)
+MOST_EPOCHS = REGULARIZATION[-1][0]  # beyond this, no regularization helps for long, and the user is warned
 
 # Compiling takes about 15 seconds and halves the time of a step on CUDA. If only steps are
 # given, their time is not known in advance, but their amount of computation is.
@@ -273,7 +273,7 @@ def _plan_steps(request: TrainingRequest, tokens: Tokens, n_vocab: int, device: 
     check_memory(config, recipe, device)
     work = 6.0 * config.n_parameter * steps * rows * config.n_context
     recipe = replace(recipe, compiled=_pays(request, config, device, work >= WORTH_COMPILING_STEPS))
-    return Plan(*_restrain(request, config, recipe, tokens), validations=min(steps, 5), seconds=None)
+    return Plan(*_regularize(request, config, recipe, tokens), validations=min(steps, 5), seconds=None)
 
 
 def _plan_time(
@@ -291,7 +291,7 @@ def _plan_time(
     )
     recipe = _recipe(request, config, schedule.steps, measure.rows, measure.bfloat16, device)
     recipe = replace(recipe, compiled=_pays(request, config, device, left >= WORTH_COMPILING))
-    return Plan(*_restrain(request, config, recipe, tokens), seconds=left, **schedule.to_plan())
+    return Plan(*_regularize(request, config, recipe, tokens), seconds=left, **schedule.to_plan())
 
 
 def _pays(request: TrainingRequest, config: LearnerConfig, device: torch.device, is_long: bool) -> bool:
@@ -315,12 +315,14 @@ def _epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
     return recipe.steps * recipe.batch_size * context / n_tokens
 
 
-def _restrain(
+def _regularize(
     request: TrainingRequest, config: LearnerConfig, recipe: Recipe, tokens: Tokens
 ) -> tuple[LearnerConfig, Recipe]:
     """More regularization the more often the text is repeated."""
     epochs = _epochs(config.n_context, recipe, len(tokens))
-    dropout, decay, noise = next((rest for most, *rest in RESTRAINTS if epochs < most), MOST_RESTRAINT)
+    dropout, decay, noise = next(
+        (rest for most, *rest in REGULARIZATION if epochs < most), MAX_REGULARIZATION
+    )
     if request.recipe == "classic":
         dropout, decay, noise = (
             CLASSIC_DROPOUT if dropout >= CLASSIC_DROPOUT else 0.0,

@@ -314,7 +314,7 @@ class Run:
             "validation_loss": self._last_loss(),
         }
 
-    def hindsight(self, best: Path | None = None) -> list[str]:
+    def summary(self, best: Path | None = None) -> list[str]:
         """Warnings at the end of the run; `best` is where the model with the lowest loss is saved."""
         if not self.losses or self.losses[-1] <= min(self.losses) + LEAST_RISE:
             return []

@@ -1,9 +1,14 @@
-"""Training as one call: text in, model out, saved in a folder if one is given."""
+"""Training from text to saved model: one orchestration for the command line and Python.
+
+The server runs `clearhead train` as a process of its own.
+"""
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +18,80 @@ from clearhead.formats.opening import name_of
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.transformer import Transformer
 from clearhead.runs.counting import count_text
-from clearhead.runs.kept_run import KeptRun
 from clearhead.runs.loss_curve import draw_losses
+from clearhead.runs.observer import Observer
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run import Run, save_somewhere, with_time
+from clearhead.runs.run import Progress, Run, save_somewhere, with_time
 from clearhead.runs.run_folder import BEST, is_run
+from clearhead.runs.saved_run import SavedRun
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.process_group import ProcessGroup
-from clearhead.text.corpus import documents
+from clearhead.text.corpus import Document, documents
 from clearhead.training.lora import merge
+
+PACKAGE = str(Path(__file__).parents[1])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    run: Run
+    model: LanguageModel  # on rank 0; only a part of a sharded one elsewhere
+    folder: Path  # where the model was saved
+    finished: bool  # false if stopped early
+    error: UserError | None  # why the model was not saved in the run folder, but in a temporary one
+    summary: list[str]  # warnings about the run as a whole
+
+
+def train_in_folder(
+    folder: Path,
+    texts: Callable[[], list[Document]],
+    request: TrainingRequest,
+    observer: Observer,
+    *,
+    resume: bool = False,
+    group: ProcessGroup | None = None,
+    reports: Reports | None = None,
+    **options: Any,
+) -> Outcome | None:
+    """Start or resume the run in a folder, train and save it. None if it is already finished."""
+    group = group or ProcessGroup()
+    if not is_run(folder) and group.is_main:
+        check_free(folder)
+    saved_run = SavedRun.open(folder, texts(), with_time(request), resume, group=group, **options)
+    if saved_run is None:
+        return None
+    with saved_run:
+        check_room(folder, saved_run.run.plan.config)
+        if reports is not None:
+            saved_run.report_to(reports)
+        observer.started(saved_run)
+        return _train_and_save(saved_run, observer)
+
+
+def _train_and_save(saved_run: SavedRun, observer: Observer) -> Outcome:
+    run, folder = saved_run.run, saved_run.folder.path
+    finished, error = True, None
+    with observer.training():
+        for progress in saved_run:
+            if not observer.stepped(run, progress):
+                run.finish()
+                finished = False
+                break
+        observer.saving()
+        if not finished:
+            saved_run.save()
+        model = run.whole_model()
+        model.name = name_of(folder)
+        if run.group.is_main:
+            folder, error = save_somewhere(model, folder)
+            if error is None:
+                run.notes += draw_losses(folder)
+            if finished and error is None:
+                saved_run.finish()
+    return Outcome(run, model, folder, finished, error, run.summary(saved_run.folder.path / BEST))
 
 
 def train(
@@ -56,50 +125,46 @@ def train(
                 "and wandb"
             )
         return _count(sources, out, request)
-    request = with_time(request)
     group = ProcessGroup.join(pick_device(request.device))
     given = [sources] if isinstance(sources, str | Path) else sources
     if out is None:
         if reports.reporters:
             raise UserError("reports are saved with the run: give its folder with out=…")
-        run = Run(list(documents(given)), request, group=group)
+        run = Run(list(documents(given)), with_time(request), group=group)
         _warn(run.plan.warnings(len(run.tokens)))
         for _ in run:
             _warn(run.notes)
-        _warn(run.hindsight())
+        _warn(run.summary())
         return _merged(run.whole_model())
-    folder = Path(out)
-    if not is_run(folder) and group.is_main:
-        check_free(folder)
-    kept = KeptRun.open(
-        folder,
-        list(documents(given)),
+    outcome = train_in_folder(
+        Path(out),
+        lambda: list(documents(given)),
         request,
-        resume,
+        _Warner(),
+        resume=resume,
+        group=group,
+        reports=reports,
         checkpoint_every=checkpoint_every,
         snapshots=snapshots,
-        group=group,
     )
-    if kept is None:
-        return load(folder, request.device)
-    with kept:
-        run = kept.run
-        check_room(folder, run.plan.config)
-        kept.report_to(reports)
-        _warn(run.plan.warnings(len(run.tokens)))
-        for _ in kept:
-            _warn(run.notes)
-        model = run.whole_model()
-        model.name = name_of(folder)
-        if group.is_main:
-            saved, refused = save_somewhere(model, folder)
-            if refused is not None:
-                raise UserError(f"{refused}; the model was saved to {saved}")
-            _warn(draw_losses(folder))
-            kept.finish()
-        group.barrier()
-    _warn(run.notes + run.hindsight(folder / BEST))
-    return _merged(model)
+    if outcome is None:
+        return load(Path(out), request.device)
+    if outcome.error is not None:
+        raise UserError(f"{outcome.error}; the model was saved to {outcome.folder}")
+    group.barrier()
+    _warn(outcome.run.notes + outcome.summary)
+    return _merged(outcome.model)
+
+
+class _Warner(Observer):
+    """Issues the notes of a run as warnings."""
+
+    def started(self, saved_run: SavedRun) -> None:
+        _warn(saved_run.run.plan.warnings(len(saved_run.run.tokens)))
+
+    def stepped(self, run: Run, progress: Progress) -> bool:  # noqa: ARG002
+        _warn(run.notes)
+        return True
 
 
 def _count(
@@ -121,7 +186,10 @@ def _merged(model: LanguageModel) -> LanguageModel:
     return model
 
 
-def _warn(words: list[str]) -> None:
-    """Issue each warning once, attributed to the caller of `train`."""
-    while words:
-        warnings.warn(words.pop(0), stacklevel=3)
+def _warn(messages: list[str]) -> None:
+    """Issue each message once as a warning, attributed to the first caller outside this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    while messages:
+        warnings.warn(messages.pop(0), stacklevel=level)

@@ -33,7 +33,7 @@ def snapshot_steps(count: int, steps: int) -> set[int]:
     return {round(step) for step in np.geomspace(1, steps, count)} if count > 1 else {steps}
 
 
-class KeptRun:
+class SavedRun:
     """A run whose folder is kept up to date while it is iterated over."""
 
     def __init__(self, folder: RunFolder, run: Run, command: Sequence[str] = (), **keeping: Any) -> None:
@@ -59,7 +59,7 @@ class KeptRun:
         group: ProcessGroup | None = None,
         began: float | None = None,
         **keeping: Any,
-    ) -> KeptRun | None:
+    ) -> SavedRun | None:
         """Start or resume a run. None if it is already finished.
 
         `began` is the start of the clock, as in `Run`; a resumed run keeps its own.
@@ -93,7 +93,7 @@ class KeptRun:
             folder.close() if begun else folder.discard()
             raise
 
-    def __enter__(self) -> KeptRun:
+    def __enter__(self) -> SavedRun:
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
