@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.cli import train as command
+from clearhead.cli.progress import TerminalObserver
 from clearhead.cli.runs import _how_to_resume
 
 SIZES = {
@@ -23,15 +23,10 @@ SMALL = [word for name, value in SIZES.items() for word in (f"--{name}", str(val
 
 @pytest.fixture
 def two_runs(clearhead, story_file, monkeypatch):
-    """One that is finished, and one that is not."""
+    """A finished run, and an unfinished one."""
     assert clearhead("train", story_file, "--out", "runs/done", "--steps", 4, *SMALL).code == 0
 
-    def stop(run, _):
-        next(iter(run))
-        run.run.finish()
-        return False
-
-    monkeypatch.setattr(command, "follow", stop)
+    monkeypatch.setattr(TerminalObserver, "stepped", lambda self, run, progress: False)
     arguments = ["train", str(story_file), "--out", "runs/half way", "--steps", "4", *SMALL]
     monkeypatch.setattr("sys.argv", ["/somewhere/clearhead", *arguments])
     assert clearhead(*arguments).code == 0
