@@ -29,18 +29,18 @@ def alert(visitor, text):
 
 def test_a_character_that_the_model_does_not_know(german):
     german.open(model="shared", text=TEXT)
-    german.page.get_by_label("Text, der durch das Modell geht").fill("Ω")
+    german.page.get_by_label("Eingabetext").fill("Ω")
     alert(german, "Das Zeichen „Ω“ kennt dieses Modell nicht")
 
 
 def test_words_that_are_not_there_or_are_several_tokens(german):
     german.open(model="modern", text=TEXT, view="words")
     german.page.get_by_label("Wort", exact=True).fill("unicorn")
-    german.page.get_by_label("Sätze").fill("the duck\na cat")
-    alert(german, "„unicorn“ steht nirgends in diesen Sätzen")
+    german.page.get_by_label("Sätze, einer je Zeile").fill("the duck\na cat")
+    alert(german, "„unicorn“ kommt in diesen Sätzen nicht vor")
     german.page.get_by_label("Von", exact=True).fill(" unicorn")
-    german.page.get_by_label("nach", exact=True).fill(" duck")
-    alert(german, "„ unicorn“ ist für dieses Modell nicht ein Token")
+    german.page.get_by_label("Nach", exact=True).fill(" duck")
+    alert(german, "„ unicorn“ besteht für dieses Modell aus")
 
 
 def test_texts_that_are_too_long_or_have_nothing_in_common(german, models):
@@ -51,7 +51,7 @@ def test_texts_that_are_too_long_or_have_nothing_in_common(german, models):
     other.fill(longer)
     other.press("Enter")
     count = len(models["modern"].tokenizer.encode(longer))
-    alert(german, f"Der Text hat {count} Token; höchstens 48 gehen durch dieses Modell.")
+    alert(german, f"Der Text hat {count} Tokens; der Kontext dieses Modells fasst höchstens 48.")
 
 
 def test_a_run_that_is_refused(visit, tmp_path, home, model_folder):
@@ -63,11 +63,11 @@ def test_a_run_that_is_refused(visit, tmp_path, home, model_folder):
         visitor = visit(server, width=1400, locale="de-DE")
         visitor.forgive("status 409|409")
         visitor.open(text=TEXT, view="training")
-        visitor.page.get_by_text("Mehr zur Wahl").click()
-        for name, size in {"oder Schritte": 2, "Köpfe": 3, "Breite": 16, "Kontext": 8}.items():
+        visitor.page.get_by_text("Weitere Optionen").click()
+        for name, size in {"Oder Schritte": 2, "Köpfe": 3, "Breite": 16, "Kontext": 8}.items():
             visitor.page.get_by_label(name, exact=True).fill(str(size))
         visitor.button("Trainieren").click()
-        refused = visitor.page.get_by_text("Eine Breite von 16 lässt sich nicht auf 3 Köpfe verteilen")
+        refused = visitor.page.get_by_text("Eine Breite von 16 lässt sich nicht gleichmäßig auf 3 Köpfe verteilen")
         refused.wait_for(timeout=60_000)
         visitor.page.get_by_label("Name", exact=True).fill("first")
         visitor.button("Trainieren").click()

@@ -239,6 +239,6 @@ def test_a_first_visit_is_shown_around_once(visit):
     visitor.page.reload()
     visitor.settle()
     visitor.expect(walk.count, 0)
-    visitor.button("Take a short tour").click()
+    visitor.button("Start the tour").click()
     walk.get_by_role("button", name="Skip").click()
     visitor.expect(walk.count, 0)

@@ -21,7 +21,7 @@ export const en = {
     next: "Next word",
     theme: "Switch between light and dark mode",
     language: "Language",
-    help: "Take a short tour",
+    help: "Start the tour",
   },
   picker: {
     choose: "Choose a model",

@@ -8,7 +8,7 @@ const { de, en } = LANGUAGES as { de: (typeof LANGUAGES)[string]; en: (typeof LA
 test("translates an error by its code, and uses the server's message in English", () => {
   const values = { count: 5000, most: 4096 };
   const error = new ApiError(400, "the text has 5000 tokens", "too_many_tokens", values);
-  expect(describeProblem(de, toProblem(error))).toBe("Das sind 5.000 Token; hier gehen höchstens 4.096.");
+  expect(describeProblem(de, toProblem(error))).toBe("Das sind 5.000 Tokens; erlaubt sind hier höchstens 4.096.");
   expect(describeProblem(en, toProblem(error))).toBe("the text has 5000 tokens");
 });
 
