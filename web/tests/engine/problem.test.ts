@@ -8,7 +8,9 @@ const { de, en } = LANGUAGES as { de: (typeof LANGUAGES)[string]; en: (typeof LA
 test("translates an error by its code, and uses the server's message in English", () => {
   const values = { count: 5000, most: 4096 };
   const error = new ApiError(400, "the text has 5000 tokens", "too_many_tokens", values);
-  expect(describeProblem(de, toProblem(error))).toBe("Das sind 5.000 Tokens; erlaubt sind hier höchstens 4.096.");
+  expect(describeProblem(de, toProblem(error))).toBe(
+    "Das sind 5.000 Tokens; erlaubt sind hier höchstens 4.096.",
+  );
   expect(describeProblem(en, toProblem(error))).toBe("the text has 5000 tokens");
 });
 
@@ -22,7 +24,7 @@ test("uses the server's message if there is no translation", () => {
 
 test.each([
   ["position", 9, 4, "Eine Stelle 9 gibt es nicht: Es gibt Stellen 0 bis 4."],
-  ["wheel", 9, 4, "wheel 9 gibt es nicht: Es gibt wheel 0 bis 4."],
+  ["wheel", 9, 4, "wheel 9 gibt es nicht: Möglich sind wheel 0 bis 4."],
 ])("names a %s that does not exist", (what, number, last, said) => {
   expect(describeProblem(de, { message: "", code: "no_such_number", values: { what, number, last } })).toBe(
     said,
