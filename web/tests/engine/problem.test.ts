@@ -23,7 +23,7 @@ test("uses the server's message if there is no translation", () => {
 });
 
 test.each([
-  ["position", 9, 4, "Eine Stelle 9 gibt es nicht: Es gibt Stellen 0 bis 4."],
+  ["position", 9, 4, "Position 9 gibt es nicht: Möglich sind die Positionen 0 bis 4."],
   ["wheel", 9, 4, "wheel 9 gibt es nicht: Möglich sind wheel 0 bis 4."],
 ])("names a %s that does not exist", (what, number, last, said) => {
   expect(describeProblem(de, { message: "", code: "no_such_number", values: { what, number, last } })).toBe(
