@@ -67,7 +67,9 @@ def test_a_run_that_is_refused(visit, tmp_path, home, model_folder):
         for name, size in {"Oder Schritte": 2, "Köpfe": 3, "Breite": 16, "Kontext": 8}.items():
             visitor.page.get_by_label(name, exact=True).fill(str(size))
         visitor.button("Trainieren").click()
-        refused = visitor.page.get_by_text("Eine Breite von 16 lässt sich nicht gleichmäßig auf 3 Köpfe verteilen")
+        refused = visitor.page.get_by_text(
+            "Eine Breite von 16 lässt sich nicht gleichmäßig auf 3 Köpfe verteilen"
+        )
         refused.wait_for(timeout=60_000)
         visitor.page.get_by_label("Name", exact=True).fill("first")
         visitor.button("Trainieren").click()
