@@ -42,7 +42,7 @@ def test_a_model_is_overwritten_only_when_told(model, tmp_path):
     before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
     with torch.no_grad():
         model.network.embedding.weight += 1
-    with pytest.raises(UserError, match="already holds a model"):
+    with pytest.raises(UserError, match="already contains a model"):
         model.save(tmp_path / "model")
     assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == before
     model.save(str(tmp_path / "model"), overwrite=True)

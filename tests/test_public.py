@@ -61,7 +61,7 @@ def test_train_and_load(story_file, tmp_path):
     loaded = clearhead.load(tmp_path / "model")
     assert isinstance(loaded, clearhead.LanguageModel)
     assert loaded.generate("The", tokens=9) == model.generate("The", tokens=9)
-    with pytest.raises(clearhead.UserError, match="already holds a finished run"):
+    with pytest.raises(clearhead.UserError, match="already contains a finished run"):
         clearhead.train(str(story_file), out=str(tmp_path / "model"), **SMALL)
 
 

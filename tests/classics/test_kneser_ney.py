@@ -176,7 +176,7 @@ def test_an_order_that_is_none_is_refused(order):
 
 
 def test_a_text_without_words_or_with_unknown_ones_is_refused():
-    with pytest.raises(UserError, match="no words"):
+    with pytest.raises(UserError, match="no tokens"):
         count_ngrams(Tokens.of([END]), V, END, 2)
     with pytest.raises(UserError, match="id 12 does not exist"):
         count_ngrams(Tokens.of([END, 12]), V, END, 2)

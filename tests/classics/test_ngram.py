@@ -84,9 +84,9 @@ def test_a_config_that_lacks_something_is_refused():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda order: order.keys.flip(0), "not in order"),
-        (lambda order: order.keys + 10**9, "lack shorter"),
-        (lambda order: order.keys - 10**9, "lack shorter"),
+        (lambda order: order.keys.flip(0), "not sorted"),
+        (lambda order: order.keys + 10**9, "lack prefixes"),
+        (lambda order: order.keys - 10**9, "lack prefixes"),
     ],
 )
 def test_keys_that_would_lead_astray_are_refused(network, change, said):

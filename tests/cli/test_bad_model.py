@@ -24,7 +24,7 @@ def test_a_folder_that_is_not_there_or_is_no_model(refused, story_file, tmp_path
     (tmp_path / "empty").mkdir()
     read(refused, tmp_path / "empty", "is no model", "config.json")
     (tmp_path / "file").touch()
-    read(refused, tmp_path / "file", "is no GGUF or ARPA file")
+    read(refused, tmp_path / "file", "is not a GGUF or ARPA file")
     refused("eval", "nowhere", story_file, words=["no such folder or file: nowhere"])
     refused("generate", "a" * 300, words=["aaa"])
 
@@ -79,7 +79,7 @@ def test_any_flipped_bit_is_noticed(copied_model, refused):
         flipped = bytearray(data)
         flipped[at] ^= 1
         path.write_bytes(flipped)
-        read(refused, copied_model, "model.safetensors", "cut off or changed")
+        read(refused, copied_model, "model.safetensors", "truncated or changed")
 
 
 def test_a_flipped_bit_of_the_header_is_harmless_or_noticed_even_without_a_hash(copied_model):
@@ -104,7 +104,7 @@ def test_a_flipped_bit_of_the_header_is_harmless_or_noticed_even_without_a_hash(
 
 
 TENSORS = {
-    "another shape": (
+    "does not match the settings": (
         lambda t: {**t, "model.norm.weight": torch.ones(31)},
         ["model.norm.weight", "31", "32"],
     ),
@@ -136,7 +136,7 @@ def test_weights_of_another_model(change, refused, copied_model):
     path = copied_model / "model.safetensors"
     changed, words = TENSORS[change]
     save_file(changed(load_file(path)), path)
-    read(refused, copied_model, "model.safetensors", "cut off or changed")
+    read(refused, copied_model, "model.safetensors", "truncated or changed")
     (copied_model / "clearhead.json").unlink()
     read(refused, copied_model, "model.safetensors", *words)
 
@@ -284,7 +284,7 @@ OURS = [
     ({"dropout": float("nan")}, ["dropout = nan"]),
     ({"sha256": 5}, ["'sha256'"]),
     ({"sha256": None}, ["'sha256'"]),
-    ({"sha256": "0" * 64}, ["model.safetensors", "cut off or changed"]),
+    ({"sha256": "0" * 64}, ["model.safetensors", "truncated or changed"]),
     ({"training": []}, ["'training'"]),
 ]
 

@@ -108,7 +108,7 @@ def test_a_file_that_is_something_else_is_left_alone(chat, tmp_path, there, why)
 
 @pytest.mark.parametrize("lines", [(), ("The cat", "/reset")], ids=["at first", "after /reset"])
 def test_where_nothing_was_said_nothing_is_saved(chat, tmp_path, lines):
-    assert "nothing was said yet" in chat(*lines, "/save talk.jsonl")
+    assert "there is nothing to save yet" in chat(*lines, "/save talk.jsonl")
     assert not (tmp_path / "talk.jsonl").exists()
 
 
@@ -163,8 +163,8 @@ def test_what_cannot_be_done_is_said_and_the_conversation_goes_on(talker, typing
     result = clearhead("chat", talker, "--tokens", 3, "--device", "cpu")
     assert result.code == 0, result.err
     assert "nowhere/talk.jsonl cannot be written" in result.err
-    assert result.err.count("/reset forgets what was said") == 2  # at the start, and for /what
-    assert "/reset to begin anew" in result.err
+    assert result.err.count("/reset starts over") == 2  # at the start, and for /what
+    assert "/reset to start over" in result.err
     assert len(result.out.splitlines()) >= 1
 
 
@@ -177,8 +177,8 @@ def test_a_model_without_a_template_is_refused_at_once(model_folder, clearhead):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--token", "short"), "the token is too easy"),
-        (("--token", "x" * 20, "--no-token"), "both --token and --no-token"),
+        (("--token", "short"), "the token is too weak"),
+        (("--token", "x" * 20, "--no-token"), "--token and --no-token"),
         (("--no-token", "--host", "0.0.0.0"), "served with a token only"),
     ],
 )

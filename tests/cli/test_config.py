@@ -85,7 +85,7 @@ REFUSED = [
     ("[train]\nsteps = 5.0", ["steps = 5.0", "expected a whole number"]),
     ("[train]\nsteps = true", ["steps = true", "expected a whole number"]),
     ("[train]\ndeterministic = 1", ["deterministic = 1", "true or false"]),
-    ("[train]\npreset = 3", ["preset = 3", "a text in quotes"]),
+    ("[train]\npreset = 3", ["preset = 3", "a quoted string"]),
     ("[train]\nminutes = 2026-01-01", ["2026-01-01", "expected a number"]),
     ('[generate]\nstop = "a"', ['stop = "a"', "expected a list"]),
     ("[serve]\nport = 99999", ["port = 99999", "0 to 65535"]),
@@ -93,9 +93,9 @@ REFUSED = [
     ("[lab]\nboost = 3", ["lab.boost is in no command's table", "[lab.attention]"]),
     ("[lab.atention]\nboost = 3", ["[lab.atention] is no command", "did you mean 'attention'?"]),
     ("[lab.attention]\nboots = 3", ["'boots'", "did you mean 'boost'?"]),
-    ("[train\nminutes = 5", ["clearhead.toml is no TOML", "line 1"]),
-    ("[train]\nminutes = 5\nminutes = 6", ["is no TOML"]),
-    ("a = " + "[" * 5000 + "]" * 5000, ["is no TOML"]),
+    ("[train\nminutes = 5", ["clearhead.toml is not valid TOML", "line 1"]),
+    ("[train]\nminutes = 5\nminutes = 6", ["is not valid TOML"]),
+    ("a = " + "[" * 5000 + "]" * 5000, ["is not valid TOML"]),
     ("# " + "x" * LARGEST, [f"more than {LARGEST} bytes"]),
 ]
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_is_refused(text, words, refused):
 
 def test_no_text(refused):
     Path("clearhead.toml").write_bytes(b"\xff\xfe")
-    refused("models", words=["clearhead.toml is no TOML"])
+    refused("models", words=["clearhead.toml is not valid TOML"])
 
 
 def test_a_folder_of_that_name(refused):
@@ -140,7 +140,7 @@ DANGEROUS = [
 @pytest.mark.parametrize(("command", "key", "value"), DANGEROUS, ids=lambda value: str(value))
 def test_what_is_dangerous_is_typed(command, key, value, refused):
     write(f"[{command}]\n{key} = {value}\n")
-    refused("models", words=[f"[{command}] {key} cannot be set in a file; type --{key}"])
+    refused("models", words=[f"[{command}] {key} cannot be set in a file: type --{key}"])
 
 
 def test_no_option_that_names_a_file_a_host_or_a_secret_may_be_set():

@@ -35,7 +35,7 @@ def test_what_is_here(findings, clearhead):
     )
     out = clearhead("doctor").out
     assert all(name in out for name in found)
-    assert "All that is needed is there." in out
+    assert "Everything required is installed." in out
 
 
 def test_models_and_runs_are_counted(findings, copied_model, home):
@@ -54,7 +54,7 @@ def test_what_few_need_may_be_missing(findings, monkeypatch, clearhead):
     found = findings()["probes"]
     assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[probes]'")
     assert found["says"] == "scikit-learn is not installed; for ch.probe and the lab pronoun"
-    assert re.search(r"Missing, but not needed: .*probes", clearhead("doctor").out)
+    assert re.search(r"Missing, but optional: .*probes", clearhead("doctor").out)
 
 
 def test_every_extra_is_listed(findings):
@@ -91,7 +91,7 @@ def test_the_file_of_defaults(findings):
 def test_little_room(findings, clearhead, monkeypatch):
     monkeypatch.setattr(doctor, "LITTLE_ROOM", 2**70)
     assert findings()["runs/"]["state"] == "missing"
-    assert "What is saved may find no place: runs/, home." in clearhead("doctor").out
+    assert "Low disk space: runs/, home." in clearhead("doctor").out
 
 
 def test_what_a_processor_can_do(tmp_path):

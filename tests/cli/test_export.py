@@ -26,7 +26,7 @@ def test_to_gguf_and_by_name(clearhead, refused, story_file, tmp_path):
     ]
     assert said == [0, 0]
     assert ch.load(tmp_path / "my.gguf", "cpu").config == ch.load(tmp_path / "run", "cpu").config
-    refused("export", tmp_path / "run", tmp_path / "my.gguf", "--to", "gguf", words=["is there already"])
+    refused("export", tmp_path / "run", tmp_path / "my.gguf", "--to", "gguf", words=["already exists"])
     refused("export", tmp_path / "run", tmp_path / "run", words=["is not empty"])
     refused("export", tmp_path / "run", tmp_path / "x", "--to", "onnx", words=["huggingface or gguf"])
     refused(
@@ -44,7 +44,7 @@ def test_what_llama_cpp_has_not(refused, model_folder, tmp_path):
 
 
 def test_names(refused, clearhead, tmp_path):
-    refused("generate", "smollm2", "x", words=["not on this disk yet", "clearhead pull smollm2"])
+    refused("generate", "smollm2", "x", words=["has not been pulled yet", "clearhead pull smollm2"])
     (tmp_path / "two").mkdir()
     for name in ("a.gguf", "b.gguf"):
         (tmp_path / "two" / name).write_bytes(b"GGUF")

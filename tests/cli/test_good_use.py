@@ -67,7 +67,7 @@ def test_a_classic_model_that_sees_both_ways(clearhead, story_file, tmp_path):
         "train", story_file, "--out", "m", "--both-ways", "--recipe", "classic", "--json", *SMALL
     )
     assert result.code == 0, result.err
-    assert "sees both ways and fills in blanks" in result.err
+    assert "bidirectional" in result.err
     assert "classic (adamw, rate 0.001, decay 0.1)" in result.err
     assert "the text is short" not in result.err
     summary = json.loads(result.out)
@@ -95,7 +95,7 @@ def test_train_goes_on_from_a_model(clearhead, story_file, model_folder, tmp_pat
     summary = json.loads(result.out)
     assert (summary["start"], summary["lora"], summary["context"]) == (str(model_folder), 2, 32)
     assert summary["config"]["n_context"] == load(model_folder).config.n_context
-    assert re.search(rf"^model +{model_folder}: .* in adapters that learn", result.err, re.MULTILINE)
+    assert re.search(rf"^model +{model_folder}: .* in trainable adapters", result.err, re.MULTILINE)
     assert "adamw" in result.err
     assert load(tmp_path / "more").training["start_sha256"] == summary["start_sha256"]
 
@@ -239,7 +239,7 @@ def test_eval_in_words(clearhead, model_folder, model, story_file):
     evaluation = model.evaluate(list(documents([story_file])))
     lines = clearhead("eval", model_folder, story_file).out.splitlines()
     assert lines == [
-        f"loss            {evaluation.loss:.4f} nats a token",
+        f"loss            {evaluation.loss:.4f} nats per token",
         f"perplexity      {evaluation.perplexity:.2f}",
         f"bits per byte   {evaluation.bits_per_byte:.4f}",
         f"over            {evaluation.tokens:,} tokens, {evaluation.bytes:,} bytes",

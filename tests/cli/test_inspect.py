@@ -68,7 +68,7 @@ def test_all_names_are_listed(clearhead, model_folder, model):
         (("--site", "weights"), "there are embedding"),
         (("--block", -1), "--block -1: this model has blocks 0 to"),
         (("--head", -1), "--head -1: this model has heads 0 to"),
-        (("--site", "logits", "--block", 0), "leave --block and --head out"),
+        (("--site", "logits", "--block", 0), "omit --block and --head"),
         (("--site", "logits", "--sites"), "--sites lists"),
         (("--svg", "a.svg", "--json"), "give one of them"),
         (("--rows", "x"), "expected positions such as 10:20"),

@@ -32,7 +32,7 @@ def test_damaged_weights(refused, process, copied_model, story_file):
 
 
 def test_a_folder_that_holds_a_model(refused, process, copied_model, story_file):
-    refused("train", story_file, "--out", "model", words=["already holds a model"], through=process)
+    refused("train", story_file, "--out", "model", words=["already contains a model"], through=process)
 
 
 def test_an_unknown_option(refused, process):

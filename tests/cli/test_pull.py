@@ -168,7 +168,7 @@ def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, t
     }
     assert found["models"] == [expected]
     result = clearhead("models")
-    assert "left out: " in result.err
+    assert "skipped: " in result.err
     assert "SmolLM2-135M-Instruct.Q4_1.gguf" in result.err
     [line] = [line for line in result.out.splitlines() if line.startswith(str(other))]
     assert line.split()[1:4] == ["qwen3", "transformer", f"{config.n_parameter:,}"]

@@ -41,7 +41,7 @@ def test_runs_are_listed(two_runs, clearhead, story_file):
     assert done.endswith("finished")
     assert "1/4" in half
     assert half.endswith("unfinished")
-    assert how == "to go on with an unfinished run:"
+    assert how == "to resume an unfinished run:"
     assert resume.startswith(f"  clearhead train {story_file} --out 'runs/half way'")
     assert resume.endswith("--resume")
 
@@ -66,7 +66,7 @@ def test_a_damaged_run_is_left_out(content, two_runs, clearhead, tmp_path):
     result = clearhead("runs")
     assert result.code == 0
     assert len(result.out.splitlines()) == 2
-    assert result.err.startswith("left out: ")
+    assert result.err.startswith("skipped: ")
     assert result.err.count("\n") == 1
 
 

@@ -18,7 +18,7 @@ NOT_RUN = {
     "pre-commit": "modifies the clone it runs in",
     ".venv/bin/pytest": "runs this test suite",
     "python": "takes minutes: the module is checked",
-    "torchrun": "starts several processes (tests/runs/test_workers.py): its command is parsed",
+    "torchrun": "starts several processes (tests/runs/test_distributed.py): its command is parsed",
     "ollama": "a third-party program that may not be installed",
     "vllm": "a third-party program that may not be installed",
     "llama-cli": "a third-party program that may not be installed (tests/parity/test_llama_cpp.py)",

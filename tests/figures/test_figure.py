@@ -121,8 +121,8 @@ def test_what_cannot_be_drawn(model, tmp_path):
     trace = model.inspect("ab")
     for name, message in [
         (tmp_path / "a.gif", r"ends in .gif: expected a file's name that ends in .svg, .png, .pdf"),
-        (tmp_path / "a", "has no ending"),
-        ("", "name is missing"),
+        (tmp_path / "a", "has no suffix"),
+        ("", "name of the figure is missing"),
         (3, "cannot be saved to a int"),
         (tmp_path / "nowhere" / "a.svg", r"nowhere does not exist: the figure was not saved"),
     ]:
@@ -137,12 +137,12 @@ def test_what_cannot_be_drawn(model, tmp_path):
             figure(odd)
     with pytest.raises(UserError, match="leave 'embedding' out"):
         figure(trace.attribute("c"), "embedding")
-    with pytest.raises(UserError, match="around goes with a sweep"):
+    with pytest.raises(UserError, match="around applies to a sweep"):
         figure(trace, "lens", around=1)
     for rows in (slice(1, 1), range(0, 5), [0]):
         with pytest.raises(UserError, match="positions 0 to 1"):
             figure(trace, "lens", rows=rows)
-    with pytest.raises(UserError, match="rows goes with"):
+    with pytest.raises(UserError, match="rows applies to"):
         figure(trace.attribute("c"), rows=slice(0, 1))
 
 
@@ -240,7 +240,7 @@ def test_thumbnails_name_tokens_and_tell_small_weights_apart(model):
     assert names(below, "x")[0] == "0 a"
     small = right.images[0].norm(1 / 100)
     assert small > 0.2
-    assert "scale of its own" in drawn.get_suptitle()
+    assert "its own scale" in drawn.get_suptitle()
 
 
 def test_rows_of_a_matrix_are_drawn_with_all_they_can_see(model):
@@ -282,5 +282,5 @@ def test_a_sweep_is_coloured_around_what_was_there(model):
     assert axes.get_xticklabels()[0].get_rotation() == 0
     with pytest.raises(UserError, match="no finite number"):
         figure(trace, table * np.nan)
-    with pytest.raises(UserError, match="not one of numbers"):
+    with pytest.raises(UserError, match="not numeric"):
         figure(trace, [["a", "b"], ["c", "d"]])

@@ -145,7 +145,7 @@ def test_a_folder_with_parts_of_a_model_is_not_free(name, tmp_path):
     check_free(tmp_path)
     check_free(tmp_path / "new")
     (tmp_path / name).touch()
-    with pytest.raises(UserError, match="already holds"):
+    with pytest.raises(UserError, match="already contains"):
         check_free(tmp_path)
 
 

@@ -176,7 +176,7 @@ def test_offline(refused, hub):
     [
         (404, {"X-Error-Code": "RepoNotFound"}, "the hub has no model org/model"),
         (401, {"X-Error-Code": "RepoNotFound"}, "or it is private"),
-        (403, {"X-Error-Code": "GatedRepo"}, "asks for its licence to be accepted"),
+        (403, {"X-Error-Code": "GatedRepo"}, "requires accepting its license"),
         (500, {}, "500"),
         (200, {}, "could not be fetched"),  # a page that is no JSON: a portal that wants a login
     ],

@@ -242,7 +242,7 @@ class TestRefusals:
 def test_a_home_that_is_a_file(offer, tmp_path):
     offer()
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is no folder that can be written"):
+    with pytest.raises(UserError, match="is not a writable folder"):
         pull("tiny", tmp_path / "file")
 
 

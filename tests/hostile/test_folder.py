@@ -511,7 +511,7 @@ TOKENIZERS = {
     "an unfinished pattern": cut("("),
     "no model": {"model": None},
     "an unknown model": {"model": {"type": "Evil"}},
-    "no words": {"model": {"type": "Unigram", "unk_id": 0, "vocab": []}},
+    "no tokens": {"model": {"type": "Unigram", "unk_id": 0, "vocab": []}},
     "merges of nothing": {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["b", "c"]]}},
     "added tokens in a string": {"added_tokens": "x"},
     "another version": {"version": "9\n9"},

@@ -144,7 +144,7 @@ def test_a_name_said_twice(hostile):
 
 
 def test_a_name_that_is_empty_or_no_text(hostile):
-    hostile(gguf([entry("", U32, b"\0" * 4)], data=VALID), "without a letter")
+    hostile(gguf([entry("", U32, b"\0" * 4)], data=VALID), "without characters")
     hostile(gguf([entry(b"\xff\xfe", U32, b"\0" * 4)]), "a key is not UTF-8 at byte 32")
     hostile(
         gguf([entry("words", ARRAY, struct.pack("<IQ", STRING, 1) + string(b"\xc3"))]), "string 0 of 'words'"
@@ -234,7 +234,7 @@ def test_files_that_are_no_gguf(hostile):
         def __reduce__(self):
             return os.mkdir, ("executed",)
 
-    hostile(pickle.dumps(Attack()), "no GGUF file")
+    hostile(pickle.dumps(Attack()), "not a GGUF file")
     assert not Path("executed").exists()
 
 

@@ -223,9 +223,15 @@ TENSORS = {
     ),
     "frequencies of another size": (lambda t: {"rope_freqs.weight": torch.ones(3)}, "does not fit its heads"),
     "frequencies of 4 GB": (lambda t: {"rope_freqs.weight": (2**30,)}, "does not fit its heads"),
-    "frequencies of nothing": (lambda t: {"rope_freqs.weight": torch.zeros(2)}, "rope_scaling|not Llama 3"),
+    "frequencies of nothing": (
+        lambda t: {"rope_freqs.weight": torch.zeros(2)},
+        "rope_scaling|differently from Llama 3",
+    ),
     "frequencies that are none": (lambda t: {"rope_freqs.weight": torch.tensor([1, math.nan])}, "finite"),
-    "frequencies of another kind": (lambda t: {"rope_freqs.weight": torch.tensor([3.0, 2.0])}, "not Llama 3"),
+    "frequencies of another kind": (
+        lambda t: {"rope_freqs.weight": torch.tensor([3.0, 2.0])},
+        "differently from Llama 3",
+    ),
     "a norm that is none": (lambda t: {"output_norm.weight": torch.full((8,), math.inf)}, "finite"),
 }
 
@@ -243,7 +249,7 @@ def test_more_numbers_than_the_machine_has_memory(sound, path, refuse):
     metadata, tensors = sound["qwen3"]
     metadata = {**metadata, "qwen3.embedding_length": 2**19, "qwen3.attention.key_length": 4}
     write(path, metadata, {**tensors, "token_embd.weight": (2**21, 2**19), "more": (2**30,)})
-    refuse(path, "GB of memory, this machine has")
+    refuse(path, "GB of memory, but this machine has")
 
 
 def test_a_vocabulary_that_lies(sound, path, refuse):

@@ -74,7 +74,7 @@ def test_a_lab_that_is_not_there_is_told():
         find_lab("atention")
     with pytest.raises(UserError, match="has no setting colour"):
         clearhead.lab("attention", colour="red")
-    with pytest.raises(UserError, match="looks into no model"):
+    with pytest.raises(UserError, match="inspects no model"):
         clearhead.lab("attention", "smollm2")
 
 

@@ -47,7 +47,7 @@ def test_all_take_part_and_the_best_is_first(made, model_folder):
 
 def test_a_saved_model_is_judged_as_by_evaluate(made, story_text, model_folder):
     model = load(model_folder, "cpu")
-    end = story_text.encode()[-made.found["bytes to be judged by"] :].decode()
+    end = story_text.encode()[-made.found["evaluation bytes"] :].decode()
     bits = of(made, str(model_folder))["bits per byte"]
     assert bits == pytest.approx(model.evaluate(end).bits_per_byte, rel=1e-4)
 
@@ -98,7 +98,7 @@ def test_it_is_given_as_a_lab_is(made):
     [
         ({"kinds": ["rnn"]}, "expected one of transformer"),
         ({"kinds": ["lstm", "lstm"]}, "lstm was named twice"),
-        ({"kinds": []}, "nobody races"),
+        ({"kinds": []}, "there are no competitors"),
         ({"prompt": "щ"}, "щ"),
         ({"prompt": ""}, "the prompt is empty"),
         ({"models": ["nowhere/at/all"]}, "nowhere/at/all"),

@@ -100,7 +100,9 @@ def test_an_end_beyond_the_vocabulary_is_never_reached(theirs, tmp_path):
 def test_ends_that_are_no_tokens_are_refused(ends, theirs, tmp_path):
     saved(theirs, tmp_path)
     (tmp_path / "generation_config.json").write_text(f'{{"eos_token_id": {ends}}}')
-    with pytest.raises(UserError, match=r"generation_config\.json has eos_token_id .*expected a token's id"):
+    with pytest.raises(
+        UserError, match=r"generation_config\.json has eos_token_id .*expected one or several token ids"
+    ):
         clearhead.load(tmp_path, "cpu")
 
 

@@ -234,7 +234,7 @@ def test_torchs_own_words_for_device_and_precision(small):
     model = clearhead.load(small, torch.device("cpu"), torch.bfloat16)
     assert model.network.embedding.weight.dtype == torch.bfloat16
     for name in (None, 5, b"x"):
-        with pytest.raises(UserError, match="is no name of a model"):
+        with pytest.raises(UserError, match="is not the name of a model"):
             clearhead.load(name)
     with pytest.raises(UserError, match="did you mean 'smollm2'"):
         clearhead.load("SmolLM")

@@ -70,7 +70,7 @@ def test_compiling_is_for_cuda():
     assert not plan(steps=10**6).recipe.compiled
     assert not plan(compiled=False).recipe.compiled
     if not torch.cuda.is_available():
-        with pytest.raises(UserError, match="compiled: that is for CUDA"):
+        with pytest.raises(UserError, match="compiled requires CUDA"):
             TrainingRequest(compiled=True)
 
 

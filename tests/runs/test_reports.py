@@ -218,8 +218,8 @@ def test_wandb_that_cannot_be_reached_is_done_without(story_file, tmp_path, monk
     monkeypatch.setenv("WANDB_INIT_TIMEOUT", "2")
     run = take(tmp_path / "run", story_file, Reports(wandb="stories"))
     [note] = run.notes
-    assert note.startswith("W&B refused (")
-    assert note.endswith("connection refused); training goes on without it")
+    assert note.startswith("W&B failed (")
+    assert note.endswith("connection refused); training continues without it")
     assert "\n" not in note
     assert len(read_metrics(tmp_path / "run")) == 10
 
@@ -267,7 +267,7 @@ def test_a_network_that_goes_is_told_of_when_the_run_is_over(story_file, tmp_pat
         reports.begin = begin_and_leave
         run = take(tmp_path / "run", story_file, reports)
     assert len(read_metrics(tmp_path / "run")) == 10
-    assert run.notes == ["W&B refused (Timed out finishing run.); what it has of the run is in its folder"]
+    assert run.notes == ["W&B failed (Timed out finishing run.); what it has of the run is in its folder"]
 
 
 @pytest.mark.parametrize("project", ["", "a/b"])
@@ -289,7 +289,7 @@ def test_a_package_that_is_missing(asked, story_file, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("asked", [{"tensorboard": True}, {"wandb": "stories"}])
 def test_what_is_reported_needs_a_folder(asked, story_file):
-    with pytest.raises(UserError, match="say in which folder, with out="):
+    with pytest.raises(UserError, match="give its folder with out="):
         clearhead.train(story_file, steps=2, **SIZES, **asked)
 
 
@@ -300,7 +300,7 @@ def test_a_disk_that_fills_is_told_of_once(disk, story_file, tmp_path):
     (folder / "tensorboard").symlink_to(small)
     (small / "filled").write_bytes(b"\0" * 60 * 1024)  # what is left is a page
     run = take(folder, story_file, Reports(tensorboard=True), steps=40)
-    assert run.notes == ["TensorBoard refused (No space left on device); training goes on without it"]
+    assert run.notes == ["TensorBoard refused (No space left on device); training continues without it"]
     assert run.trainer.step == 40
     shown = [step for step, _ in events(folder)["loss"]]
     assert shown == list(range(1, len(shown) + 1))
@@ -311,7 +311,7 @@ def test_what_refuses_at_once_does_not_stop_the_run(story_file, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "tensorboard").write_text("in the way")
     with pytest.warns(
-        UserWarning, match=r"^TensorBoard refused \(File exists\); training goes on without it$"
+        UserWarning, match=r"^TensorBoard refused \(File exists\); training continues without it$"
     ):
         clearhead.train(story_file, tmp_path / "run", steps=3, tensorboard=True, **SIZES)
     assert len(read_metrics(tmp_path / "run")) == 3

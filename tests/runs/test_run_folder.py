@@ -79,7 +79,7 @@ def test_a_finished_run_is_finished(short_text, tmp_path):
     train_until(open_run(tmp_path / "run", short_text, tmp_path), None)
     before = (tmp_path / "run" / "model.safetensors").read_bytes()
     assert open_run(tmp_path / "run", short_text, tmp_path, resume=True) is None
-    with pytest.raises(UserError, match="already holds a finished run"):
+    with pytest.raises(UserError, match="already contains a finished run"):
         open_run(tmp_path / "run", short_text, tmp_path)
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
 
@@ -89,7 +89,7 @@ def test_two_runs_in_one_folder(short_text, tmp_path):
         next(iter(kept))
         with pytest.raises(UserError, match="another run is training in"):
             open_run(tmp_path / "run", short_text, tmp_path, resume=True)
-    with pytest.raises(UserError, match="holds an unfinished run"):
+    with pytest.raises(UserError, match="contains an unfinished run"):
         open_run(tmp_path / "run", short_text, tmp_path)
 
 
@@ -97,7 +97,7 @@ def test_another_text_or_other_settings_are_refused(short_text, tmp_path):
     train_until(open_run(tmp_path / "run", short_text, tmp_path), 3)
     other = tmp_path / "other.txt"
     other.write_text(short_text.read_text() + "!")
-    with pytest.raises(UserError, match="the text is not the one"):
+    with pytest.raises(UserError, match="the text differs from the one"):
         open_run(tmp_path / "run", other, tmp_path, resume=True)
     with pytest.raises(UserError, match="width was 32 and is 64"):
         open_run(tmp_path / "run", short_text, tmp_path, resume=True, width=64)
@@ -175,7 +175,7 @@ def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp
     assert [record.step for record in records if record.skipped] == [6, 13, 14, 15]
     assert [record.step for record in records[14:17]] == [15, 11, 12]  # the last validation was after step 10
     assert len(kept.run.notes) == 1
-    assert "back to step 10, with 0.5 of the learning rate" in kept.run.notes[0]
+    assert "returned to step 10, with 0.5 of the learning rate" in kept.run.notes[0]
     assert records[-1].step == 24
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert lines[5]["loss"] is None
@@ -208,7 +208,9 @@ def test_a_run_interrupted_around_a_retreat_goes_the_same_way(
 ):
     whole = break_at(open_run(tmp_path / "whole", short_text, tmp_path), steps, least)
     train_until(whole, None)
-    assert [f"back to step {good}," in note for note in whole.run.notes] == [True] * (1 if least == 1 else 2)
+    assert [f"returned to step {good}," in note for note in whole.run.notes] == [True] * (
+        1 if least == 1 else 2
+    )
     for turn in turns:
         folder = tmp_path / f"broken-{turn}"
         for stop in (turn, None):  # broken off there; then to the end
@@ -248,7 +250,7 @@ def test_a_run_killed_around_a_retreat_goes_the_same_way(short_text, tmp_path):
 def test_a_run_that_keeps_breaking_stops_with_a_clear_word(short_text, tmp_path, monkeypatch):
     kept = open_run(tmp_path / "run", short_text, tmp_path)
     monkeypatch.setattr(kept.run.trainer, "_gather", lambda _: (math.inf, 1.0))
-    with kept, pytest.raises(UserError, match="training broke at step"):
+    with kept, pytest.raises(UserError, match="training diverged at step"):
         list(kept)
 
 

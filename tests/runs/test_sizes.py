@@ -53,7 +53,7 @@ def test_the_ladder_climbs_in_size_whatever_the_kind():
         ({"kind": "gru", "both_ways": True}, "both_ways goes with transformers"),
         ({"kind": "gru", "preset": "gpt2"}, "preset goes with transformers"),
         ({"kind": "elman", "sharded": True, "optimizer": "adamw"}, "sharded goes with transformers"),
-        ({"kind": "elman", "lora": 4}, "lora adapts a model that is there"),
+        ({"kind": "elman", "lora": 4}, "lora fine-tunes an existing model"),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings, words):

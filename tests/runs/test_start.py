@@ -147,9 +147,9 @@ def test_minutes_are_kept(model_folder, text, tmp_path, work_clock):
         ({"tokenizer": "byte"}, "tokenizer goes with a new model"),
         ({"preset": "gpt2"}, "preset goes with a new model"),
         ({"lora": 0}, "lora = 0: expected a rank"),
-        ({"lora": 2, "optimizer": "muon"}, "trained with adamw"),
+        ({"lora": 2, "optimizer": "muon"}, "trains with adamw"),
         ({"start": "no/such/model"}, "no such folder or file"),
-        ({"start": None, "lora": 2}, "say which, with --from"),
+        ({"start": None, "lora": 2}, "name it with --from"),
     ],
 )
 def test_what_does_not_go_together_is_said(settings, message, model_folder):

@@ -30,7 +30,7 @@ def test_a_lab_gives_what_it_gives_in_python(client):
         ({"name": "attention", "settings": {"boost": 1000}}, "0 to 100"),
         ({"name": "attention", "settings": {"colour": "red"}}, "has no setting colour"),
         ({"name": "attention", "settings": {"sequence": "2"}}, "expected digits 0 and 1"),
-        ({"name": "attention", "model": "small"}, "looks into no model"),
+        ({"name": "attention", "model": "small"}, "inspects no model"),
     ],
 )
 def test_what_cannot_be_run_is_told(client, body, said):

@@ -85,7 +85,7 @@ def test_what_goes_wrong_is_told_without_folders(client, server, wheel, home):
     home.touch()
     assert pull(client).status_code == 200
     server.until(lambda: state(client)["state"] == "failed", 60)
-    assert "is no folder that can be written" in state(client)["error"]
+    assert "is not a writable folder" in state(client)["error"]
     assert str(home) not in state(client)["error"]
     assert str(home.parent) not in state(client)["error"]
 

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 HOSTILE = {
-    "attributes": ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "no template may"),
-    "globals": ("{{ cycler.__init__.__globals__.os.environ }}", "no template may"),
+    "attributes": ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "forbidden"),
+    "globals": ("{{ cycler.__init__.__globals__.os.environ }}", "forbidden"),
     "include": ("{% include '/etc/passwd' %}", "no loader"),
     "import": ("{% import 'os' as os %}{{ os.environ }}", "no loader"),
     "loop": ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "too long"),

@@ -61,7 +61,7 @@ def test_every_offset_comes_up() -> None:
 
 
 @given(world_size=st.sampled_from([1, 2, 3, 4, 6, 12]), step=st.integers(0, 30))
-def test_workers_share_the_batch_of_one(workers: int, step: int) -> None:
+def test_distributed_share_the_batch_of_one(workers: int, step: int) -> None:
     batches = Batches(counting(90), 4, 12, seed=3)
     shares = [batches.at(step, worker, workers) for worker in range(workers)]
     whole = batches.at(step)
@@ -149,7 +149,7 @@ def test_blanks_are_a_function_of_seed_and_step() -> None:
 
 
 @given(world_size=st.sampled_from([2, 3, 12]), step=st.integers(0, 30))
-def test_workers_share_the_blanks_of_one(workers: int, step: int) -> None:
+def test_distributed_share_the_blanks_of_one(workers: int, step: int) -> None:
     shares = [blanked().at(step, worker, workers) for worker in range(workers)]
     whole = blanked().at(step)
     assert (np.concatenate([inputs for inputs, _ in shares]) == whole[0]).all()

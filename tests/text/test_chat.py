@@ -167,14 +167,14 @@ def test_a_template_that_refuses_says_why_in_one_line():
 
 
 HOSTILE = {
-    "attributes": ("{{ ''.__class__.__mro__ }}", "no template may"),
-    "globals": ("{{ cycler.__init__.__globals__.os.popen('id') }}", "no template may"),
-    "format": ("{{ '{0.__class__.__mro__}'.format('x') }}", "no template may"),
-    "mutation": ("{{ messages.append(1) }}", "no template may"),
-    "hidden names": ("{{ namespace(__html__=lipsum) | e }}", "no template may"),
+    "attributes": ("{{ ''.__class__.__mro__ }}", "forbidden"),
+    "globals": ("{{ cycler.__init__.__globals__.os.popen('id') }}", "forbidden"),
+    "format": ("{{ '{0.__class__.__mro__}'.format('x') }}", "forbidden"),
+    "mutation": ("{{ messages.append(1) }}", "forbidden"),
+    "hidden names": ("{{ namespace(__html__=lipsum) | e }}", "forbidden"),
     "hidden name set": (
         "{% set n = namespace() %}{% set n.__html__ = lipsum %}{{ n | e }}",
-        "no template may",
+        "forbidden",
     ),
     "range": ("{% for i in range(10**9) %}{% endfor %}", "Range too big"),
     "loops": ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "too long"),
@@ -263,7 +263,7 @@ def test_memory_is_bounded():
             "message 1: its content is a NoneType",
         ),
         ([{"role": 1, "content": "Hi"}], "its role is a int"),
-        ([{"role": "user", "content": "a" * (LONGEST_MESSAGES + 1)}], "leave some out"),
+        ([{"role": "user", "content": "a" * (LONGEST_MESSAGES + 1)}], "remove some"),
     ],
 )
 def test_messages_are_checked(messages, words):

@@ -122,7 +122,9 @@ def test_no_room_is_the_users_to_mend(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
     try:
-        with pytest.raises(UserError, match=r"no room in .*, which need up to 2\.0 MB; free some space"):
+        with pytest.raises(
+            UserError, match=r"not enough space in .*, which need up to 2\.0 MB: free some space"
+        ):
             tokenize([Document.of("long", "it " * 333_333)], BYTE, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -131,7 +133,7 @@ def test_no_room_is_the_users_to_mend(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_the_users_to_mend(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"no tokens can be kept in .*file"):
+    with pytest.raises(UserError, match=r"tokens cannot be stored in .*file"):
         tokenize(TWO, BYTE, tmp_path / "file")
 
 

@@ -402,7 +402,7 @@ def test_what_gguf_has_no_form_for_is_refused_with_the_reason():
     document = json.loads(READ.to_json())
     document["normalizer"] = {"type": "Lowercase"}
     lower = tokenizers.Tokenizer.from_str(json.dumps(document))
-    with pytest.raises(UserError, match="what it does to spaces"):
+    with pytest.raises(UserError, match="its handling of spaces"):
         write_tokenizer(Tokenizer(lower, READ.config), READ.n_vocab)
     document = json.loads(READ.to_json())
     document["model"]["merges"].pop()

@@ -103,7 +103,7 @@ def test_two_killed_and_gone_on_with_by_one_make_the_losses_of_one(alone, start,
     kill(process)
     names = {path.name for path in next(out.glob("checkpoints/step-*")).iterdir()}
     assert any(name.startswith("shard-00002") for name in names) == (kind == "sharded")
-    assert "going on after step" in finish(start(text, out, 1, *KINDS[kind], "--resume"))
+    assert "resuming after step" in finish(start(text, out, 1, *KINDS[kind], "--resume"))
     check_same(one, out)
 
 
@@ -116,7 +116,7 @@ def test_one_asked_to_end_and_gone_on_with_by_two_too(alone, start, text):
     finish(process)
     said = finish(start(text, out, 2, *KINDS[kind], "--resume"))
     assert "2 processes" in said
-    assert said.count("going on after step") == 1  # the first alone speaks
+    assert said.count("resuming after step") == 1  # the first alone speaks
     check_same(one, out)
     assert ch.load(out).generate("Once", tokens=3)
 
