@@ -22,11 +22,11 @@ WIDTH = 100  # characters per line of help
 # Classes that the public functions return or accept.
 RETURNED_CLASSES = (
     ("clearhead.inspect.trace", "Trace"),
-    ("clearhead.inspect.views", "HeadView"),
+    ("clearhead.inspect.block_views", "HeadView"),
     ("clearhead.inspect.state_trace", "StateTrace"),
     ("clearhead.inspect.lens", "Lens"),
     ("clearhead.inspect.attribution", "Attribution"),
-    ("clearhead.inspect.attribution", "Why"),
+    ("clearhead.inspect.attribution", "ScoreAttribution"),
     ("clearhead.inspect.comparison", "Comparison"),
     ("clearhead.labs.heads", "HeadScores"),
     ("clearhead.labs.probe", "Probe"),

@@ -25,11 +25,11 @@ from clearhead.generate.fill_mask import fill_mask
 from clearhead.generate.generation import run_batch, run_beam_search, run_request
 from clearhead.generate.request import GenerationRequest, parse_stop
 from clearhead.generate.sampling import QUEUE, SLOTS, Sampling, check_names
+from clearhead.inspect.base_trace import UNNAMED
+from clearhead.inspect.decoders import EditedDecoder, TracingDecoder, trace_window
 from clearhead.inspect.edits import Edit, Edits, Value
-from clearhead.inspect.read_text import UNNAMED
-from clearhead.inspect.readers import EditedDecoder, TracingDecoder, trace_window
 from clearhead.inspect.state_trace import AnyTrace
-from clearhead.inspect.tracing import trace_given
+from clearhead.inspect.trace_factory import make_trace
 from clearhead.inspect.weights import weight
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
@@ -351,7 +351,7 @@ class LanguageModel:
         values put in their places; with `grad`, so that gradients flow through it. `watch` is called before
         each block, and may raise to end it.
         """
-        return trace_given(self.network, self.tokenizer, text, edit, grad, padding, watch, self.name)
+        return make_trace(self.network, self.tokenizer, text, edit, grad, padding, watch, self.name)
 
     def weight(self, name: str) -> Tensor:
         """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""

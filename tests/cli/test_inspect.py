@@ -15,7 +15,7 @@ def test_without_more_it_shows_what_each_block_would_say(clearhead, model_folder
     trace = model.inspect("The cat")
     lines = re.findall(r"^block +(\d+) ", result.out, re.MULTILINE)
     assert len(lines) == model.config.n_block
-    _, probability = trace.lens().words()[-1][0]
+    _, probability = trace.lens().tokens()[-1][0]
     assert f"{probability:.2f}" in result.out
     assert "7 tokens" in result.out
 
@@ -126,7 +126,7 @@ def test_rows_of_json_of_a_figure_and_of_the_lens(clearhead, model_folder, model
     result = clearhead("inspect", model_folder, "The cat", "--rows", "3", "--json")
     (found,) = json.loads(result.out)["lens"]
     assert found["position"] == 3
-    expected = trace.lens().words(position=3)
+    expected = trace.lens().tokens(position=3)
     assert [word for word, _ in found["words"][-1]] == [word for word, _ in expected[-1]]
     assert "after 3 ␣" in clearhead("inspect", model_folder, "The cat", "--rows", "3").out
 

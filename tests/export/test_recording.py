@@ -80,7 +80,7 @@ def test_the_lens_is_kept_of_the_last_positions(models):
     assert shares.shape == (1, 6, 128)
     assert shares[0, 0] == pytest.approx(probabilities.max(-1).values.numpy())
     assert shares[0, 3] == pytest.approx(probabilities[:, contents["words"][2]].numpy())
-    assert contents["lens"] == [trace.words(probabilities.argmax(-1).tolist())]
+    assert contents["lens"] == [trace.token_texts(probabilities.argmax(-1).tolist())]
 
 
 def test_models_go_by_their_names(models, tmp_path):

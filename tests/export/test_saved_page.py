@@ -147,7 +147,7 @@ def test_small_things_make_small_files(models, tmp_path):
 def test_other_things_are_refused(models, tmp_path):
     with pytest.raises(UserError, match="save_html of a LanguageModel: expected a trace, as model"):
         clearhead.save_html(models["modern"], tmp_path / "x.html")
-    with pytest.raises(UserError, match="asked of one text"):
+    with pytest.raises(UserError, match="needs a trace of one text"):
         clearhead.save_html(models["modern"].inspect(["a", "b"]), tmp_path / "x.html")
     with pytest.raises(UserError, match="nowhere"):
         clearhead.save_html(models["modern"].inspect("a"), tmp_path / "nowhere" / "x.html")

@@ -43,7 +43,7 @@ def test_the_lens(read, model, tmp_path):
     rows = reader.page.locator(".lens tbody tr")
     reader.expect(rows.count, 2)
     for k, row in enumerate(rows.all()):
-        said = [visible(text) for text in trace.words(lens[1 - k].argmax(-1).tolist())]
+        said = [visible(text) for text in trace.token_texts(lens[1 - k].argmax(-1).tolist())]
         assert row.locator("td").all_inner_texts() == said
     assert rows.locator("th button:enabled").count() == 0  # no block's steps were kept
     reader.page.get_by_label("show the probability of the target token").check()
@@ -133,7 +133,7 @@ def test_neighbours(read, model, tmp_path):
     reader.expect(shown.count, 10)
     reader.expect(
         lambda: shown.locator("span:first-child").all_inner_texts(),
-        [visible(text) for text in trace.words(nearest.indices.tolist())],
+        [visible(text) for text in trace.token_texts(nearest.indices.tolist())],
     )
     cosines = [number(text) for text in shown.locator(".number").all_inner_texts()]
     assert cosines == pytest.approx(nearest.values.tolist(), abs=0.006)

@@ -70,7 +70,7 @@ def test_a_long_text_keeps_readable_labels(model, tmp_path):
 def test_the_lens_shows_the_likeliest_words(model):
     trace = model.inspect("ab")
     texts = {text.get_text() for text in figure(trace, "lens").canvas.axes[0].texts}
-    assert any(trace.lens().words(position=1)[1][0][0] in text for text in texts)
+    assert any(trace.lens().tokens(position=1)[1][0][0] in text for text in texts)
 
 
 def test_heads_as_bars(model):

@@ -44,10 +44,10 @@ def trace(model):
         (lambda m, t: m.weight("block.0.head.7.W_Q"), "this model has heads 0 to 1"),
         (lambda m, t: m.weight("block.0.W_gat"), "did you mean 'block.0.W_gate'"),
         (lambda m, t: m.weight(3), "no weight is called 3"),
-        (lambda m, t: t.lens().words(position=99), "position 99 does not exist"),
-        (lambda m, t: t.lens().words(count=0), "count = 0"),
+        (lambda m, t: t.lens().tokens(position=99), "position 99 does not exist"),
+        (lambda m, t: t.lens().tokens(count=0), "count = 0"),
         (lambda m, t: t.lens()[5], "block 5 does not exist"),
-        (lambda m, t: m.inspect(["a", "b"]).lens(), "this is asked of one text"),
+        (lambda m, t: m.inspect(["a", "b"]).lens(), "this needs a trace of one text"),
         (lambda m, t: m.inspect(["a", "b"]).row(7), "row 7 does not exist: there are rows 0 to 1"),
         (lambda m, t: t.attribute(True), "token True"),
         (lambda m, t: t.attribute(-1), "token -1 does not exist"),
@@ -139,7 +139,7 @@ def test_a_row_of_a_batch_is_as_it_is_alone(model):
             row, alone = batch.row(number), model.inspect(text)
             assert row.tokens == alone.tokens
             assert torch.allclose(row.logits, alone.logits, atol=1e-5)
-            assert row.lens().words()[-1][0][0] == alone.lens().words()[-1][0][0]
+            assert row.lens().tokens()[-1][0][0] == alone.lens().tokens()[-1][0][0]
             assert row.attribute(65).total == pytest.approx(alone.attribute(65).total, abs=1e-4)
             assert torch.allclose(row[W], alone[W], atol=1e-5)
 

@@ -57,7 +57,7 @@ def test_what_cannot_be_compared(inspect):
 def test_distances_of_a_block_are_those_of_its_sites(inspect, monkeypatch):
     comparison = inspect().compare(inspect((3, 1, 4, 1, 6, 9)))
     for most in (2**24, 49):  # all heads at once, and one by one
-        monkeypatch.setattr("clearhead.inspect.comparison.MOST_CELLS", most)
+        monkeypatch.setattr("clearhead.inspect.comparison.MAX_MATRIX_CELLS", most)
         found = {}
         for block in (None, 0, 1, 2):
             found |= comparison.distances(block)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.inspect.paths import Reading, read_back
+from clearhead.inspect.paths import LinearReadout, follow_path
 
 
 def close(found, expected, values):
@@ -13,16 +13,16 @@ def close(found, expected, values):
 
 def test_without_a_way_back_it_is_the_attribution(inspect):
     trace = inspect()
-    split, expected = Reading.of_logit(trace, 5, 6).split(), trace.attribute(5)
+    split, expected = LinearReadout.of_logit(trace, 5, 6).attribution(), trace.attribute(5)
     assert split.names == expected.names
     torch.testing.assert_close(split.values, expected.values, rtol=1e-4, atol=1e-5)
 
 
 def test_what_a_head_brings_from_each_token_is_what_it_wrote(inspect):
     trace = inspect()
-    reading, whole = Reading.of_logit(trace, 5, 6), trace.attribute(5)
+    readout, whole = LinearReadout.of_logit(trace, 5, 6), trace.attribute(5)
     for block in range(3):
-        tokens = reading.by_token(block)
+        tokens = readout.by_position(block)
         assert tokens.shape == (4, 7)
         for head in range(4):
             written = whole[f"block.{block}.head.{head}.output"]
@@ -32,12 +32,12 @@ def test_what_a_head_brings_from_each_token_is_what_it_wrote(inspect):
 @pytest.mark.parametrize("hops", [[(2, 1, 3)], [(2, 3, 6), (1, 0, 2)], [(2, 0, 4), (1, 2, 4), (0, 1, 0)]])
 def test_the_way_back_splits_what_was_brought(inspect, hops):
     trace = inspect()
-    before = read_back(trace, 5, 6, hops[:-1])
+    before = follow_path(trace, 5, 6, hops[:-1])
     block, head, source = hops[-1]
     if not trace.config.causal:
         source = (source + 1) % 7
-    found = before.through(block, head, source).split()
-    assert close(found.total, before.by_token(block)[head, source].item(), found.values)
+    found = before.through(block, head, source).attribution()
+    assert close(found.total, before.by_position(block)[head, source].item(), found.values)
     assert len(set(found.names)) == len(found.names)
     named = trace.attribute(5, 6, through=[*hops[:-1], (block, head, source)])
     torch.testing.assert_close(named.values, found.values)
@@ -45,8 +45,8 @@ def test_the_way_back_splits_what_was_brought(inspect, hops):
 
 def test_edits_are_a_part_of_their_own(inspect):
     trace = inspect().edit({"block.1.head.2.output": 0.3, "block.0.hidden": 0.1})
-    found = read_back(trace, 5, 6, [(2, 1, 3)]).split()
-    brought = Reading.of_logit(trace, 5, 6).by_token(2)[1, 3].item()
+    found = follow_path(trace, 5, 6, [(2, 1, 3)]).attribution()
+    brought = LinearReadout.of_logit(trace, 5, 6).by_position(2)[1, 3].item()
     assert "edits" in found.names
     assert close(found.total, brought, found.values)
 

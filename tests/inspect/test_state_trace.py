@@ -8,7 +8,7 @@ from clearhead.classics.recurrent import Recurrent
 from clearhead.classics.recurrent_cell import CELLS
 from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
-from clearhead.inspect.senses import map_senses
+from clearhead.inspect.word_senses import map_senses
 from clearhead.language_model import LanguageModel
 from clearhead.text.tokenizer import Tokenizer
 
@@ -80,7 +80,7 @@ def test_a_word_has_one_static_vector_and_many_states(model):
         torch.cosine_similarity(first, second, 0).item(), abs=1e-6
     )
     assert torch.equal(trace.vector("swing"), trace.final[trace.position_of("swing")])
-    with pytest.raises(UserError, match="stands at positions"):
+    with pytest.raises(UserError, match="occurs at positions"):
         trace.vector("bats")
     # Before the texts part, the states are the same; after, they are not.
     other = model.inspect("I'm scared of bats, and I fly.")

@@ -32,7 +32,7 @@ def test_every_block_and_position_is_patched_as_one_edit_would(inspect, over):
 
 
 def test_a_long_sweep_runs_in_several_batches(inspect, monkeypatch):
-    monkeypatch.setattr("clearhead.inspect.sweep.MOST_TOKENS", 14)
+    monkeypatch.setattr("clearhead.inspect.sweep.MAX_BATCH_TOKENS", 14)
     trace = inspect()
     assert trace.sweep("head", last_logit).shape == (3, 4)
 

@@ -145,7 +145,7 @@ def test_what_is_refused(model, settings, said):
 def test_other_things_are_refused(model, monkeypatch):
     with pytest.raises(UserError, match="show a str: expected a trace, two compared ones, or a model"):
         clearhead.show("a")
-    with pytest.raises(UserError, match="asked of one text"):
+    with pytest.raises(UserError, match="needs a trace of one text"):
         clearhead.show(model.inspect(["a", "b"]))
     monkeypatch.delitem(sys.modules, "clearhead.notebook.widget", raising=False)
     monkeypatch.setitem(sys.modules, "anywidget", None)

@@ -128,7 +128,7 @@ def test_what_each_block_would_say(kind):
         for row in range(len(trace)):
             said = found[block][row]
             assert said["probability"] == pytest.approx(probabilities[row].max().item(), abs=1e-4)
-            assert said["text"] == trace.words([int(probabilities[row].argmax())])[0]
+            assert said["text"] == trace.token_texts([int(probabilities[row].argmax())])[0]
             assert said["chosen"] == pytest.approx(probabilities[row, 101].item(), abs=1e-5)
     some = ask(kind, "lens", rows=[2, 4])["words"]
     assert [[each["text"] for each in row] for row in some] == [

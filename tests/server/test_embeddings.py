@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from clearhead.inspect.senses import map_senses
+from clearhead.inspect.word_senses import map_senses
 
 
 def post(client, route, **body):

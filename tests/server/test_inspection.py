@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from clearhead.inspect.decoders import TracingDecoder
 from clearhead.inspect.edits import Edit
-from clearhead.inspect.readers import TracingDecoder
 from clearhead.inspect.weights import weight_names
 from clearhead.server import disconnect, trace_cache
 

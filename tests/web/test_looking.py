@@ -53,8 +53,8 @@ def test_columns_of_the_vocabulary_say_their_words(visitor, models):
     visitor.open(model="modern", text=TEXT, part="final", step=2, column=270)
     visitor.see("logits")
     header = visitor.page.locator("[role=columnheader].strong")
-    visitor.expect(header.inner_text, exact(trace.words([270])[0]))
-    shown = [exact(word) for word in trace.words(range(models["modern"].config.n_vocab))]
+    visitor.expect(header.inner_text, exact(trace.token_texts([270])[0]))
+    shown = [exact(word) for word in trace.token_texts(range(models["modern"].config.n_vocab))]
     visitor.expect(
         lambda: set(visitor.page.locator("[role=columnheader]").all_inner_texts()) <= set(shown), True
     )

@@ -169,7 +169,7 @@ def test_chances_of_the_next_word(visitor, models, name):
                 else shows(text, chance, percent)
             ), rules
     words = visitor.page.locator(".next .word").all_inner_texts()
-    for shown, word in zip(words, trace.words(likeliest), strict=True):
+    for shown, word in zip(words, trace.token_texts(likeliest), strict=True):
         assert shown == exact(word)
 
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
-from clearhead.inspect.senses import map_senses, neighbours, stages
+from clearhead.inspect.base_trace import stages
+from clearhead.inspect.word_senses import map_senses, neighbors
 from clearhead.runs.run_folder import read_metrics
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import LoadOptions, load_models
@@ -152,7 +153,7 @@ def test_words(visitor, model, take):
     trace = model.inspect(TEXT)
     rows = read(take(visitor, "CSV", "modern-neighbours.csv", 1))
     for stage in ("embedding", "block.0.input", "final"):
-        near = neighbours(trace, trace[stage][1], stage, 10)
+        near = neighbors(trace, trace[stage][1], stage, 10)
         shown = [row for row in rows if row["stage"] == stage]
         assert [row["word"] for row in shown] == model.tokenizer.pieces([i for i, _ in near])
         assert [float(row["cosine"]) for row in shown] == pytest.approx([far for _, far in near], **CLOSE)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from clearhead.inspect.senses import map_senses, neighbours
+from clearhead.inspect.word_senses import map_senses, neighbors
 from clearhead.model.attention_steps import compare, mix, project, softmax
 from tests.web.visitor import visible
 
@@ -55,7 +55,7 @@ def test_neighbours_and_a_direction(visitor, models):
         return lists.nth(i).locator("li span:first-child").all_inner_texts()
 
     for place, stage in ((0, "embedding"), (2, "final")):
-        ids = [i for i, _ in neighbours(trace, trace[stage][1], stage, 10)]
+        ids = [i for i, _ in neighbors(trace, trace[stage][1], stage, 10)]
         visitor.expect(
             lambda place=place: shown(place), [visible(each) for each in model.tokenizer.pieces(ids)]
         )
@@ -64,7 +64,7 @@ def test_neighbours_and_a_direction(visitor, models):
     visitor.page.get_by_label("to", exact=True).fill(second)
     W = model.network.embedding.weight
     moved = trace["embedding"][1] + W[41] - W[40]
-    ids = [i for i, _ in neighbours(trace, moved.detach(), "embedding", 10)]
+    ids = [i for i, _ in neighbors(trace, moved.detach(), "embedding", 10)]
     visitor.expect(lambda: shown(0), [visible(each) for each in model.tokenizer.pieces(ids)])
 
 

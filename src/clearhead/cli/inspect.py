@@ -155,7 +155,7 @@ def _say_what_is_shown(rows: range, T: int, columns: range, last: int, what: str
 def _lens_document(trace: Trace, positions: range | None) -> dict[str, Any]:
     """The logit lens after the last token, or after each of the given positions."""
     if positions is None:
-        lens: Any = trace.lens().words()
+        lens: Any = trace.lens().tokens()
     else:
         lens = [
             {"position": t, "words": words}
@@ -172,7 +172,7 @@ def _said(trace: Trace, positions: range) -> list[list[list[tuple[str, float]]]]
         shares = lens[k][positions.start : positions.stop].softmax(-1)
         best = shares.topk(min(MOST_WORDS, shares.shape[-1]))
         for at, ids, values in zip(said, best.indices.tolist(), best.values.tolist(), strict=True):
-            at.append(list(zip(trace.words(ids), values, strict=True)))
+            at.append(list(zip(trace.token_texts(ids), values, strict=True)))
     return said
 
 

@@ -22,7 +22,7 @@ from clearhead.export.saved_page import pack
 from clearhead.export.saved_views import ASKED, SavedViews
 from clearhead.extras import is_installed
 from clearhead.files import disk_errors, write_text, write_whole
-from clearhead.inspect.choice import check_index
+from clearhead.inspect.indexing import check_index
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.inspect.weights import weight, weight_names

@@ -75,7 +75,7 @@ class Side:
 
 
 def record(
-    what: Trace | Comparison, views: SavedViews, weights: bool = True
+    what: Trace | Comparison[Trace], views: SavedViews, weights: bool = True
 ) -> tuple[dict[str, Any], list[Array]]:
     """What stands before the numbers, and the numbers; without trained weights, where they are elsewhere."""
     models = models_of(what)
@@ -163,16 +163,16 @@ def _keep_lens(side: Side, words: list[int]) -> list[list[str]]:
     rows = list(range(max(0, len(trace) - LENS), len(trace)))
     for block in range(trace.config.n_block):
         stream = trace.read(f"block.{block}.output", rows=rows)
-        probabilities = trace.read_out(stream[None])[0].float().softmax(-1)
+        probabilities = trace.unembed(stream[None])[0].float().softmax(-1)
         best = probabilities.max(-1)
-        texts.append(trace.words(best.indices.tolist()))
+        texts.append(trace.token_texts(best.indices.tolist()))
         shares.append(torch.cat((best.values[None], probabilities[:, words].T)))
     side.keep("lens", torch.stack(shares))
     return texts
 
 
 def _keep_differing(
-    compared: Comparison, views: SavedViews, sides: list[Side], interview: ResponseRecorder
+    compared: Comparison[Trace], views: SavedViews, sides: list[Side], interview: ResponseRecorder
 ) -> None:
     """Both sides of the heads that were named, and of what differs most."""
     other = {"model": sides[1].model, "text": compared.other.ids[0].tolist()}
@@ -188,7 +188,7 @@ def _keep_differing(
                 side.keep(name, side.trace[name])
 
 
-def _ranked(compared: Comparison, distances: dict[str, float]) -> Iterator[str]:
+def _ranked(compared: Comparison[Trace], distances: dict[str, float]) -> Iterator[str]:
     """The sites that the page lists: the first of each of its groups, then the second, and so on."""
     groups: list[list[str]] = [[], [], [], [], []]
     for name in sorted(distances, key=lambda name: -distances[name]):

@@ -24,7 +24,9 @@ from clearhead.inspect.trace import Trace
 from clearhead.page.assets import read_bundle
 
 
-def save_html(what: AnyTrace | Comparison, path: str | Path, views: Sequence[str] | None = None) -> None:
+def save_html(
+    what: AnyTrace | Comparison[Trace], path: str | Path, views: Sequence[str] | None = None
+) -> None:
     """Write one file that opens in any browser, without a network or a model.
 
     Of a trace, `views` are "flow" (the whole way, every head's picture, the next word), heads such as

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from clearhead.errors import UserError
-from clearhead.inspect.choice import check_index
 from clearhead.inspect.comparison import Comparison
+from clearhead.inspect.indexing import check_index
 from clearhead.inspect.trace import Trace
 
 OF_ONE = ("flow", "block.0.head.0")  # unless said
@@ -37,7 +37,7 @@ class SavedViews:
         return [*(["steps"] if self.heads else []), *(name for name in ASKED if name in self.asked)]
 
 
-def choose_views(names: Sequence[str] | None, what: Trace | Comparison) -> SavedViews:
+def choose_views(names: Sequence[str] | None, what: Trace | Comparison[Trace]) -> SavedViews:
     compared = isinstance(what, Comparison)
     config = what.one.config if isinstance(what, Comparison) else what.config
     views = SavedViews(asked={"compare"} if compared else set())

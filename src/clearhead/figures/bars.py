@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clearhead.errors import UserError
-from clearhead.inspect.attribution import Attribution, Why
+from clearhead.inspect.attribution import Attribution, ScoreAttribution
 from clearhead.inspect.comparison import Comparison
+from clearhead.inspect.trace import Trace
 from clearhead.labs.heads import HeadScores
 from clearhead.picture import MOST_LABELS, Figure, label, literal, make_canvas, name, name_all
 
@@ -53,9 +54,9 @@ def head_bars(scores: HeadScores, kind: str | None, title: str | None) -> Figure
     return Figure(canvas)
 
 
-def part_bars(of: Attribution | Why, title: str | None) -> Figure:
+def part_bars(of: Attribution | ScoreAttribution, title: str | None) -> Figure:
     """The largest parts of a sum as horizontal bars, negative ones to the left, and the rest."""
-    if isinstance(of, Why):
+    if isinstance(of, ScoreAttribution):
         parts = [(f"{query} → {key}", value) for query, key, value in of.top(MOST_BARS)]
         what, pieces = "parts of the score", "pairs of parts"
     else:
@@ -72,7 +73,7 @@ def part_bars(of: Attribution | Why, title: str | None) -> Figure:
     return Figure(axes.get_figure(root=True))  # type: ignore[arg-type]
 
 
-def difference_bars(of: Comparison, title: str | None) -> Figure:
+def difference_bars(of: Comparison[Trace], title: str | None) -> Figure:
     """The sites at which two traces differ most."""
     parts, count = of.ranking(MOST_BARS), len(of.one.sites())
     axes = _across(parts, rest=False)

@@ -13,7 +13,8 @@ from clearhead.figures.bars import difference_bars, head_bars, part_bars
 from clearhead.figures.heat_maps import heat_map, thumbnails
 from clearhead.figures.lab_results import draw_result
 from clearhead.figures.tables import lens_table, sweep_table, word_table
-from clearhead.inspect.attribution import Attribution, Why
+from clearhead.inspect.attribution import Attribution, ScoreAttribution
+from clearhead.inspect.base_trace import BaseTrace
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
@@ -22,7 +23,7 @@ from clearhead.labs.heads import HeadScores
 from clearhead.labs.lab import Result
 from clearhead.picture import Figure
 
-Drawn = AnyTrace | HeadScores | Attribution | Why | Lens | Comparison | Result
+Drawn = AnyTrace | HeadScores | Attribution | ScoreAttribution | Lens | Comparison[Trace] | Result
 Table = Tensor | np.ndarray[Any, Any] | list[list[float]]
 
 
@@ -56,9 +57,9 @@ def figure(
     if isinstance(of, Trace | StateTrace):
         of.check_single()
         return _of_trace(of, what, title, rows, around)
-    if what is not None and isinstance(of, Attribution | Why | Lens | Comparison | Result):
+    if what is not None and isinstance(of, Attribution | ScoreAttribution | Lens | Comparison | Result):
         raise UserError(f"a {type(of).__name__} is drawn as a whole: omit {_short(what)}")
-    if isinstance(of, Attribution | Why):
+    if isinstance(of, Attribution | ScoreAttribution):
         return part_bars(of, title)
     if isinstance(of, Comparison):
         return difference_bars(of, title)
@@ -95,7 +96,7 @@ def _is_table(what: Any) -> bool:
     return isinstance(what, Tensor | np.ndarray | list)
 
 
-def _chosen(trace: AnyTrace, rows: Any) -> range | None:
+def _chosen(trace: BaseTrace, rows: Any) -> range | None:
     """The requested positions."""
     if rows is None:
         return None

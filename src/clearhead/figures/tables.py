@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.inspect.base_trace import BaseTrace
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.trace import Trace
@@ -40,7 +41,7 @@ def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
     for k in range(n_block):
         best = lens[k][rows.start : rows.stop].softmax(-1).max(-1)
         probabilities[k] = best.values.detach().float().cpu().numpy()
-        for t, word in enumerate(trace.words(best.indices.tolist())):
+        for t, word in enumerate(trace.token_texts(best.indices.tolist())):
             ink = "white" if probabilities[k, t] > 0.6 else "black"
             said = f"{_short(word)}\n{probabilities[k, t]:.2f}"
             axes.text(t, k, said, ha="center", va="center", fontsize=8, color=ink)
@@ -68,7 +69,9 @@ def word_table(trace: AnyTrace, site: str, rows: range | None, title: str | None
     drawn = axes.imshow(value, aspect="auto", cmap=colours, vmin=lowest, vmax=largest)
     label(axes, "y", trace.tokens[rows.start : rows.stop])
     axes.set_ylabel("after this token", fontsize=8)
-    axes.set_xticks(range(len(ids)), [_short(word) for word in trace.words(ids)], rotation=90, fontsize=7)
+    axes.set_xticks(
+        range(len(ids)), [_short(word) for word in trace.token_texts(ids)], rotation=90, fontsize=7
+    )
     axes.set_xlabel("next word", fontsize=8)
     notes = (
         part_of(rows, trace.ids.shape[1]),
@@ -136,7 +139,7 @@ def _numbers(table: Any) -> Any:
         raise UserError("the table is not numeric: expected the result of sweep") from None
 
 
-def _readable(trace: AnyTrace, rows: range | None) -> range:
+def _readable(trace: BaseTrace, rows: range | None) -> range:
     """The requested positions, or the last ones that fit."""
     T = trace.ids.shape[1]
     if rows is None:

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
 from clearhead.inspect.block_steps import norm_scale
+from clearhead.inspect.residual_trace import ResidualTrace
 from clearhead.inspect.sites import Site
 from clearhead.model.block import Block
 from clearhead.model.norm import Norm
 from clearhead.model.position import rotate
-
-if TYPE_CHECKING:
-    from clearhead.inspect.trace import Trace
-
 
 EDITS = "edits"  # the name of what edits wrote
 
@@ -52,7 +48,7 @@ class Attribution:
 
 
 @dataclass(frozen=True)
-class Why:
+class ScoreAttribution:
     """A score q·k split over what each part wrote where the head looks from, and where it looks to."""
 
     names: list[str]
@@ -70,7 +66,7 @@ class Why:
         return [(self.names[a], self.names[b], self.values[a, b].item()) for a, b in pairs]
 
 
-def attribute(trace: Trace, token: int, position: int) -> Attribution:
+def attribute_logit(trace: ResidualTrace, token: int, position: int) -> Attribution:
     """What every head, feed-forward, embedding and bias adds to a token's logit after a position."""
     network = trace.network
     names, parts = _stack(written(trace, position, trace.config.n_block))
@@ -83,11 +79,13 @@ def attribute(trace: Trace, token: int, position: int) -> Attribution:
         logit = trace.read("logits", rows=position, columns=token)[0]
         names, values = _with_edits(names, values[:, None], logit)
         values = values[:, 0]
-    word = trace.words([token])[0]
+    word = trace.token_texts([token])[0]
     return Attribution(names, values, f"the logit of {word!r} after position {position}")
 
 
-def why(trace: Trace, block: int, head: int, looking: int, looked_at: int) -> Why:
+def attribute_score(
+    trace: ResidualTrace, block: int, head: int, query_position: int, key_position: int
+) -> ScoreAttribution:
     """The score of a head from one position to another, split over all that was written before its block."""
     module = trace.network.blocks[block]
     assert isinstance(module, Block)
@@ -99,8 +97,8 @@ def why(trace: Trace, block: int, head: int, looking: int, looked_at: int) -> Wh
         )
     edited, sides = bool(trace.edits.of(block).made), []
     for position, linear, norm, own, name in (
-        (looking, attention.query, attention.query_norm, head, "query"),
-        (looked_at, attention.key, attention.key_norm, shared, "key"),
+        (query_position, attention.query, attention.query_norm, head, "query"),
+        (key_position, attention.key, attention.key_norm, shared, "key"),
     ):
         names, parts = _stack(written(trace, position, block))
         if edited:  # each step is what was made of it; the edits' share of that is a part of its own
@@ -122,8 +120,8 @@ def why(trace: Trace, block: int, head: int, looking: int, looked_at: int) -> Wh
             actual = trace.read(f"block.{block}.head.{head}.{name}", rows=position)[0]
             names, parts = _with_edits(names, parts, actual)
         sides.append(parts)
-    title = f"the score of block {block}, head {head}, from position {looking} to {looked_at}"
-    return Why(names, sides[0] @ sides[1].T, title)
+    title = f"the score of block {block}, head {head}, from position {query_position} to {key_position}"
+    return ScoreAttribution(names, sides[0] @ sides[1].T, title)
 
 
 def _with_edits(names: list[str], parts: Tensor, actual: Tensor) -> tuple[list[str], Tensor]:
@@ -135,7 +133,7 @@ def _with_edits(names: list[str], parts: Tensor, actual: Tensor) -> tuple[list[s
     return names, torch.cat((parts[:at], (parts[at] + missing)[None], parts[at + 1 :]))
 
 
-def written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Tensor]]:
+def written(trace: ResidualTrace, position: int, until: int) -> Iterator[tuple[str, Tensor]]:
     """What each part wrote into one position's stream before a block, by name: their sum is the stream."""
     total = torch.zeros_like(trace.stream.last[0, position])
     for name, part in _written(trace, position, until):
@@ -146,7 +144,7 @@ def written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Tens
         yield EDITS, stream[0, position] - total
 
 
-def _written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Tensor]]:
+def _written(trace: ResidualTrace, position: int, until: int) -> Iterator[tuple[str, Tensor]]:
     row = torch.tensor([position], device=trace.ids.device)
     yield "embedding", trace.read("embedding")[position]
     if trace.config.position in ("learned", "sinusoidal"):
@@ -170,7 +168,7 @@ def _written(trace: Trace, position: int, until: int) -> Iterator[tuple[str, Ten
 
 
 def _added(
-    trace: Trace, i: int, half: str, norm: nn.Module, names: list[str], parts: Tensor, position: int
+    trace: ResidualTrace, i: int, half: str, norm: nn.Module, names: list[str], parts: Tensor, position: int
 ) -> Iterator[tuple[str, Tensor]]:
     """What the parts of half a block add to the stream: they themselves, or normed once more."""
     if isinstance(norm, Norm):

@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
+from typing import Generic
 
 import torch
 from torch import Tensor
 
 from clearhead.inspect.block_steps import BlockSteps
+from clearhead.inspect.residual_trace import TraceT
 from clearhead.inspect.sites import MATRICES, all_sites
 
-if TYPE_CHECKING:
-    from clearhead.inspect.trace import Trace
-
-
-MOST_CELLS = 2**24  # of some heads' matrices, computed together
+MAX_MATRIX_CELLS = 2**24  # of some heads' matrices, computed together
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Generic[TraceT]):
     """`pairs` are positions of the one and of the other that belong together."""
 
-    one: Trace
-    other: Trace
+    one: TraceT
+    other: TraceT
     pairs: list[tuple[int, int]]
 
     def difference(self, site: str) -> Tensor:
@@ -41,7 +38,7 @@ class Comparison:
         distances = self.distances(None)
         for block in range(self.one.config.n_block):
             distances |= self.distances(block)
-        return sorted(distances.items(), key=lambda each: -each[1])[:count]
+        return sorted(distances.items(), key=lambda item: -item[1])[:count]
 
     def distances(self, block: int | None) -> dict[str, float]:
         """At every site of a block, or outside the blocks, in the order in which they are computed."""
@@ -49,29 +46,29 @@ class Comparison:
         if block is None:
             return {str(site): self.distance(str(site)) for site in sites}
         config, T = self.one.config, max(len(self.one), len(self.other))
-        group, at_once = config.n_head // config.n_kv_head, max(1, MOST_CELLS // T**2)
-        whole, found = self._steps(block, None), {}
-        for first in range(0, config.n_head, at_once):
-            some = range(first, min(config.n_head, first + at_once))
-            sides = whole if len(some) == config.n_head else self._steps(block, some)
+        group, chunk_size = config.n_head // config.n_kv_head, max(1, MAX_MATRIX_CELLS // T**2)
+        all_heads, distances = self._steps(block, None), {}
+        for first in range(0, config.n_head, chunk_size):
+            heads = range(first, min(config.n_head, first + chunk_size))
+            sides = all_heads if len(heads) == config.n_head else self._steps(block, heads)
             for site in sites:
                 head = site.head if site.kv_head is None else group * site.kv_head
                 if head is None and first == 0:
-                    found[site] = _distance(
-                        *self._at_pairs(site.name, [each.read(site)[0] for each in whole])
+                    distances[site] = _distance(
+                        *self._at_pairs(site.name, [steps.read(site)[0] for steps in all_heads])
                     )
-                elif head is not None and head in some:
-                    pair = [each.read(site)[0, head - first] for each in sides]
-                    found[site] = _distance(*self._at_pairs(site.name, pair))
-        return {str(site): found[site] for site in sites}
+                elif head is not None and head in heads:
+                    pair = [steps.read(site)[0, head - first] for steps in sides]
+                    distances[site] = _distance(*self._at_pairs(site.name, pair))
+        return {str(site): distances[site] for site in sites}
 
     def _steps(self, block: int, heads: Sequence[int] | None) -> list[BlockSteps]:
         return [trace.steps(block, heads) for trace in (self.one, self.other)]
 
     def _at_pairs(self, name: str, sides: list[Tensor]) -> list[Tensor]:
-        places = [list(each) for each in zip(*self.pairs, strict=True)]
-        rows = [side[places[i]] for i, side in enumerate(sides)]
-        return [side[:, places[i]] for i, side in enumerate(rows)] if name in MATRICES else rows
+        positions = [list(column) for column in zip(*self.pairs, strict=True)]
+        rows = [side[positions[i]] for i, side in enumerate(sides)]
+        return [side[:, positions[i]] for i, side in enumerate(rows)] if name in MATRICES else rows
 
     def _aligned(self, site: str) -> tuple[Tensor, Tensor]:
         sides = []

@@ -1,30 +1,39 @@
-"""Edits: what to put at a site in place of what is computed there."""
+"""Edits: what to put at a site in place of what is computed current."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Protocol, Self, Union, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.choice import Choice, check_index, choose
+from clearhead.inspect.indexing import Selection, check_index, select_indices
 from clearhead.inspect.sites import MATRICES, Site, parse_site
 from clearhead.model.config import Config
 
-if TYPE_CHECKING:
-    from clearhead.inspect.trace import Trace
-
-Value = Union[int, float, Tensor, Callable[[Tensor], Any], "Trace"]
+Value = Union[int, float, Tensor, Callable[[Tensor], Any], "PatchSource"]
 Span = tuple[int, int]
+
+
+@runtime_checkable
+class PatchSource(Protocol):
+    """A trace to patch from: what an edit needs of it."""
+
+    edits: Edits
+    single: bool
+
+    def read(self, name: str) -> Tensor: ...
+
+    def row(self, number: int) -> Self: ...
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A value to put there: a number, a tensor, a function of what is there, or another trace (its value).
+    """A value to put there: a number, a tensor, a function of what is current, or another trace (its value).
 
     `at` are the positions to change, all unless said, counted in each text without its padding; `columns` are
     the features of them, or of a head's matrices what is looked at; `row` is one sequence of a batch, all
@@ -32,9 +41,9 @@ class Edit:
     """
 
     value: Value
-    at: Choice = None
+    at: Selection = None
     row: int | None = None
-    columns: Choice = None
+    columns: Selection = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,7 @@ class Edits:
 
     def of(self, block: int | None) -> Edits:
         """Those inside a block, or for None those at the ends."""
-        return replace(self, made=tuple(each for each in self.made if each[0].block == block))
+        return replace(self, made=tuple(made for made in self.made if made[0].block == block))
 
     def touch(self, *sites: Site) -> bool:
         return any(site in sites for site, _ in self.made)
@@ -140,7 +149,7 @@ class Edits:
             listed = at.tolist() if hasattr(at, "tolist") else at
             listed = [listed] if isinstance(listed, int) else list(listed)
             at = [i for i in listed if not isinstance(i, int) or -length <= i < length]
-        return choose(at, length, "position") or []
+        return select_indices(at, length, "position") or []
 
 
 def _write(edit: Edit, site: Site, tensor: Tensor, rows: list[int], at: list[int], start: int) -> Tensor:
@@ -150,11 +159,11 @@ def _write(edit: Edit, site: Site, tensor: Tensor, rows: list[int], at: list[int
     device = tensor.device
     places = torch.tensor([start + i for i in at], device=device)
     index = (torch.tensor(rows, device=device)[:, None], places)
-    there = tensor[index]
-    value = _value(edit, site, there, rows, at)
+    current = tensor[index]
+    value = _value(edit, site, current, rows, at)
     if edit.columns is not None:
         across = _columns(edit, site, tensor, start)
-        value = there.index_copy(-1, across, value.to(there.dtype).to(device)[..., across])
+        value = current.index_copy(-1, across, value.to(current.dtype).to(device)[..., across])
     changed = tensor.clone()
     changed[index] = value.to(tensor.dtype).to(device)
     return changed
@@ -164,15 +173,13 @@ def _columns(edit: Edit, site: Site, tensor: Tensor, start: int) -> Tensor:
     if tensor.dim() == 2:
         raise UserError(f"{site}: there are no columns to choose from, it is a number for each position")
     first = start if site.name in MATRICES else 0
-    chosen = choose(edit.columns, tensor.shape[-1] - first, "column") or []
+    chosen = select_indices(edit.columns, tensor.shape[-1] - first, "column") or []
     return torch.tensor([first + i for i in chosen], device=tensor.device, dtype=torch.long)
 
 
 def _checked(site: Site, value: Any) -> Any:
     """The value as a number, a tensor, a function or a trace; anything else is refused."""
-    from clearhead.inspect.trace import Trace
-
-    if isinstance(value, Tensor | Trace):
+    if isinstance(value, Tensor | PatchSource):
         pass
     elif isinstance(value, numbers.Real):
         return float(value)
@@ -196,31 +203,31 @@ def _no_value(site: Site, value: object) -> UserError:
     )
 
 
-def _value(edit: Edit, site: Site, there: Tensor, rows: list[int], at: list[int]) -> Tensor:
+def _value(edit: Edit, site: Site, current: Tensor, rows: list[int], at: list[int]) -> Tensor:
     """The new value for rows × positions × …, checked to fit what is there."""
     value: Any = edit.value
     if callable(value):
-        value = value(there[0] if len(there) == 1 else there)
+        value = value(current[0] if len(current) == 1 else current)
     elif not isinstance(value, Tensor | int | float):
         value = _from_trace(value, site, rows, None if edit.at is None else at)
-    elif isinstance(value, Tensor) and value.dim() == there.dim() and len(value) > len(rows) == 1:
+    elif isinstance(value, Tensor) and value.dim() == current.dim() and len(value) > len(rows) == 1:
         value = value[rows]  # of a whole batch's value, this row's
     if isinstance(value, int | float):
-        return torch.full_like(there, value)
+        return torch.full_like(current, value)
     if not isinstance(value, Tensor):
         raise UserError(f"{site}: the function gave a {type(value).__name__}, expected a tensor")
     if value.dim() == 0:
-        return value.expand_as(there)
-    shaped = value if value.dim() == there.dim() else value[None]
-    if shaped.shape not in (there.shape, there[:1].shape):
-        given = value[0] if value.dim() == there.dim() and len(value) == 1 else value
-        found, expected = ("×".join(map(str, each.shape)) for each in (given, there[0]))
-        message = f"{site}: the value is {found}, expected {expected}"
+        return value.expand_as(current)
+    shaped = value if value.dim() == current.dim() else value[None]
+    if shaped.shape not in (current.shape, current[:1].shape):
+        one = value[0] if value.dim() == current.dim() and len(value) == 1 else value
+        shape, expected = ("×".join(map(str, tensor.shape)) for tensor in (one, current[0]))
+        message = f"{site}: the value is {shape}, expected {expected}"
         raise UserError(message, "edit_does_not_fit", site=str(site))
-    return shaped.expand_as(there)
+    return shaped.expand_as(current)
 
 
-def _from_trace(other: Trace, site: Site, rows: list[int], at: list[int] | None) -> Tensor:
+def _from_trace(other: PatchSource, site: Site, rows: list[int], at: list[int] | None) -> Tensor:
     """The other trace's value; at chosen positions, its value there."""
     value = other.read(str(site))
     if at is None:

@@ -3,47 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.choice import check_index
-
-if TYPE_CHECKING:
-    from clearhead.inspect.trace import Trace
+from clearhead.inspect.indexing import check_index
+from clearhead.inspect.residual_trace import ResidualTrace
 
 
 class Lens:
     """`lens[k]` are the logits after block k: T V. The last is the model's own answer."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: ResidualTrace) -> None:
         self.trace = trace
 
     def __len__(self) -> int:
         return self.trace.config.n_block
 
     def __repr__(self) -> str:
-        said = ", ".join(repr(words[0][0]) for words in self.words(count=1))
-        return f"Lens({len(self)} blocks, which would say next: {said})"
+        predictions = ", ".join(repr(tokens[0][0]) for tokens in self.tokens(count=1))
+        return f"Lens({len(self)} blocks, predicting {predictions})"
 
     def __getitem__(self, block: int) -> Tensor:
         trace, number = self.trace, check_index(block, len(self), "block")
         with torch.set_grad_enabled(trace.grad):
-            return trace.read_out(trace.read(f"block.{number}.output")[None])[0]
+            return trace.unembed(trace.read(f"block.{number}.output")[None])[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         return (self[k] for k in range(len(self)))
 
-    def words(self, position: int = -1, count: int = 5) -> list[list[tuple[str, float]]]:
+    def tokens(self, position: int = -1, count: int = 5) -> list[list[tuple[str, float]]]:
         """For each block the likeliest next words at a position, with their probability."""
-        position, answers = self.trace.check_position(position), []
+        position, likeliest = self.trace.check_position(position), []
         if not isinstance(count, int) or count < 1:
             raise UserError(f"count = {count!r}: expected at least 1")
         count = min(count, self.trace.config.n_vocab)
         for k in range(len(self)):
             best = self[k][position].softmax(-1).topk(count)
-            words = self.trace.words(best.indices.tolist())
-            answers.append(list(zip(words, best.values.tolist(), strict=True)))
-        return answers
+            texts = self.trace.token_texts(best.indices.tolist())
+            likeliest.append(list(zip(texts, best.values.tolist(), strict=True)))
+        return likeliest

@@ -9,28 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.attribution import EDITS, Attribution, written
-from clearhead.inspect.choice import check_index
+from clearhead.inspect.indexing import check_index
+from clearhead.inspect.residual_trace import ResidualTrace
 from clearhead.model.block import Block
 from clearhead.model.norm import Norm
-
-if TYPE_CHECKING:
-    from clearhead.inspect.trace import Trace
 
 Hop = tuple[int, int, int]  # block, head, and the position that it looked at
 
 
 @dataclass(frozen=True)
-class Reading:
+class LinearReadout:
     """What is read of one position's stream before a block: the stream along a direction, and a rest."""
 
-    trace: Trace
+    trace: ResidualTrace
     position: int
     until: int  # the block
     direction: Tensor  # C
@@ -38,14 +35,14 @@ class Reading:
     total: float | None = None  # what all of it must sum to, where that is known otherwise
 
     @classmethod
-    def of_logit(cls, trace: Trace, token: int, position: int) -> Reading:
+    def of_logit(cls, trace: ResidualTrace, token: int, position: int) -> LinearReadout:
         norm, direction = trace.network.final_norm, trace.network.unembedding.weight[token]
         scale = trace.read("final.scale").reshape(-1)[position]
         rest = {} if norm.shift is None else {"final.shift": (norm.shift @ direction).item()}
         total = trace.read("logits", rows=position)[0, token].item()
         return cls(trace, position, trace.config.n_block, _before(norm, direction, scale), rest, total)
 
-    def through(self, block: int, head: int, source: int) -> Reading:
+    def through(self, block: int, head: int, source: int) -> LinearReadout:
         """What the head brings of it from a position that it looks at: what is read of the stream there."""
         trace, module = self.trace, self._module(check_index(block, self.trace.config.n_block, "block"))
         head = check_index(head, trace.config.n_head, "head")
@@ -65,17 +62,17 @@ class Reading:
             rest["shift"] = (norm.shift @ direction).item()
         scale = trace.read(f"block.{block}.normed.scale")[source]
         total = (trace.read(f"{name}.value", rows=source)[0] @ written_along).item()
-        return Reading(trace, source, block, _before(norm, direction, scale), rest, total)
+        return LinearReadout(trace, source, block, _before(norm, direction, scale), rest, total)
 
-    def split(self) -> Attribution:
+    def attribution(self) -> Attribution:
         """Over all that was written into that stream."""
-        found = {name: (part @ self.direction).item() for name, part in self._written()}
-        found |= self.rest
+        parts = {name: (part @ self.direction).item() for name, part in self._written()}
+        parts |= self.rest
         if self.trace.edits.made and self.total is not None:
-            found[EDITS] = found.get(EDITS, 0.0) + self.total - sum(found.values())
-        return Attribution(list(found), torch.tensor(list(found.values())), self._title())
+            parts[EDITS] = parts.get(EDITS, 0.0) + self.total - sum(parts.values())
+        return Attribution(list(parts), torch.tensor(list(parts.values())), self._title())
 
-    def by_token(self, block: int) -> Tensor:
+    def by_position(self, block: int) -> Tensor:
         """What each head of an earlier block brings of it from each position: H T."""
         steps = self.trace.steps(block, rows=self._row(block))
         at = self.position if self.trace.edits.of(block).made else 0
@@ -110,12 +107,12 @@ class Reading:
         return f"what is read of position {self.position} {where}"
 
 
-def read_back(trace: Trace, token: int, position: int, hops: Sequence[Hop]) -> Reading:
+def follow_path(trace: ResidualTrace, token: int, position: int, hops: Sequence[Hop]) -> LinearReadout:
     """A token's logit after a position, followed back through these."""
-    reading = Reading.of_logit(trace, token, position)
+    readout = LinearReadout.of_logit(trace, token, position)
     for hop in hops:
-        reading = reading.through(*hop)
-    return reading
+        readout = readout.through(*hop)
+    return readout
 
 
 def _before(norm: Norm, direction: Tensor, scale: Tensor) -> Tensor:

@@ -34,6 +34,11 @@ class Site:
         return ".".join([*parts, self.name])
 
 
+def dotted(name: str) -> str:
+    """An attribute's name as a site's: normed_scale is normed.scale."""
+    return re.sub(r"_(mean|scale)$", r".\1", name)
+
+
 def end_names(config: Config) -> tuple[str, ...]:
     place = ("position",) if config.position in ("learned", "sinusoidal") else ()
     return ("embedding", *place, "final", *_norm("final", config), "logits", "probabilities")
@@ -76,16 +81,16 @@ def all_sites(config: Config) -> list[Site]:
 
 def parse_site(text: str, config: Config) -> Site:
     """A site by its name; where there is none, what there is."""
-    found = isinstance(text, str) and re.fullmatch(
+    match = isinstance(text, str) and re.fullmatch(
         r"(?:block\.(-?\d+)\.(?:head\.(-?\d+)\.|kv_head\.(-?\d+)\.)?)?([a-z_0-9]+(?:\.[a-z]+)?)", text
     )
-    if not found:
+    if not match:
         raise SiteError(
             f"site {text!r}: expected a name such as block.0.head.0.weights, block.0.input or logits",
             "site_unknown",
             site=text,
         )
-    block, head, kv_head = (None if part is None else int(part) for part in found.groups()[:3])
+    block, head, kv_head = (None if part is None else int(part) for part in match.groups()[:3])
     for kind, number, count in (
         ("block", block, config.n_block),
         ("head", head, config.n_head),
@@ -100,7 +105,7 @@ def parse_site(text: str, config: Config) -> Site:
         names = SHARED
     else:
         names = end_names(config) if block is None else block_names(config)
-    name = found[4]
+    name = match[4]
     if name not in names:
         others = ", and those of blocks and heads, such as block.0.head.0.weights" if block is None else ""
         message = f"site {text!r}: there are {', '.join(names)}{others}{guess(name, names)}"

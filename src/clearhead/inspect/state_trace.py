@@ -20,11 +20,11 @@ from clearhead.classics.recurrent import Recurrent, RecurrentBlock
 from clearhead.classics.recurrent_cell import GATES, next_cell, next_state, take_gates
 from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError, guess
-from clearhead.inspect.choice import Choice, as_index, choose
-from clearhead.inspect.read_text import UNNAMED, ReadText
+from clearhead.inspect.base_trace import UNNAMED, BaseTrace
+from clearhead.inspect.block_views import Parts
+from clearhead.inspect.indexing import Selection, index_tensor, select_indices
 from clearhead.inspect.sites import SiteError
 from clearhead.inspect.trace import Trace
-from clearhead.inspect.views import Parts
 from clearhead.text.tokenizer import Tokenizer
 
 ENDS = ("embedding", "final", "logits", "probabilities")
@@ -36,7 +36,7 @@ def block_names(config: RecurrentConfig) -> tuple[str, ...]:
     return ("input", *gates, *(("cell",) if config.kind == "lstm" else ()), "state")
 
 
-class StateTrace(ReadText):
+class StateTrace(BaseTrace):
     """What `inspect` returns of a recurrent network."""
 
     config: RecurrentConfig
@@ -87,15 +87,15 @@ class StateTrace(ReadText):
             raise SiteError(_lacking(f"{name!r} of a trace", self.config))
         return self.read(name)
 
-    def read(self, name: str, rows: Choice = None, columns: Choice = None) -> Tensor:
+    def read(self, name: str, rows: Selection = None, columns: Selection = None) -> Tensor:
         """A site by name. `rows` are positions, `columns` features or words."""
         block, site = self._parse(name)
-        down = as_index(choose(rows, len(self), "row"), self.ids.device)
+        down = index_tensor(select_indices(rows, len(self), "row"), self.ids.device)
         with torch.set_grad_enabled(self.grad):
             tensor = self._end(site, down) if block is None else self._inside(block, site)
             if down is not None and (block is not None or site in ("embedding", "final")):
                 tensor = tensor[:, down]
-            across = as_index(choose(columns, tensor.shape[-1], "column"), self.ids.device)
+            across = index_tensor(select_indices(columns, tensor.shape[-1], "column"), self.ids.device)
             tensor = tensor if across is None else tensor[..., across]
         return tensor[0] if self.single else tensor
 
@@ -103,8 +103,8 @@ class StateTrace(ReadText):
         """A site by its name; where there is none, what there is."""
         known = self.sites()
         if not isinstance(name, str) or name not in known:
-            found = re.fullmatch(r"block\.(\d+)\.([a-z_]+)", str(name))
-            if found and found[2] in block_names(self.config):
+            match = re.fullmatch(r"block\.(\d+)\.([a-z_]+)", str(name))
+            if match and match[2] in block_names(self.config):
                 raise SiteError(f"site {name!r}: this model has blocks 0 to {self.config.n_block - 1}")
             meant = guess(str(name).rpartition(".")[2], [*block_names(self.config), *ENDS])
             raise SiteError(_lacking(f"site {name!r}", self.config) + meant)
@@ -147,14 +147,16 @@ class StateTrace(ReadText):
     @torch.no_grad()
     def verify(self) -> float:
         """How far the formulas are from what the network computed: the largest ‖difference‖/‖value‖."""
-        found = []
+        errors = []
         for i in range(self.config.n_block):
             gates = self._gates(i)
             cells = self._cells(gates) if self.config.kind == "lstm" else None
-            again = next_state(self.config.kind, gates, self._before(i), cells)
-            found.append(_distance(again, self.states[i + 1]))
-        found.append(_distance(self.states[-1] @ self.network.unembedding.weight.T, self.network(self.ids)))
-        return float(torch.stack(found).max())
+            states = next_state(self.config.kind, gates, self._before(i), cells)
+            errors.append(_relative_error(states, self.states[i + 1]))
+        errors.append(
+            _relative_error(self.states[-1] @ self.network.unembedding.weight.T, self.network(self.ids))
+        )
+        return float(torch.stack(errors).max())
 
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
         """The state of a block after a word, or without one of the last: all that the past has left there.
@@ -198,5 +200,5 @@ def _lacking(what: str, config: RecurrentConfig) -> str:
     return f"{what}: this model is of kind {config.kind}, which has {names}"
 
 
-def _distance(found: Tensor, expected: Tensor) -> Tensor:
-    return ((found - expected).norm(dim=-1) / expected.norm(dim=-1).clamp(min=1e-30)).max()
+def _relative_error(actual: Tensor, expected: Tensor) -> Tensor:
+    return ((actual - expected).norm(dim=-1) / expected.norm(dim=-1).clamp(min=1e-30)).max()

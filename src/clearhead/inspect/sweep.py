@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.edits import Edit, Edits
+from clearhead.inspect.residual_trace import ResidualTrace, TraceT
 from clearhead.inspect.sites import Site
 
-if TYPE_CHECKING:
-    from clearhead.inspect.trace import Trace
-
-MOST_TOKENS = 4096  # in one batch of variants
+MAX_BATCH_TOKENS = 4096  # in one batch of variants
 
 
 def sweep(
-    trace: Trace, over: str, measure: Callable[[Trace], float], patch_from: Trace | None = None
+    trace: TraceT,
+    over: str,
+    measure: Callable[[TraceT], float],
+    patch_from: ResidualTrace | None = None,
 ) -> Tensor:
     """A row for each block, a column for each of its heads or for each position."""
     if not callable(measure):
@@ -31,8 +32,11 @@ def sweep(
 
 
 def variants(
-    trace: Trace, over: str, patch_from: Trace | None = None, blocks: Iterable[int] | None = None
-) -> Iterator[tuple[int, Trace]]:
+    trace: TraceT,
+    over: str,
+    patch_from: ResidualTrace | None = None,
+    blocks: Iterable[int] | None = None,
+) -> Iterator[tuple[int, TraceT]]:
     """Block by block, or for some blocks alone, all that differ in one head or position, many at a time."""
     config, T = trace.config, trace.ids.shape[1]
     kind = over.replace("×", "x").replace(" ", "")
@@ -43,12 +47,12 @@ def variants(
     if patch_from is not None and patch_from.ids.shape != trace.ids.shape:
         raise UserError(f"the trace to patch from has {patch_from.ids.shape[1]} positions, this one {T}")
     count = config.n_head if kind == "head" else T
-    at_once = max(1, MOST_TOKENS // T)
+    batch_size = max(1, MAX_BATCH_TOKENS // T)
     for block in range(config.n_block) if blocks is None else blocks:
-        for start in range(0, count, at_once):
-            numbers = range(start, min(count, start + at_once))
+        for start in range(0, count, batch_size):
+            numbers = range(start, min(count, start + batch_size))
             edits = tuple(_variant(kind, block, n, row, patch_from) for row, n in enumerate(numbers))
-            yield block, trace.repeat(len(numbers)).edit_more(Edits(edits))
+            yield block, trace.repeat(len(numbers)).with_edits(Edits(edits))
 
 
 def _number(measured: Any) -> float:
@@ -59,7 +63,9 @@ def _number(measured: Any) -> float:
         raise UserError(f"the measure gave {kind[:80]}: expected one number") from None
 
 
-def _variant(kind: str, block: int, number: int, row: int, patch_from: Trace | None) -> tuple[Site, Edit]:
+def _variant(
+    kind: str, block: int, number: int, row: int, patch_from: ResidualTrace | None
+) -> tuple[Site, Edit]:
     value = 0 if patch_from is None else patch_from
     if kind == "head":
         return Site("output", block, head=number), Edit(value, row=row)

@@ -39,25 +39,25 @@ def weight_names(config: Config) -> list[str]:
 def weight(network: Transformer, name: str) -> Tensor:
     """A matrix, bias, gain or shift; or one of the products QK = W_Q W_Kᵀ and OV = W_V W_O of a head."""
     config = network.config
-    found = re.fullmatch(r"(?:block\.(-?\d+)\.)?(?:head\.(-?\d+)\.)?(\w+(?:\.\w+)?)", str(name))
+    match = re.fullmatch(r"(?:block\.(-?\d+)\.)?(?:head\.(-?\d+)\.)?(\w+(?:\.\w+)?)", str(name))
     for number, what, count in (
-        (found and found[1], "block", config.n_block),
-        (found and found[2], "head", config.n_head),
+        (match and match[1], "block", config.n_block),
+        (match and match[2], "head", config.n_head),
     ):
         if number and not 0 <= int(number) < count:
             raise UserError(f"no weight is called {name!r}: this model has {what}s 0 to {count - 1}")
     names = weight_names(config)
-    if not found or name not in names:
-        ends = [each for each in names if not re.search(r"\.[1-9]", each)]
-        known = f"there are {', '.join(ends)}, and so on"
-        raise UserError(f"no weight is called {name!r}; {known}{guess(str(name), names)}")
-    if found[1] is None:
+    if not match or name not in names:
+        ends = [known for known in names if not re.search(r"\.[1-9]", known)]
+        listing = f"there are {', '.join(ends)}, and so on"
+        raise UserError(f"no weight is called {name!r}; {listing}{guess(str(name), names)}")
+    if match[1] is None:
         return _end(network, name).detach()
-    block = network.blocks[int(found[1])]
+    block = network.blocks[int(match[1])]
     assert isinstance(block, Block)
-    if found[2] is None:
-        return _of_block(block, found[3]).detach()
-    return _of_head(block, config, int(found[2]), found[3]).detach()
+    if match[2] is None:
+        return _of_block(block, match[3]).detach()
+    return _of_head(block, config, int(match[2]), match[3]).detach()
 
 
 def _end(network: Transformer, name: str) -> Tensor:

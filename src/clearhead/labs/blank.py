@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.paths import Reading
+from clearhead.inspect.paths import LinearReadout
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.sweep import variants
 from clearhead.inspect.trace import Trace
@@ -68,8 +68,8 @@ def _first_token(model: LanguageModel, word: str) -> int:
 
 def _attribute(trace: Trace, token: int) -> tuple[Tensor, float]:
     """The contribution of all heads at the last position to the logit, by source position, and the rest."""
-    reading = Reading.of_logit(trace, token, len(trace) - 1)
-    brought = sum((reading.by_token(i).sum(0) for i in range(trace.config.n_block)), torch.zeros(()))
+    readout = LinearReadout.of_logit(trace, token, len(trace) - 1)
+    brought = sum((readout.by_position(i).sum(0) for i in range(trace.config.n_block)), torch.zeros(()))
     parts = trace.attribute(token)
     heads = torch.tensor([".head." in name for name in parts.names])
     return brought.cpu(), parts.values.cpu()[~heads].sum().item()

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.extras import require
-from clearhead.inspect.read_text import ReadText
+from clearhead.inspect.base_trace import BaseTrace
 from clearhead.inspect.sites import MATRICES, parse_site
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
@@ -193,7 +193,7 @@ def _places(at: Any, count: int) -> list[Place]:
     return [_plain(place) for place in places]
 
 
-def _by_token(trace: ReadText, labels: list[Any]) -> dict[int, Any]:
+def _by_token(trace: BaseTrace, labels: list[Any]) -> dict[int, Any]:
     if len(labels) != len(trace.tokens):
         raise UserError(
             f"a text has {len(labels)} labels and {len(trace.tokens)} tokens ({trace.tokens[:10]}…): "
@@ -202,7 +202,7 @@ def _by_token(trace: ReadText, labels: list[Any]) -> dict[int, Any]:
     return {position: _plain(label) for position, label in enumerate(labels) if label is not None}
 
 
-def _find(trace: ReadText, place: Place) -> int:
+def _find(trace: BaseTrace, place: Place) -> int:
     return trace.position_of(place) if isinstance(place, str) else trace.check_position(place)
 
 

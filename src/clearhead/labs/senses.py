@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.senses import map_senses, stages
+from clearhead.inspect.base_trace import stages
+from clearhead.inspect.word_senses import map_senses
 from clearhead.labs.lab import Lines, Part, Points, Result, Table, Value, Watch
 from clearhead.labs.sense_readers import KINDS, learn
 from clearhead.labs.sense_sentences import SENSES

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from clearhead.errors import UserError, guess
 from clearhead.extras import require
-from clearhead.inspect.choice import check_index
 from clearhead.inspect.comparison import Comparison
+from clearhead.inspect.indexing import check_index
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LOWEST = 200  # pixels
 # The steps of a head, as the page calls them.
 STEPS = ("project", "level", "rotate", "compare", "divide", "mask", "softmax", "weigh", "sum", "write")
-Shown = AnyTrace | Comparison | LanguageModel
+Shown = AnyTrace | Comparison[Trace] | LanguageModel
 
 
 def show(

@@ -11,7 +11,7 @@ from torch import Tensor
 from clearhead.api import analysis, inspection
 from clearhead.errors import UserError
 from clearhead.finite import finite
-from clearhead.inspect.paths import Reading, read_back
+from clearhead.inspect.paths import LinearReadout, follow_path
 from clearhead.inspect.sweep import variants
 from clearhead.inspect.trace import Trace
 from clearhead.server.disconnect import raise_if_cancelled
@@ -78,14 +78,14 @@ def make_router(trace_cache: TraceCache) -> APIRouter:
             trace = trace_cache.trace(body, cancelled)
             word, position = trace.token_id(body.word), trace.check_position(body.position)
             hops = [(hop.block, hop.head, hop.source) for hop in body.through]
-            reading = read_back(trace, word, position, hops)
-            split = reading.split() if hops else trace.attribute(word, position)
+            readout = follow_path(trace, word, position, hops)
+            split = readout.attribution() if hops else trace.attribute(word, position)
             parts = sorted(zip(split.names, split.values.tolist(), strict=True), key=lambda p: -abs(p[1]))
             return analysis.AttributeAnswer(
-                position=reading.position,
+                position=readout.position,
                 total=finite(split.total),
                 parts=_parts(parts),
-                heads=_heads(reading, [name for name, _ in parts], body.heads),
+                heads=_heads(readout, [name for name, _ in parts], body.heads),
             )
 
         return await trace_cache.run(request, body.model, read)
@@ -146,20 +146,20 @@ def _likely(logits: Tensor, word: int) -> list[float]:
 
 def _said(trace: Trace, block: int, rows: list[int], word: int | None) -> list[analysis.LensWord]:
     stream = trace.read(f"block.{block}.output", rows=rows)
-    probabilities = trace.read_out(stream[None])[0].float().softmax(-1)
+    probabilities = trace.unembed(stream[None])[0].float().softmax(-1)
     best = probabilities.max(-1)
     chosen = [None] * len(rows) if word is None else finite(probabilities[:, word].tolist())
-    texts = trace.words(best.indices.tolist())
+    texts = trace.token_texts(best.indices.tolist())
     return [
         analysis.LensWord(text=text, probability=finite(p), chosen=c)
         for text, p, c in zip(texts, best.values.tolist(), chosen, strict=True)
     ]
 
 
-def _heads(reading: Reading, names: Sequence[str], count: int) -> list[analysis.HeadTokens]:
+def _heads(readout: LinearReadout, names: Sequence[str], count: int) -> list[analysis.HeadTokens]:
     """Of those heads that come first among the parts, what each token gave."""
     chosen = [tuple(map(int, name.split(".")[1:4:2])) for name in names if ".head." in name][:count]
-    tables = {block: reading.by_token(block) for block in {block for block, _ in chosen}}
+    tables = {block: readout.by_position(block) for block in {block for block, _ in chosen}}
     return [
         analysis.HeadTokens(block=block, head=head, values=finite(tables[block][head].tolist()))
         for block, head in chosen

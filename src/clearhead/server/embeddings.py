@@ -9,7 +9,8 @@ from fastapi import APIRouter, Request
 from clearhead.api import embeddings
 from clearhead.errors import UserError
 from clearhead.finite import finite
-from clearhead.inspect.senses import map_senses, neighbours, stages
+from clearhead.inspect.base_trace import stages
+from clearhead.inspect.word_senses import map_senses, neighbors
 from clearhead.server.disconnect import raise_if_cancelled
 from clearhead.server.errors import APIError
 from clearhead.server.responses import OF_A_MODEL
@@ -64,8 +65,8 @@ def make_router(trace_cache: TraceCache) -> APIRouter:
                 own = trace.network.unembedding if body.stage == "final" else trace.network.embedding
                 start, end = (trace.token_id(each) for each in (body.along.start, body.along.end))
                 vector = vector + own.weight[end] - own.weight[start]
-            found = neighbours(trace, vector, body.stage, body.count)
-            texts = trace.words([i for i, _ in found])
+            found = neighbors(trace, vector, body.stage, body.count)
+            texts = trace.token_texts([i for i, _ in found])
             return embeddings.NeighboursAnswer(
                 neighbours=[
                     embeddings.Neighbour(id=i, text=text, cosine=finite(cosine))

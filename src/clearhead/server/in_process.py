@@ -89,7 +89,7 @@ def _scope(method: str, path: str) -> Scope:
     }
 
 
-def models_of(what: Trace | Comparison) -> Models:
+def models_of(what: Trace | Comparison[Trace]) -> Models:
     """The models of one trace or two, as they are called: of one text a model never has two traces."""
     if isinstance(what, Trace):
         return {what.model_name: (_model_of(what), (what,))}

@@ -91,7 +91,9 @@ def _describe(trace: Trace, body: inspection.TraceRequest) -> inspection.TraceAn
         tokens=trace.tokens,
         next=[
             inspection.NextWord(id=i, text=word, logit=finite(logit), probability=finite(probability))
-            for i, word, (logit, probability) in zip(likeliest, trace.words(likeliest), numbers, strict=True)
+            for i, word, (logit, probability) in zip(
+                likeliest, trace.token_texts(likeliest), numbers, strict=True
+            )
         ],
         sites=[
             inspection.SiteShape(name=str(each), shape=site_shape(str(each), trace.config, len(trace)))

@@ -20,8 +20,8 @@ from fastapi import Request
 from clearhead.api import inspection
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
+from clearhead.inspect.decoders import trace_after
 from clearhead.inspect.edits import Edit, Edits
-from clearhead.inspect.readers import trace_after
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
@@ -87,7 +87,7 @@ class TraceCache:
             made = Edits()
             for edit in body.edits:
                 made += Edits.parse({edit.site: _edit(edit, model, others)}, network.config)
-            return plain(ids).edit_more(made, watch)
+            return plain(ids).with_edits(made, watch)
 
         ids = _ids(model, body.text)
         with torch.no_grad():

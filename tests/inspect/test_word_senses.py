@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.inspect.senses import map_senses, neighbours, stages
+from clearhead.inspect.base_trace import stages
 from clearhead.inspect.trace import Trace
+from clearhead.inspect.word_senses import map_senses, neighbors
 
 
 @pytest.fixture
@@ -49,9 +50,9 @@ def test_what_stands_there_once_has_no_map(traces):
 def test_a_words_nearest_neighbour_is_itself(traces, network):
     trace = traces[0]
     for place, word in enumerate((2, 0, 1)):
-        found = neighbours(trace, trace["embedding"][place], "embedding", 3)
+        found = neighbors(trace, trace["embedding"][place], "embedding", 3)
         assert len(found) == 3
         assert found[0][0] == word
         assert found[0][1] == pytest.approx(1, abs=1e-5)
-    at_end = neighbours(trace, network.unembedding.weight[7].detach(), "final", 1)
+    at_end = neighbors(trace, network.unembedding.weight[7].detach(), "final", 1)
     assert at_end == [(7, pytest.approx(1, abs=1e-5))]

@@ -11,9 +11,8 @@ from torch import Tensor
 from clearhead.classics.ngram import NGram
 from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
-from clearhead.inspect.batch import Batch
+from clearhead.inspect.base_trace import UNNAMED
 from clearhead.inspect.edits import Edit, Edits, Value
-from clearhead.inspect.read_text import UNNAMED
 from clearhead.inspect.state_trace import AnyTrace, StateTrace
 from clearhead.inspect.trace import Trace
 from clearhead.networks import Network, need_transformer
@@ -21,10 +20,26 @@ from clearhead.text.given import read_given, read_several
 from clearhead.text.tokenizer import Tokenizer
 
 
-def trace_given(
+class PaddedBatch:
+    """`ids` and `padding_mask` (false at padding; None where there is none) are B T; `tokens` the pieces of each."""
+
+    def __init__(self, rows: Sequence[list[int]], tokenizer: Tokenizer, padding: str) -> None:
+        if padding not in ("left", "right"):
+            raise UserError(f"padding = {padding!r}: expected left or right")
+        longest = max(map(len, rows))
+        self.ids = torch.full((len(rows), longest), tokenizer.end_id)
+        padding_mask = torch.zeros(self.ids.shape, dtype=torch.bool)
+        for row, (padded, marks) in zip(rows, zip(self.ids, padding_mask, strict=True), strict=True):
+            place = slice(0, len(row)) if padding == "right" else slice(longest - len(row), longest)
+            padded[place], marks[place] = torch.tensor(row), True
+        self.padding_mask = None if padding_mask.all() else padding_mask
+        self.tokens = [tokenizer.pieces(row.tolist()) for row in self.ids]
+
+
+def make_trace(
     network: Network,
     tokenizer: Tokenizer,
-    given: str | Sequence[str] | Sequence[int] | Tensor,
+    text: str | Sequence[str] | Sequence[int] | Tensor,
     edit: Mapping[str, Value | Edit] | None = None,
     grad: bool = False,
     padding: str = "right",
@@ -38,8 +53,8 @@ def trace_given(
             "an n-gram model has no streams to look at; it can show how likely each next word is: "
             "model.logits(text), or generate with log_probabilities"
         )
-    texts, single = read_several(given)
-    batch = Batch([read_given(text, tokenizer, config.n_vocab) for text in texts], tokenizer, padding)
+    texts, single = read_several(text)
+    batch = PaddedBatch([read_given(each, tokenizer, config.n_vocab) for each in texts], tokenizer, padding)
     device = next(network.parameters()).device
     ids = batch.ids.to(device)
     padding_mask = None if batch.padding_mask is None else batch.padding_mask.to(device)

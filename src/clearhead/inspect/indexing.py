@@ -13,52 +13,52 @@ from clearhead.errors import UserError
 
 ROWS_AT_ONCE = 512  # of large matrices
 
-Choice = slice | Sequence[int] | Tensor | int | None  # a mask is a sequence of bool; none is all
+Selection = slice | Sequence[int] | Tensor | int | None  # a mask is a sequence of bool; none is all
 
 
-def choose(choice: Any, count: int, what: str) -> list[int] | None:
+def select_indices(selection: Any, count: int, what: str) -> list[int] | None:
     """The numbers chosen of so many: one, several, a slice, or a mask. Negative ones count from the end."""
-    if choice is None:
+    if selection is None:
         return None
-    if isinstance(choice, slice):
+    if isinstance(selection, slice):
         try:
-            return list(range(count))[choice]
+            return list(range(count))[selection]
         except (TypeError, ValueError):
-            raise _not_a(what, choice) from None
-    if hasattr(choice, "tolist"):  # a tensor or an array
-        choice = choice.tolist()
-    if isinstance(choice, str) or not hasattr(choice, "__iter__"):
-        return [check_index(choice, count, what)]
-    chosen = list(choice)
-    if chosen and all(isinstance(each, bool) for each in chosen):
+            raise _invalid(what, selection) from None
+    if hasattr(selection, "tolist"):  # a tensor or an array
+        selection = selection.tolist()
+    if isinstance(selection, str) or not hasattr(selection, "__iter__"):
+        return [check_index(selection, count, what)]
+    chosen = list(selection)
+    if chosen and all(isinstance(item, bool) for item in chosen):
         if len(chosen) != count:
             raise UserError(f"the mask has {len(chosen)} entries for {count} {what}s: expected one for each")
-        return [i for i, each in enumerate(chosen) if each]
-    return [check_index(each, count, what) for each in chosen]
+        return [i for i, selected in enumerate(chosen) if selected]
+    return [check_index(item, count, what) for item in chosen]
 
 
-def check_index(given: Any, count: int, what: str) -> int:
+def check_index(index: Any, count: int, what: str) -> int:
     """One number of so many, counted from the end where negative."""
     try:
-        if isinstance(given, bool):
+        if isinstance(index, bool):
             raise TypeError
-        number = operator.index(given)
+        number = operator.index(index)
     except TypeError:
-        raise _not_a(what, given) from None
+        raise _invalid(what, index) from None
     if not -count <= number < count:
         message = f"{what} {number} does not exist: there are {what}s 0 to {count - 1}"
         raise UserError(message, "no_such_number", what=what, number=number, last=count - 1)
     return number % count
 
 
-def in_chunks(rows: list[int]) -> list[list[int]]:
+def chunk_rows(rows: list[int]) -> list[list[int]]:
     """So many rows at a time; where there are none, none once."""
     return [rows[i : i + ROWS_AT_ONCE] for i in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
 
 
-def as_index(chosen: list[int] | None, device: torch.device) -> Tensor | None:
+def index_tensor(chosen: list[int] | None, device: torch.device) -> Tensor | None:
     return None if chosen is None else torch.tensor(chosen, dtype=torch.long, device=device)
 
 
-def _not_a(what: str, given: object) -> UserError:
-    return UserError(f"{what} {given!r}: expected a whole number, several, a slice or a mask")
+def _invalid(what: str, value: object) -> UserError:
+    return UserError(f"{what} {value!r}: expected a whole number, several, a slice or a mask")

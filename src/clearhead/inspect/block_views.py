@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.attribution import Why, why
-from clearhead.inspect.choice import Choice, check_index
-from clearhead.inspect.sites import SHARED, block_names, head_names
-
-if TYPE_CHECKING:
-    from clearhead.inspect.trace import Trace
+from clearhead.inspect.attribution import ScoreAttribution, attribute_score
+from clearhead.inspect.indexing import Selection, check_index
+from clearhead.inspect.residual_trace import ResidualTrace
+from clearhead.inspect.sites import SHARED, block_names, dotted, head_names
 
 Part = TypeVar("Part")
 
@@ -36,7 +33,7 @@ class Parts(list[Part]):
 class BlockView:
     """A block of a trace: its sites as attributes (a dot in a name written as _), and its heads."""
 
-    def __init__(self, trace: Trace, block: int) -> None:
+    def __init__(self, trace: ResidualTrace, block: int) -> None:
         self._trace, self._block = trace, block
 
     @property
@@ -62,22 +59,17 @@ class BlockView:
         return ["head", "kv_head", *(name.replace(".", "_") for name in block_names(self._trace.config))]
 
 
-def dotted(name: str) -> str:
-    """An attribute's name as a site's: normed_scale is normed.scale."""
-    return re.sub(r"_(mean|scale)$", r".\1", name)
-
-
 class HeadView:
     """A head of a trace: its steps as attributes, or some rows and columns of them by `read`."""
 
-    def __init__(self, trace: Trace, block: int, head: int, kind: str = "head") -> None:
+    def __init__(self, trace: ResidualTrace, block: int, head: int, kind: str = "head") -> None:
         self._trace, self._block, self._head, self._kind = trace, block, head, kind
 
-    def read(self, name: str, rows: Choice = None, columns: Choice = None) -> Tensor:
+    def read(self, name: str, rows: Selection = None, columns: Selection = None) -> Tensor:
         return self._trace.read(f"block.{self._block}.{self._kind}.{self._head}.{name}", rows, columns)
 
-    def why(self, looking: int, looked_at: int) -> Why:
-        """Why this head looks from one position to another: its score, split over what was written before.
+    def why(self, query_position: int, key_position: int) -> ScoreAttribution:
+        """ScoreAttribution this head looks from one position to another: its score, split over what was written before.
 
         With the scales of the norms at both positions held; the parts sum to the score.
         """
@@ -85,9 +77,10 @@ class HeadView:
         trace.check_single()
         if self._kind != "head":
             raise UserError("a shared head looks nowhere by itself: ask one of the heads that share it")
-        places = trace.check_position(looking), trace.check_position(looked_at)
+        query_position = trace.check_position(query_position)
+        key_position = trace.check_position(key_position)
         with torch.set_grad_enabled(trace.grad):
-            return why(trace, self._block, self._head, *places)
+            return attribute_score(trace, self._block, self._head, query_position, key_position)
 
     def __getattr__(self, name: str) -> Tensor:
         if name.startswith("__"):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.inspect.readers import trace_after
+from clearhead.inspect.decoders import trace_after
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import PRESETS, preset
 from clearhead.model.transformer import Transformer

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.inspect.base_trace import UNNAMED
 from clearhead.inspect.block_steps import BlockSteps
 from clearhead.inspect.edits import Edits
-from clearhead.inspect.read_text import UNNAMED
-from clearhead.inspect.trace import Stream, Trace
+from clearhead.inspect.residual_trace import ResidualStream
+from clearhead.inspect.trace import Trace
 from clearhead.model.block import Block
 from clearhead.model.kv_cache import BlockKVCache, KVCache
 from clearhead.model.mask import AttentionMask
@@ -52,35 +53,35 @@ class EditedDecoder:
 class TracingDecoder:
     """Reads with the cache on and keeps the stream as it goes by, so that a trace costs nothing more."""
 
-    def __init__(self, network: Transformer, room: int | None = None) -> None:
+    def __init__(self, network: Transformer, length: int | None = None) -> None:
         """With room for so many tokens; for the whole context, unless said."""
         need_exact(network, "looking inside")
         parameter = network.embedding.weight
         self.network = network
         self.ids = torch.empty(1, 0, dtype=torch.long, device=parameter.device)
-        self.cache = KVCache(network.config, 1, room, parameter.device, parameter.dtype)
+        self.cache = KVCache(network.config, 1, length, parameter.device, parameter.dtype)
         # For each block its inputs, then its middles, then what leaves the last one.
-        self.kept: list[list[Tensor]] = [[] for _ in range(2 * network.config.n_block + 1)]
+        self.stored: list[list[Tensor]] = [[] for _ in range(2 * network.config.n_block + 1)]
         self.logits: list[Tensor] = []
 
     @classmethod
-    def after(cls, trace: Trace, count: int, room: int) -> TracingDecoder:
+    def after(cls, trace: Trace, count: int, length: int) -> TracingDecoder:
         """As if it had read the first tokens of a trace, so many of them."""
         network, config = trace.network, trace.config
-        reader = cls(network, room)
-        reader.ids = trace.ids[:, :count]
+        decoder = cls(network, length)
+        decoder.ids = trace.ids[:, :count]
         stream = trace.stream.map(lambda x: x[:, :count])
         halves = (x for pair in zip(stream.inputs, stream.middles, strict=True) for x in pair)
-        reader.kept = [[x] for x in (*halves, stream.last)]
-        positions = network.positions(reader.ids)
+        decoder.stored = [[x] for x in (*halves, stream.last)]
+        positions = network.positions(decoder.ids)
         masks, rotations = network.masks(positions), network.rotations(positions)
         heads = range(0, config.n_head, config.n_head // config.n_kv_head)  # one for each shared key
-        for i, (block, kept) in enumerate(zip(network.blocks, reader.cache.blocks, strict=True)):
+        for i, (block, cache) in enumerate(zip(network.blocks, decoder.cache.blocks, strict=True)):
             assert isinstance(block, Block)
             steps = BlockSteps(block, i, config, stream.inputs[i], masks[i], rotations[i], heads=heads)
-            kept.append(steps.key, steps.value)
-        reader.cache.length = count
-        return reader
+            cache.append(steps.key, steps.value)
+        decoder.cache.length = count
+        return decoder
 
     @torch.no_grad()
     def prefill(self, ids: Tensor) -> Tensor:
@@ -88,13 +89,13 @@ class TracingDecoder:
         if self.ids.shape[1] + ids.shape[1] > self.network.config.n_context:
             self.ids = torch.cat((self.ids, ids), dim=1)
             return self.network(self.ids[:, -self.network.config.n_context :])[:, -1]
-        self.logits.append(self.network.unembedding(self.network.final_norm(self.go_through(ids))))
+        self.logits.append(self.network.unembedding(self.network.final_norm(self.run_blocks(ids))))
         return self.logits[-1][:, -1]
 
     def decode_one(self, ids: Tensor) -> Tensor:
         return self.prefill(ids)
 
-    def go_through(self, ids: Tensor, watch: Callable[[], object] = lambda: None) -> Tensor:
+    def run_blocks(self, ids: Tensor, watch: Callable[[], object] = lambda: None) -> Tensor:
         """All blocks, as far as the context goes: the stream after the last one, B T C."""
         self.ids = torch.cat((self.ids, ids), dim=1)
         positions = self.network.positions(ids, cache=self.cache)
@@ -110,12 +111,12 @@ class TracingDecoder:
             cache: BlockKVCache | None,
         ) -> Tensor:
             watch()
-            self.kept[2 * i].append(x)
-            return block(x, mask, rotation, cache, on_middle=self.kept[2 * i + 1].append)
+            self.stored[2 * i].append(x)
+            return block(x, mask, rotation, cache, on_middle=self.stored[2 * i + 1].append)
 
         x = self.network.embed(ids, positions)
         x = self.network.run_blocks(x, masks, rotations, self.cache.blocks, run_block=run_block)
-        self.kept[-1].append(x)
+        self.stored[-1].append(x)
         self.cache.length += ids.shape[1]
         return x
 
@@ -124,10 +125,10 @@ class TracingDecoder:
         """Over all that was read; once the window has slid, over the last window."""
         if self.ids.shape[1] > self.network.config.n_context:
             return trace_window(self.network, self.ids, tokenizer, model_name)
-        whole = [torch.cat(parts, dim=1) for parts in self.kept]
-        stream = Stream(whole[:-1:2], whole[1:-1:2], whole[-1])
+        whole = [torch.cat(parts, dim=1) for parts in self.stored]
+        stream = ResidualStream(whole[:-1:2], whole[1:-1:2], whole[-1])
         pieces = [tokenizer.pieces(self.ids[0].tolist())]
-        known = sum(each.shape[1] for each in self.logits) == self.ids.shape[1]
+        known = sum(logits.shape[1] for logits in self.logits) == self.ids.shape[1]
         logits = torch.cat(self.logits, dim=1) if known else None
         return Trace(
             self.network,
@@ -166,6 +167,6 @@ def trace_after(
     assert before.config.causal
     assert before.tokenizer is not None
     assert not before.edits.made
-    reader = TracingDecoder.after(before, same, len(ids))
-    reader.go_through(torch.tensor([ids[same:]], device=before.ids.device), watch)
-    return reader.trace(before.tokenizer, before.model_name)
+    decoder = TracingDecoder.after(before, same, len(ids))
+    decoder.run_blocks(torch.tensor([ids[same:]], device=before.ids.device), watch)
+    return decoder.trace(before.tokenizer, before.model_name)

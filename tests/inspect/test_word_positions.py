@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.inspect.words import find_word
+from clearhead.inspect.word_positions import find_word
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer

@@ -7,33 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from clearhead.errors import UserError
-from clearhead.model.config import Config
-from clearhead.networks import LearnerConfig
-
-if TYPE_CHECKING:
-    from clearhead.inspect.read_text import ReadText
-    from clearhead.inspect.trace import Trace
-
-
-def stages(config: LearnerConfig) -> list[str]:
-    """The static vector, the contextual one entering each block, and the one at the end.
-
-    Of a recurrent network the static vector and the state of each block; the last is the one at the end.
-    """
-    if not isinstance(config, Config):
-        return ["embedding", *(f"block.{i}.state" for i in range(config.n_block))]
-    return ["embedding", *(f"block.{i}.input" for i in range(config.n_block)), "final"]
+from clearhead.inspect.base_trace import BaseTrace, stages
+from clearhead.inspect.residual_trace import ResidualTrace
 
 
 @dataclass(frozen=True)
-class Senses:
+class SenseMap:
     """Where a word stands, as (text, position), and what its vectors are like at every stage."""
 
     places: list[tuple[int, int]]
@@ -42,7 +27,7 @@ class Senses:
     cosines: Tensor  # S N N
 
 
-def map_senses(traces: Sequence[ReadText], word: str) -> Senses:
+def map_senses(traces: Sequence[BaseTrace], word: str) -> SenseMap:
     """Every occurrence of a word in these texts; texts without it are left out."""
     places = []
     for number, trace in enumerate(traces):
@@ -51,18 +36,18 @@ def map_senses(traces: Sequence[ReadText], word: str) -> Senses:
         except UserError:
             continue
     if len(places) < 2:
-        found = "once" if places else "nowhere"
-        message = f"{word!r} stands {found} in these texts: expected it twice at least"
+        count = "once" if places else "not at all"
+        message = f"{word!r} occurs {count} in these texts: expected at least two occurrences"
         raise UserError(message, "word_seldom", word=word, count=len(places))
     points, shares, cosines = [], [], []
     for stage in stages(traces[0].config):
         vectors = torch.stack([traces[number].read(stage, rows=at)[0] for number, at in places]).float()
         unit = normalize(vectors, dim=-1)
         cosines.append(unit @ unit.T)
-        on, share = _principal(vectors)
-        points.append(on)
+        projected, share = _principal(vectors)
+        points.append(projected)
         shares.append(share)
-    return Senses(places, torch.stack(points), torch.stack(shares), torch.stack(cosines))
+    return SenseMap(places, torch.stack(points), torch.stack(shares), torch.stack(cosines))
 
 
 def _principal(vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,21 +56,23 @@ def _principal(vectors: Tensor) -> tuple[Tensor, Tensor]:
     if centred.norm() <= 1e-5 * vectors.norm():
         return vectors.new_zeros(len(vectors), 2), vectors.new_zeros(2)
     left, sizes, _ = torch.linalg.svd(centred, full_matrices=False)
-    on, share = left * sizes, sizes**2 / (sizes**2).sum()
-    on, share = on[:, :2], share[:2]
-    if on.shape[1] < 2:
-        on, share = torch.nn.functional.pad(on, (0, 1)), torch.nn.functional.pad(share, (0, 1))
+    projected, share = left * sizes, sizes**2 / (sizes**2).sum()
+    projected, share = projected[:, :2], share[:2]
+    if projected.shape[1] < 2:
+        projected, share = torch.nn.functional.pad(projected, (0, 1)), torch.nn.functional.pad(share, (0, 1))
     # Either end of a direction may come first: the occurrence that lies furthest out is on the positive side.
-    furthest = on.gather(0, on.abs().argmax(0, keepdim=True))
-    return on * torch.where(furthest < 0, -1.0, 1.0), share
+    furthest = projected.gather(0, projected.abs().argmax(0, keepdim=True))
+    return projected * torch.where(furthest < 0, -1.0, 1.0), share
 
 
-def neighbours(trace: Trace, vector: Tensor, stage: str, count: int) -> list[tuple[int, float]]:
+def neighbors(trace: ResidualTrace, vector: Tensor, stage: str, count: int) -> list[tuple[int, float]]:
     """The words whose own vectors lie nearest to one of a stage, and the cosines with them.
 
     At the end these are the vectors that logits are taken with; before it, the static ones.
     """
     network = trace.network
-    own = network.unembedding.weight if stage == "final" else network.embedding.weight
-    best = (normalize(own.float(), dim=-1) @ normalize(vector.float(), dim=-1)).topk(min(count, len(own)))
+    vectors = network.unembedding.weight if stage == "final" else network.embedding.weight
+    best = (normalize(vectors.float(), dim=-1) @ normalize(vector.float(), dim=-1)).topk(
+        min(count, len(vectors))
+    )
     return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))

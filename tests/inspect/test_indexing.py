@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.inspect.choice import choose
+from clearhead.inspect.indexing import select_indices
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from clearhead.inspect.choice import choose
     ],
 )
 def test_all_ways_to_choose(choice, chosen):
-    assert choose(choice, 5, "row") == chosen
+    assert select_indices(choice, 5, "row") == chosen
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_all_ways_to_choose(choice, chosen):
 )
 def test_what_is_no_choice(choice, message):
     with pytest.raises(UserError, match=message):
-        choose(choice, 5, "row")
+        select_indices(choice, 5, "row")
