@@ -191,9 +191,8 @@ def measure(page: Page, address: str, model: LanguageModel, rounds: int) -> dict
     prompt = page.get_by_label("Input text")
     prompt.press("End")
     typed, forwards = [], []
-    for letter in ascii_lowercase[
-        : rounds + 1
-    ]:  # a new one each time, because the server caches recent traces
+    # A new letter each time, because the server caches recent traces.
+    for letter in ascii_lowercase[: rounds + 1]:
         forwards.append(forward_seconds(model, text, 3))
         typed.append(timed(page, lambda key=letter: prompt.press(key)))  # type: ignore[misc]
         prompt.press("Backspace")

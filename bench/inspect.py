@@ -75,7 +75,7 @@ def own_figures(
         seconds = interleaved(functions, rounds)
         forward = seconds.pop("forward")
         figures[str(length)] = {
-            **{f"{name}_over_forward": round(each / forward, 3) for name, each in seconds.items()},
+            **{f"{name}_over_forward": round(value / forward, 3) for name, value in seconds.items()},
             "forward_ms": round(1000 * forward, 1),
             "trace_mb": round(trace_bytes(trace) / 1e6, 1),
         }

@@ -75,10 +75,10 @@ class Walkthrough:
     def step(self, command: str, cwd: Path | None = None, variables: dict[str, str] | None = None) -> bool:
         """Run a command as a user types it, and record the result."""
         before, began = _disk_usage(self.folder), time.perf_counter()
-        words = shlex.split(command)
-        serving = words[0] == "clearhead" and words[1] in SERVERS
+        argv = shlex.split(command)
+        serving = argv[0] == "clearhead" and argv[1] in SERVERS
         error = (self._serve if serving else self._run)(
-            words, cwd or self.work, {**self.environment, **(variables or {})}
+            argv, cwd or self.work, {**self.environment, **(variables or {})}
         )
         seconds = time.perf_counter() - began
         self.steps.append(
@@ -97,10 +97,10 @@ class Walkthrough:
         )
         return error is None
 
-    def _run(self, words: list[str], cwd: Path, environment: dict[str, str]) -> str | None:
-        typed = "Hello\n/quit\n" if "chat" in words[:2] else ""
+    def _run(self, argv: list[str], cwd: Path, environment: dict[str, str]) -> str | None:
+        typed = "Hello\n/quit\n" if "chat" in argv[:2] else ""
         done = subprocess.run(
-            [_find_command(words[0], environment), *words[1:]],
+            [_find_command(argv[0], environment), *argv[1:]],
             cwd=cwd,
             env=environment,
             input=typed,
@@ -110,11 +110,11 @@ class Walkthrough:
         )
         return None if done.returncode == 0 else done.stderr.strip() or done.stdout.strip() or "no output"
 
-    def _serve(self, words: list[str], cwd: Path, environment: dict[str, str]) -> str | None:
+    def _serve(self, argv: list[str], cwd: Path, environment: dict[str, str]) -> str | None:
         """Start a server, fetch its page, and stop it as Ctrl-C does."""
-        no_browser = ["--no-browser"] if words[1] == "explore" and "--no-browser" not in words else []
+        no_browser = ["--no-browser"] if argv[1] == "explore" and "--no-browser" not in argv else []
         with subprocess.Popen(
-            [_find_command(words[0], environment), *words[1:], *no_browser],
+            [_find_command(argv[0], environment), *argv[1:], *no_browser],
             cwd=cwd,
             env=environment,
             stderr=subprocess.PIPE,

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def browser():
-    found = pytest.importorskip("tools.browser", reason="there is no playwright: pip install '.[dev]'")
+    found = pytest.importorskip("tools.browser", reason="Playwright is not installed: pip install '.[dev]'")
     if found.find_chromium() is None:
-        pytest.skip("there is no Chromium")
+        pytest.skip("Chromium is not installed")
     if not has_site():
-        pytest.skip("the page was not built: pip install . builds it, with npm")
+        pytest.skip("the page is not built: pip install . builds it with npm")
 
 
 def run(*command):
