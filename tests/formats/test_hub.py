@@ -97,13 +97,13 @@ def hub():
 
 
 @pytest.fixture
-def fetched(tmp_path):
+def fetched(forked, tmp_path):
     """Fetch a model in a process of its own: the hub's address is read on import."""
 
     def call(name, url, **surroundings):
         given = {"HF_HOME": str(tmp_path / "hf"), "HF_ENDPOINT": url, "NO_PROXY": "127.0.0.1", **surroundings}
         return subprocess.run(
-            [sys.executable, "-c", FETCH, name],
+            [*forked, "-c", FETCH, name],
             env={**os.environ, **given},
             capture_output=True,
             text=True,

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -25,40 +26,57 @@ KINDS = {"averaged": [], "sharded": ["--recipe", "classic", "--sharded"]}
 
 @pytest.fixture(scope="module")
 def start(forked):
-    return partial(start_run, forked)
+    """Start a run by several processes, with the environment that torchrun gives them."""
+
+    def start(text: Path, out: Path, processes: int, *more: str) -> list[subprocess.Popen]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
+        ranks = [{**shared, "RANK": str(i), "LOCAL_RANK": str(i)} for i in range(processes)]
+        return [
+            start_process([*forked, "-m"], text, out, *more, **(rank if processes > 1 else {}))
+            for rank in ranks
+        ]
+
+    return start
 
 
-def start_run(forked: list[str], text: Path, out: Path, processes: int, *more: str) -> subprocess.Popen:
-    """A run by so many processes."""
-    launch = [*forked, "-m"]
-    if processes > 1:
-        launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        launch += ["--nproc-per-node", str(processes), "-m"]
+@pytest.fixture(scope="module")
+def start_torchrun():
+    """Start a run by two processes with torchrun itself."""
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
+    return partial(start_process, launch)
+
+
+def start_process(launch: list[str], text: Path, out: Path, *more: str, **variables: str) -> subprocess.Popen:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CLEARHEAD_HOME": str(text.parent / "home")}
     return subprocess.Popen(
         [*launch, "clearhead", "train", str(text), "--out", str(out), *SETTINGS, *more],
-        env=environment,
+        env={**environment, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def finish(process: subprocess.Popen) -> str:
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    return said
+def finish(processes: list[subprocess.Popen]) -> str:
+    """What they say, once all have ended well."""
+    said = [process.communicate(timeout=300)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes), said
+    return "".join(said)
 
 
 def workers_of(process: subprocess.Popen) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
-def kill(process: subprocess.Popen) -> None:
-    """All at once, without a word; torchrun's group are in groups of their own."""
-    for pid in [process.pid, *workers_of(process)]:
-        os.kill(pid, signal.SIGKILL)
-    process.communicate()
+def kill(processes: list[subprocess.Popen]) -> None:
+    """All at once, without a word."""
+    for process in processes:
+        process.kill()
+    for process in processes:
+        process.communicate()
 
 
 def wait_for_step(out: Path, step: int) -> None:
@@ -98,9 +116,9 @@ def check_same(one: Path, other: Path) -> None:
 def test_two_killed_and_gone_on_with_by_one_make_the_losses_of_one(alone, start, text):
     kind, one = alone
     out = text.parent / f"two-{kind}"
-    process = start(text, out, 2, *KINDS[kind])
+    processes = start(text, out, 2, *KINDS[kind])
     wait_for_step(out, 10)
-    kill(process)
+    kill(processes)
     names = {path.name for path in next(out.glob("checkpoints/step-*")).iterdir()}
     assert any(name.startswith("shard-00002") for name in names) == (kind == "sharded")
     assert "resuming after step" in finish(start(text, out, 1, *KINDS[kind], "--resume"))
@@ -110,10 +128,10 @@ def test_two_killed_and_gone_on_with_by_one_make_the_losses_of_one(alone, start,
 def test_one_asked_to_end_and_gone_on_with_by_two_too(alone, start, text):
     kind, one = alone
     out = text.parent / f"one-{kind}"
-    process = start(text, out, 1, *KINDS[kind])
+    [process] = start(text, out, 1, *KINDS[kind])
     wait_for_step(out, 10)
     process.terminate()
-    finish(process)
+    finish([process])
     said = finish(start(text, out, 2, *KINDS[kind], "--resume"))
     assert "2 processes" in said
     assert said.count("resuming after step") == 1  # the first alone speaks
@@ -121,8 +139,9 @@ def test_one_asked_to_end_and_gone_on_with_by_two_too(alone, start, text):
     assert ch.load(out).generate("Once", tokens=3)
 
 
-def test_what_stops_the_first_stops_all_with_one_line(start, text):
-    process = start(text, text.parent / "bad", 2, "--batch", "7")
+@pytest.mark.slow
+def test_what_stops_the_first_stops_all_with_one_line(start_torchrun, text):
+    process = start_torchrun(text, text.parent / "bad", "--batch", "7")
     _, said = process.communicate(timeout=120)
     assert process.returncode != 0
     assert "a batch of 7 cannot be shared equally by 2 processes" in said
@@ -130,9 +149,10 @@ def test_what_stops_the_first_stops_all_with_one_line(start, text):
     assert not (text.parent / "bad").exists()
 
 
-def test_one_that_dies_takes_the_others_with_it_and_the_run_can_go_on(start, text):
+@pytest.mark.slow
+def test_one_that_dies_takes_the_others_with_it_and_the_run_can_go_on(start_torchrun, text):
     out = text.parent / "dies"
-    process = start(text, out, 2, "--steps", "5000")
+    process = start_torchrun(text, out, "--steps", "5000")
     wait_for_step(out, 10)
     os.kill(workers_of(process)[-1], signal.SIGKILL)
     _, said = process.communicate(timeout=120)

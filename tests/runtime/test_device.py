@@ -1,6 +1,5 @@
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ import os, torch
 from clearhead.model.config import preset
 from clearhead.runtime.device import make_deterministic
 from clearhead.model.transformer import Transformer
-from clearhead.training.objective import word_loss
+from clearhead.training.objective import cross_entropy
 
 make_deterministic(torch.device("cpu"))
 assert not torch.are_deterministic_algorithms_enabled()
@@ -51,14 +50,14 @@ assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 for name in ("modern", "lecture"):
     network = Transformer(preset(name, n_vocab=20, n_context=8, n_block=1, n_head=2, d_model=32, dropout=0.1))
     ids = torch.arange(16).view(2, 8)
-    word_loss(network(ids), ids).backward()  # what has no exact algorithm would raise
+    cross_entropy(network(ids), ids).backward()  # what has no exact algorithm would raise
 """
 
 
-def test_deterministic_is_asked_of_torch_and_of_cublas():
+def test_deterministic_is_asked_of_torch_and_of_cublas(forked):
     """In a process of its own: it holds for all of one."""
     env = {name: value for name, value in os.environ.items() if name != "CUBLAS_WORKSPACE_CONFIG"}
-    done = subprocess.run([sys.executable, "-c", EXACT], capture_output=True, text=True, env=env)
+    done = subprocess.run([*forked, "-c", EXACT], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
 
 
