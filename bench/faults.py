@@ -65,7 +65,7 @@ class InterruptedRun:
             process.signal(signal.SIGKILL)
         ended = process.wait()
         if "training " in ended.err:  # it got as far as printing its plan
-            match = re.search(r"going on after step ([\d,]+)", ended.err)
+            match = re.search(r"resuming after step ([\d,]+)", ended.err)
             start = int(match[1].replace(",", "")) if match else 0
             self.max_lost = max(self.max_lost, self.reached - start)
             self.reached = 0

@@ -47,7 +47,8 @@ class Forked:
 def wait_for_commands(address):
     """The arguments of each, in the process forked for it; none when there will be no more."""
     # What it imports as it goes on is the command's own: it reads the environment.
-    import matplotlib.backends.backend_svg  # noqa: F401
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
     import rich.progress  # noqa: F401
     import torch._dynamo  # noqa: F401 (optimizers import it at their first step)
     import typer  # noqa: F401

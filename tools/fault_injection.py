@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import io
 import json
 import os
@@ -139,13 +140,15 @@ _STREAMS = ("out", "err", "operations")
 
 def _import_everything() -> None:
     """Import what a run needs. Uses no tensors, because torch's threads do not survive a fork."""
-    import matplotlib.backends.backend_svg  # noqa: F401
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
     import torch._dynamo  # noqa: F401 (optimizers import it at their first step)
 
     from clearhead.cli import run
 
     with contextlib.redirect_stderr(io.StringIO()):
         run(["models", "nowhere"])  # typer imports its parser when it first parses options
+    gc.freeze()  # so that a forked process does not copy what its collector would touch
 
 
 def _run_command(request: dict[str, Any], out: int, err: int, operations: int) -> None:

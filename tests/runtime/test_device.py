@@ -10,7 +10,7 @@ from clearhead.runtime.device import has_fast_bfloat16, make_deterministic, pick
 
 
 def test_a_device_that_is_not_here_names_those_that_are():
-    with pytest.raises(UserError, match="'tpu' is not on this machine: choose from cpu"):
+    with pytest.raises(UserError, match="device 'tpu' is not available: choose from cpu"):
         pick_device("tpu")
     with pytest.raises(UserError, match="cuda:99"):
         pick_device("cuda:99")
