@@ -127,7 +127,7 @@ class LanguageModel:
     def generate(
         self,
         prompt: str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]] | None = None,
-        tokens: int = 200,
+        tokens: int = GenerationRequest.tokens,
         *,
         samples: int | None = None,
         inspect: bool = False,
@@ -153,9 +153,8 @@ class LanguageModel:
             if many:
                 raise UserError("beams goes with one prompt: give them one by one")
             given = {**settings, "samples": samples, "inspect": inspect or None}
-            return self._search(
-                one, tokens, BeamSearch(beams, 1.0 if length_penalty is None else length_penalty), given
-            )
+            search = BeamSearch(beams) if length_penalty is None else BeamSearch(beams, length_penalty)
+            return self._search(one, tokens, search, given)
         if length_penalty is not None:
             raise UserError("length_penalty goes with beams: give both, or leave it out")
         if inspect and samples is not None:
@@ -172,17 +171,19 @@ class LanguageModel:
     def request(
         self,
         prompt: str | Sequence[int] | None = None,
-        tokens: int = 200,
+        tokens: int = GenerationRequest.tokens,
         *,
-        samples: int = 1,
-        seed: int = 0,
+        samples: int = GenerationRequest.samples,
+        seed: int = GenerationRequest.seed,
         stop: str | Sequence[str] | None = None,
         seconds: float | None = None,
         **sampling: Any,
     ) -> GenerationRequest:
         """What `generate` is asked, to be handed to an engine. It is ended after so many seconds, if said."""
         ids, stops = self._read_prompt(prompt), parse_stop(stop)
-        return GenerationRequest(tuple(ids), tokens, Sampling.of(sampling), seed, stops, samples, seconds)
+        return GenerationRequest(
+            tuple(ids), tokens, Sampling.from_options(sampling), seed, stops, samples, seconds
+        )
 
     def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
         """Serves many requests at once, from any thread: `engine.submit(model.request("Once"))`.
@@ -250,20 +251,20 @@ class LanguageModel:
     def stream(
         self,
         prompt: str | Sequence[int] | None = None,
-        tokens: int = 200,
+        tokens: int = GenerationRequest.tokens,
         *,
-        temperature: float = 0.8,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        repetition_penalty: float = 1.0,
-        presence_penalty: float = 0.0,
-        frequency_penalty: float = 0.0,
+        temperature: float = Sampling.temperature,
+        top_k: int | None = Sampling.top_k,
+        top_p: float | None = Sampling.top_p,
+        min_p: float | None = Sampling.min_p,
+        repetition_penalty: float = Sampling.repetition_penalty,
+        presence_penalty: float = Sampling.presence_penalty,
+        frequency_penalty: float = Sampling.frequency_penalty,
         logit_bias: Mapping[int | str, float] | None = None,
         regex: str | None = None,
         json_schema: Mapping[str, Any] | None = None,
-        log_probabilities: int | None = None,
-        seed: int = 0,
+        log_probabilities: int | None = Sampling.log_probabilities,
+        seed: int = GenerationRequest.seed,
         stop: str | Sequence[str] | None = None,
         seconds: float | None = None,
         shift: bool = False,

@@ -107,7 +107,7 @@ GENERATE = [
     (["--beams", "2", "--stop", "a"], ["takes no stop"]),
     (["--beams", "2", "--length-penalty", "nan"], ["length_penalty = nan"]),
     (["--length-penalty", "1"], ["length_penalty goes with beams"]),
-    (["--stop", ""], ["stop = ['']", "none of them empty"]),
+    (["--stop", ""], ["stop = ['']", "expected a non-empty text"]),
     (["--samples", "0"], ["samples = 0", "1 to 10000"]),
     (["--samples", "0", "--json"], ["samples = 0"]),
     (["--tokens", "0"], ["tokens = 0", "at least 1"]),
@@ -125,7 +125,7 @@ def test_generate_refuses(options, words, refused, model_folder):
 
 
 def test_a_context_of_learned_positions_is_not_shifted(refused, gpt2_folder):
-    words = ["only rotary ones allow", "learned", "leave shift out"]
+    words = ["requires rotary positions", "learned", "leave shift out"]
     refused("generate", gpt2_folder, "The", "--shift", words=words)
     refused("generate", gpt2_folder, "The", "--shift", "--json", words=words)
 

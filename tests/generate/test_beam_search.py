@@ -120,13 +120,13 @@ def test_it_ends_when_time_is_up():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"beams": 0}, "beams = 0: expected 1 to"),
+        ({"beams": 0}, "beams = 0: expected a whole number, 1 to"),
         ({"beams": 10**6}, "beams = 1000000"),
         ({"beams": 2.0}, "beams = 2.0"),
         ({"beams": True}, "beams = True"),
         ({"beams": 2, "length_penalty": math.nan}, "length_penalty = nan"),
         ({"beams": 2, "length_penalty": math.inf}, "length_penalty = inf"),
-        ({"beams": 2, "length_penalty": "x"}, "length_penalty = x"),
+        ({"beams": 2, "length_penalty": "x"}, "length_penalty = 'x'"),
         ({"length_penalty": 1.0}, "length_penalty goes with beams"),
         ({"beams": 2, "temperature": 0.5}, "takes no temperature"),
         ({"beams": 2, "samples": 2}, "takes no samples"),

@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers
 
-from clearhead.errors import UserError
 from clearhead.generate.decoder import TransformerDecoder
 from clearhead.generate.detokenizer import Detokenizer, Generated, StopMatcher, merge_empty
 from clearhead.generate.generation import generate_text, generate_tokens
-from clearhead.generate.request import check_limits
 from clearhead.generate.sampler import SampledToken, make_samplers
 from clearhead.generate.sampling import Sampling
 from clearhead.model.config import preset
@@ -232,15 +230,3 @@ def test_what_is_written_is_a_str():
             "length",
             -1.0,
         )
-
-
-@pytest.mark.parametrize("tokens", [0, -1, 1.5, True, None, "9"])
-def test_a_length_that_cannot_be(tokens):
-    with pytest.raises(UserError, match=r"tokens = .*expected a whole number, at least 1"):
-        check_limits(tokens, None)
-
-
-@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "9"])
-def test_a_time_that_cannot_be(seconds):
-    with pytest.raises(UserError, match=r"seconds = .*expected a finite number, more than 0"):
-        check_limits(5, seconds)

@@ -276,12 +276,17 @@ def test_what_was_held_back_is_given_at_the_end(make, tokenizer):
     ("settings", "message"),
     [
         ({"ids": ()}, "the prompt is empty"),
-        ({"tokens": 0}, "tokens = 0"),
+        *(
+            ({"tokens": bad}, "tokens = .*expected a whole number, at least 1")
+            for bad in (0, -1, 1.5, True, None, "9")
+        ),
         ({"seed": -1}, "seed = -1"),
         ({"samples": 0}, "samples = 0"),
         ({"samples": 10**9}, "samples = 1000000000"),
-        ({"seconds": 0}, "seconds = 0"),
-        ({"seconds": math.nan}, "seconds = nan"),
+        *(
+            ({"seconds": bad}, "seconds = .*expected a finite number, more than 0")
+            for bad in (0, -1, math.nan, math.inf, True, "9")
+        ),
     ],
 )
 def test_impossible_requests_are_refused(settings, message):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from clearhead.api.base import Asked, Ids, ModelName, Text, Wire
+from clearhead.generate.sampling import OPTIONS
 
 MOST_TOKENS = 4096  # to write for one sample
 MOST_SAMPLES = 16
@@ -17,7 +18,7 @@ MOST_PROMPTS = 16
 MOST_MESSAGES = 512
 MOST_STOPS = 16
 MOST_BIASES = 1024
-MOST_ALTERNATIVES = 20
+TEMPERATURE = 1.0  # the default of OpenAI's interface
 Stop = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
@@ -32,52 +33,57 @@ class ResponseFormat(Wire):
     json_schema: SchemaFormat | None = None
 
 
-class SamplingFields(Asked):
-    """How words are drawn: what both OpenAI routes share."""
+def limits(name: str, **tighter: float) -> Any:
+    """Return the limits of an option of generation; `tighter` ones bound what a client may send."""
+    option = OPTIONS[name]
+    declared: dict[str, Any] = {"ge": option.minimum, "gt": option.above, "le": option.maximum}
+    return Field(**{**declared, **tighter})
 
-    temperature: Annotated[float, Field(ge=0, le=100)] | None = Field(
-        1.0, description="At 0 the likeliest word is taken each time."
+
+def described(name: str, default: Any = ..., note: str = "", **settings: Any) -> Any:
+    """Return a field with the default and the help text of an option of generation."""
+    option = OPTIONS[name]
+    return Field(
+        option.default if default is ... else default, description=f"{option.help}{note}", **settings
     )
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    repetition_penalty: Annotated[float, Field(ge=0.01, le=100)] = Field(
-        1.0, description="What logits of words that were there already, in the prompt too, are divided by."
+
+
+class SamplingFields(Asked):
+    """The sampling options that both OpenAI routes share."""
+
+    temperature: Annotated[float, limits("temperature", le=100)] | None = described(
+        "temperature", TEMPERATURE
     )
-    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = 0.0
-    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = 0.0
+    top_p: Annotated[float, limits("top_p")] | None = described("top_p")
+    top_k: Annotated[int, limits("top_k", lt=2**31)] | None = described("top_k")
+    min_p: Annotated[float, limits("min_p")] | None = described("min_p")
+    repetition_penalty: Annotated[float, Field(ge=0.01, le=100)] = described("repetition_penalty")
+    presence_penalty: Annotated[float, limits("presence_penalty")] | None = described("presence_penalty")
+    frequency_penalty: Annotated[float, limits("frequency_penalty")] | None = described("frequency_penalty")
     logit_bias: (
         Annotated[
             dict[
                 Annotated[str, StringConstraints(pattern=r"^\d{1,9}$")],
-                Annotated[float, Field(ge=-100, le=100)],
+                Annotated[float, limits("logit_bias")],
             ],
             Field(fail_fast=True, max_length=MOST_BIASES),
         ]
         | None
-    ) = Field(
-        None,
-        description="What is added to the logits of tokens, by their ids; -100 is never.",
-        examples=[{"50256": -100}],
+    ) = described("logit_bias", note=" The keys are token ids.", examples=[{"50256": -100}])
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = described(
+        "seed", None, note=" Without a seed, the text differs each time."
     )
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = Field(
-        None, description="The same seed gives the same text. Without one, another each time."
+    stop: Stop | Annotated[list[Stop], Field(fail_fast=True, max_length=MOST_STOPS)] | None = described(
+        "stop", note=" Of several strings, the first that occurs counts."
     )
-    stop: Stop | Annotated[list[Stop], Field(fail_fast=True, max_length=MOST_STOPS)] | None = Field(
-        None, description="The text ends before the first of these."
+    n: Annotated[int, limits("samples", le=MOST_SAMPLES)] | None = described(
+        "samples", note=f" For all prompts together, at most {MOST_SAMPLES}."
     )
-    n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = Field(
-        1, description=f"How many texts; for all prompts together at most {MOST_SAMPLES}."
-    )
-    regex: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = Field(
-        None,
-        description="A regular expression, as Rust has them, that the text matches as a whole.",
-        examples=["(yes|no)"],
+    regex: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = described(
+        "regex", note=" The syntax is that of Rust.", examples=["(yes|no)"]
     )
     response_format: ResponseFormat | None = None
-    seconds: Annotated[float, Field(gt=0, le=3600)] | None = Field(
-        None, description="After so long the text ends where it is."
-    )
+    seconds: Annotated[float, limits("seconds", le=3600)] | None = described("seconds")
 
 
 class StreamOptions(Wire):
@@ -109,10 +115,8 @@ class CompletionRequest(SamplingFields, Streaming, Ignored):
     prompt: (
         Text | Ids | Annotated[list[Text | Ids], Field(fail_fast=True, min_length=1, max_length=MOST_PROMPTS)]
     ) = Field(description="A text, or its tokens' ids; or several of either.", examples=["Once upon a time"])
-    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = 16
-    logprobs: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] | None = Field(
-        None, description="Tell log-probabilities, with so many of the likeliest tokens at each place."
-    )
+    max_tokens: Annotated[int, limits("tokens", le=MOST_TOKENS)] | None = described("tokens", 16)
+    logprobs: Annotated[int, limits("log_probabilities")] | None = described("log_probabilities")
     echo: bool | None = Field(False, description="Not offered: false, or nothing.")
     best_of: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = Field(
         None, description="Not offered: the same as n, or nothing."
@@ -137,12 +141,12 @@ class ChatRequest(SamplingFields, Streaming, Ignored):
 
     model: ModelName
     messages: Annotated[list[Message], Field(fail_fast=True, min_length=1, max_length=MOST_MESSAGES)]
-    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = Field(
+    max_tokens: Annotated[int, limits("tokens", le=MOST_TOKENS)] | None = described("tokens", None)
+    max_completion_tokens: Annotated[int, limits("tokens", le=MOST_TOKENS)] | None = Field(
         None, description="The newer name of max_tokens, and stronger."
     )
     logprobs: bool | None = Field(False, description="Whether to tell log-probabilities.")
-    top_logprobs: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] | None = None
+    top_logprobs: Annotated[int, limits("log_probabilities")] | None = None
     tools: Annotated[list[Any], Field(max_length=0)] | None = Field(None, description="Not offered.")
 
 

@@ -11,7 +11,7 @@ import typer
 
 from clearhead.cli.completion import complete_models
 from clearhead.cli.console import err, print_text
-from clearhead.cli.options import DEVICE, QUANTIZE
+from clearhead.cli.options import DEVICE, QUANTIZE, generation_option
 
 if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel
@@ -27,11 +27,11 @@ def chat(
         autocompletion=complete_models,
     ),
     system: str = typer.Option(None, help="System prompt."),
-    tokens: int = typer.Option(512, min=1, help="How many tokens a reply has at most."),
-    temperature: float = typer.Option(0.7, help="0 always takes the likeliest; above 1 is wild."),
-    top_p: float = typer.Option(0.9, help="Draw from the likeliest that make up this probability."),
-    repetition_penalty: float = typer.Option(1.0, help="Above 1 makes words that were used less likely."),
-    seed: int = typer.Option(0, help="The same seed and messages give the same replies."),
+    tokens: int = generation_option("tokens", 512),
+    temperature: float = generation_option("temperature", 0.7),
+    top_p: float = generation_option("top_p", 0.9),
+    repetition_penalty: float = generation_option("repetition_penalty"),
+    seed: int = generation_option("seed"),
     device: str = DEVICE,
     quantize: str = QUANTIZE,
 ) -> None:
@@ -43,19 +43,19 @@ def chat(
       clearhead chat smollm2 --system "Answer in one sentence."
     """
     from clearhead.errors import UserError
-    from clearhead.generate.sampling import Sampling, check_seed
+    from clearhead.generate.sampling import Sampling, check_options
     from clearhead.language_model import load
 
-    drawing: dict[str, Any] = {
+    sampling: dict[str, Any] = {
         "temperature": temperature,
         "top_p": top_p,
         "repetition_penalty": repetition_penalty,
     }
-    Sampling(**drawing)  # fails early if the options are invalid
-    check_seed(seed)
+    Sampling(**sampling)  # fails early if the options are invalid
+    check_options(tokens=tokens, seed=seed)
     loaded = load(model, device, quantize=quantize)
     loaded.chat_text([{"role": "user", "content": "Hello"}])  # fails early if the model cannot generate
-    settings = {**drawing, "tokens": tokens, "seed": seed}
+    settings = {**sampling, "tokens": tokens, "seed": seed}
     conversation = Conversation(loaded, system, settings)
     err.print(f"{model}: {HELP}", style="dim")
     while (line := _ask()) is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from clearhead.cli.completion import choose, complete_models
+from clearhead.generate.sampling import OPTIONS
 
 MODEL: Any = typer.Argument(
     ...,
@@ -37,3 +38,14 @@ QUANTIZE: Any = typer.Option(
 FIGURE: Any = typer.Option(None, help="Save a figure: a name that ends in .svg, .png or .pdf.")
 JSON: Any = typer.Option(False, "--json", help="Print everything as JSON.")
 CSV: Any = typer.Option(False, "--csv", help="Print everything as CSV, one number per line.")
+
+
+def generation_option(name: str, default: Any = ..., *flags: str, note: str = "", **settings: Any) -> Any:
+    """Return the command-line option for a declared option of generation: its default, help and limits.
+
+    `note` is added in parentheses.
+    """
+    option = OPTIONS[name]
+    notes = "; ".join(filter(None, ("" if option.maximum is None else option.limits, note)))
+    text = f"{option.help.removesuffix('.')} ({notes})." if notes else option.help
+    return typer.Option(option.default if default is ... else default, *flags, help=text, **settings)

@@ -9,9 +9,9 @@ import typer
 
 from clearhead.cli.completion import complete_models
 from clearhead.cli.console import err
-from clearhead.cli.options import DEVICE
+from clearhead.cli.options import DEVICE, generation_option
 from clearhead.errors import UserError
-from clearhead.generate.sampling import MAX_QUEUE, MAX_SLOTS, QUEUE
+from clearhead.generate.sampling import QUEUE, check_options
 
 
 def serve(
@@ -38,12 +38,8 @@ def serve(
     allow_host: list[str] = typer.Option(
         None, help="A host name of this server, such as behind a proxy (may be repeated)."
     ),
-    slots: int = typer.Option(
-        16, min=1, max=MAX_SLOTS, help="Sequences per model that are generated at once."
-    ),
-    queue: int = typer.Option(
-        QUEUE, min=1, max=MAX_QUEUE, help="Requests that may wait; further ones get status 429."
-    ),
+    slots: int = generation_option("slots", 16),
+    queue: int = generation_option("queue"),
     grace: float = typer.Option(
         30.0, min=0, max=3600, help="Seconds that running requests may take after a shutdown signal."
     ),
@@ -58,6 +54,7 @@ def serve(
       clearhead serve runs/my
       clearhead serve runs/my smollm2 --port 9000
     """
+    check_options(slots=slots, queue=queue)
     if no_token and token is not None:
         raise UserError("--token and --no-token exclude each other: give only one")
     run(

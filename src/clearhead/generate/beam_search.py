@@ -14,13 +14,9 @@ from dataclasses import dataclass
 
 import torch
 
-from clearhead.errors import UserError
 from clearhead.generate.decoder import ReorderableDecoder
 from clearhead.generate.sampler import SampledToken
-from clearhead.generate.sampling import is_integer, is_number
-
-MAX_BEAMS = 256
-MAX_LENGTH_PENALTY = 10
+from clearhead.generate.sampling import OPTIONS, check_options
 
 
 @dataclass(frozen=True)
@@ -38,16 +34,10 @@ class BeamSearch:
     """Settings of the search. A `length_penalty` above 0 favors longer texts; 0 ranks by probability."""
 
     beams: int
-    length_penalty: float = 1.0
+    length_penalty: float = OPTIONS["length_penalty"].default
 
     def __post_init__(self) -> None:
-        if not is_integer(self.beams) or not 1 <= self.beams <= MAX_BEAMS:
-            raise UserError(f"beams = {self.beams}: expected 1 to {MAX_BEAMS}")
-        if not is_number(self.length_penalty) or not abs(self.length_penalty) <= MAX_LENGTH_PENALTY:
-            raise UserError(
-                f"length_penalty = {self.length_penalty}: expected -{MAX_LENGTH_PENALTY} to "
-                f"{MAX_LENGTH_PENALTY} (1 ranks by the mean per token)"
-            )
+        check_options(beams=self.beams, length_penalty=self.length_penalty)
 
     def run(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 
 from clearhead.errors import UserError
 from clearhead.generate.request import Event, GenerationRequest, Handle
-from clearhead.generate.sampling import MAX_QUEUE, MAX_SLOTS, QUEUE, SLOTS, is_integer
+from clearhead.generate.sampling import QUEUE, SLOTS, check_options
 from clearhead.generate.scheduler import Scheduler
 from clearhead.networks import Network
 from clearhead.text.tokenizer import Tokenizer
@@ -34,9 +34,7 @@ class Engine:
         queue: int = QUEUE,
         **settings: Any,
     ) -> None:
-        for name, value, maximum in (("slots", slots, MAX_SLOTS), ("queue", queue, MAX_QUEUE)):
-            if not is_integer(value) or not 1 <= value <= maximum:
-                raise UserError(f"{name} = {value!r}: expected a whole number, 1 to {maximum}")
+        check_options(slots=slots, queue=queue)
         self.queue = queue
         self._scheduler = Scheduler(network, tokenizer, slots, **settings)
         self._submitted: list[Handle] = []

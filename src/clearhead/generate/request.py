@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,12 +11,10 @@ from typing import TYPE_CHECKING, Literal
 from clearhead.errors import UserError
 from clearhead.generate.detokenizer import Generated
 from clearhead.generate.sampler import SampledToken
-from clearhead.generate.sampling import Sampling, check_seed, is_integer, is_number
+from clearhead.generate.sampling import OPTIONS, Sampling, check_options
 
 if TYPE_CHECKING:
     from clearhead.generate.constraint import Grammar
-
-MAX_SAMPLES = 10_000
 
 # An end token or a stop string; the limit on tokens; `Handle.cancel`; the limit on seconds; an exception.
 FinishReason = Literal["stop", "length", "cancelled", "time", "error"]
@@ -28,18 +25,17 @@ class GenerationRequest:
     """A prompt and how to continue it, `samples` times."""
 
     ids: tuple[int, ...]
-    tokens: int = 200
+    tokens: int = OPTIONS["tokens"].default
     sampling: Sampling = field(default_factory=Sampling)
-    seed: int = 0
+    seed: int = OPTIONS["seed"].default
     stop: tuple[str, ...] = ()
-    samples: int = 1
-    seconds: float | None = None  # counted from the submission of the request
+    samples: int = OPTIONS["samples"].default
+    seconds: float | None = OPTIONS["seconds"].default  # counted from the submission of the request
 
     def __post_init__(self) -> None:
         if not self.ids:
             raise UserError("the prompt is empty: expected at least one id")
-        check_limits(self.tokens, self.seconds, self.samples)
-        check_seed(self.seed)
+        check_options(tokens=self.tokens, seed=self.seed, samples=self.samples, seconds=self.seconds)
 
 
 @dataclass(frozen=True)
@@ -131,15 +127,6 @@ class Handle:
                 self.emit(event)
             except BaseException:  # even SystemExit must not end the thread that generates
                 self._on_event = None
-
-
-def check_limits(tokens: int, seconds: float | None, samples: int = 1) -> None:
-    if not is_integer(tokens) or tokens < 1:
-        raise UserError(f"tokens = {tokens!r}: expected a whole number, at least 1")
-    if seconds is not None and not (is_number(seconds) and 0 < seconds < math.inf):
-        raise UserError(f"seconds = {seconds!r}: expected a finite number, more than 0")
-    if not is_integer(samples) or not 1 <= samples <= MAX_SAMPLES:
-        raise UserError(f"samples = {samples!r}: expected 1 to {MAX_SAMPLES}")
 
 
 def parse_stop(stop: str | Iterable[str] | None) -> tuple[str, ...]:

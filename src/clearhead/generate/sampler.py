@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, full_like, where
 
 from clearhead.errors import UserError
-from clearhead.generate.sampling import MAX_BIAS, Sampling, check_seed, is_integer
+from clearhead.generate.sampling import OPTIONS, Sampling, check_options, is_integer
 from clearhead.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Sampler:
         sample: int = 0,
         grammar: Grammar | None = None,
     ) -> None:
-        check_seed(seed)
+        check_options(seed=seed)
         self.sampling, self.end_ids = sampling, tokenizer.end_ids
         self.finished = False
         self._generator = torch.Generator().manual_seed(_mix_seed(seed, sample))
@@ -214,12 +214,13 @@ def _make_bias(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Tensor
     """Return what to add to each logit, V; the lowest bias excludes a token."""
     if not sampling.logit_bias:
         return None
-    biases = torch.zeros(n_vocab)
+    biases, lowest = torch.zeros(n_vocab), OPTIONS["logit_bias"].minimum
+    assert lowest is not None
     for token, bias in sampling.logit_bias.items():
         i = tokenizer.find(token) if isinstance(token, str) else token
         if not is_integer(i) or not 0 <= i < n_vocab:
             raise UserError(f"logit_bias of {token!r}: expected a token's text, or an id 0 to {n_vocab - 1}")
-        biases[i] = bias if bias > -MAX_BIAS else -math.inf
+        biases[i] = bias if bias > lowest else -math.inf
     return biases
 
 

@@ -1,18 +1,8 @@
-"""From logits to the next word: each rule a small function on one row of logits, V.
+"""The options of generation, declared once: name, default, limits and help text.
 
-The order of the rules, each on what the ones before have left:
-
-1. a regular expression or a JSON schema: whatever it does not allow is at -inf (`constraint.py`);
-2. `logit_bias`, added to the logits of single words;
-3. `repetition_penalty`, on the words of the prompt and of what was written after it;
-4. `presence_penalty` and `frequency_penalty`, on the words of what was written alone;
-5. `temperature`, by which all logits are divided; at 0 the likeliest word is taken, and nothing else counts;
-6. `top_k`;
-7. `top_p`;
-8. `min_p`.
-
-What is left is drawn from, as its probabilities say. Log-probabilities are told as they were before the first
-of these.
+The command line and the server derive their options and fields from `OPTIONS`, and everything that takes an
+option checks it here. The order in which sampling applies them is in `sampler.py`. This module does not import
+torch, so that the command line can show its help without.
 """
 
 from __future__ import annotations
@@ -25,87 +15,212 @@ from typing import Any, Self
 
 from clearhead.errors import UserError, guess
 
-MAX_BIAS = 100.0  # of logits, either way; a word with as much less is never drawn
-MAX_PENALTY = 2.0
-MAX_ALTERNATIVES = 20
-SLOTS, MAX_SLOTS = 32, 1024  # samples generated at once by an engine
-QUEUE, MAX_QUEUE = 256, 100_000  # requests waiting for an engine
+
+@dataclass(frozen=True)
+class Option:
+    """One option. Limits are inclusive except `above`; a value of None is allowed if it is the default."""
+
+    name: str
+    default: Any
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    integer: bool = False
+
+    def check(self, value: object) -> None:
+        """Raise UserError unless the value is a number within the limits."""
+        if not (self.accepts(value) or (value is None and self.default is None)):
+            raise UserError(f"{self.name} = {value!r}: expected {self.expected}")
+
+    def accepts(self, value: Any) -> bool:
+        return (
+            (is_integer(value) if self.integer else is_number(value))
+            and -math.inf < value < math.inf
+            and (self.minimum is None or value >= self.minimum)
+            and (self.maximum is None or value <= self.maximum)
+            and (self.above is None or value > self.above)
+        )
+
+    @property
+    def expected(self) -> str:
+        return f"a {'whole' if self.integer else 'finite'} number, {self.limits}"
+
+    @property
+    def limits(self) -> str:
+        """The limits in words."""
+        lower = f"more than {self.above}" if self.above is not None else f"at least {self.minimum}"
+        if self.maximum is None:
+            return lower
+        return (
+            f"{lower}, at most {self.maximum}"
+            if self.minimum is None
+            else f"{self.minimum} to {self.maximum}"
+        )
+
+
+OPTIONS = {
+    option.name: option
+    for option in (
+        Option("tokens", 200, "Generate at most this many tokens.", minimum=1, integer=True),
+        Option("seconds", None, "Stop after this many seconds with the text so far.", above=0),
+        Option(
+            "temperature",
+            0.8,
+            "Divide the logits by this; 0 is greedy decoding, above 1 is more random.",
+            minimum=0,
+        ),
+        Option("top_k", None, "Sample only from the k most probable tokens.", minimum=1, integer=True),
+        Option(
+            "top_p",
+            None,
+            "Sample only from the most probable tokens that together reach this probability.",
+            above=0,
+            maximum=1,
+        ),
+        Option(
+            "min_p",
+            None,
+            "Sample only from tokens whose probability is at least this fraction of the highest.",
+            minimum=0,
+            maximum=1,
+        ),
+        Option(
+            "repetition_penalty",
+            1.0,
+            "Above 1, make tokens that occur in the prompt or the text so far less probable.",
+            above=0,
+        ),
+        Option(
+            "presence_penalty",
+            0.0,
+            "Subtract this from the logit of each token that was generated before.",
+            minimum=-2,
+            maximum=2,
+        ),
+        Option(
+            "frequency_penalty",
+            0.0,
+            "Subtract this from a token's logit for each time it was generated before.",
+            minimum=-2,
+            maximum=2,
+        ),
+        Option(
+            "logit_bias",
+            None,
+            "Add a number to the logits of single tokens; -100 excludes a token.",
+            minimum=-100,  # of each number
+            maximum=100,
+        ),
+        Option("regex", None, "Generate text that matches this regular expression as a whole."),
+        Option("json_schema", None, "Generate JSON that matches this schema."),
+        Option("shift", False, "Drop the older half of a full context: fast, but an approximation."),
+        Option("seed", 0, "The same seed gives the same text.", minimum=0, maximum=2**32 - 1, integer=True),
+        Option("stop", None, "End the text before this string."),
+        Option(
+            "log_probabilities",
+            None,
+            "Return the log-probability of each token and of this many alternatives.",
+            minimum=0,
+            maximum=20,
+            integer=True,
+        ),
+        Option("samples", 1, "Generate this many texts.", minimum=1, maximum=10_000, integer=True),
+        Option(
+            "beams",
+            None,
+            "Search with this many beams instead of sampling.",
+            minimum=1,
+            maximum=256,
+            integer=True,
+        ),
+        Option(
+            "length_penalty",
+            1.0,
+            "With beams: divide the log-probability by the length to this power; above 0 favors longer texts.",
+            minimum=-10,
+            maximum=10,
+        ),
+        Option("slots", 32, "Generate this many texts at once.", minimum=1, maximum=1024, integer=True),
+        Option(
+            "queue",
+            256,
+            "Let at most this many requests wait and reject the rest.",
+            minimum=1,
+            maximum=100_000,
+            integer=True,
+        ),
+    )
+}
+SLOTS: int = OPTIONS["slots"].default
+QUEUE: int = OPTIONS["queue"].default
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next word is drawn. Temperature 0 takes the likeliest."""
+    """How the next token is sampled."""
 
-    temperature: float = 0.8
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
+    temperature: float = OPTIONS["temperature"].default
+    top_k: int | None = OPTIONS["top_k"].default
+    top_p: float | None = OPTIONS["top_p"].default
+    min_p: float | None = OPTIONS["min_p"].default
+    repetition_penalty: float = OPTIONS["repetition_penalty"].default
+    presence_penalty: float = OPTIONS["presence_penalty"].default
+    frequency_penalty: float = OPTIONS["frequency_penalty"].default
     logit_bias: Mapping[int | str, float] | None = None  # by id, or by the text of one token
     regex: str | None = None
     json_schema: Mapping[str, Any] | None = None
-    log_probabilities: int | None = None  # of each word drawn, with so many of the likeliest
+    log_probabilities: int | None = OPTIONS["log_probabilities"].default
 
     def __post_init__(self) -> None:
-        self._check("temperature", "a finite number, 0 or more", lambda x: 0 <= x < math.inf)
-        self._check("top_k", "a whole number, at least 1", lambda x: is_integer(x) and x >= 1)
-        self._check("top_p", "more than 0 and at most 1", lambda x: 0 < x <= 1)
-        self._check("min_p", "between 0 and 1", lambda x: 0 <= x <= 1)
-        self._check(
-            "repetition_penalty", "a finite number, more than 0 (1 is none)", lambda x: 0 < x < math.inf
-        )
-        for name in ("presence_penalty", "frequency_penalty"):
-            self._check(
-                name, f"-{MAX_PENALTY:g} to {MAX_PENALTY:g} (0 is none)", lambda x: abs(x) <= MAX_PENALTY
-            )
-        self._check(
-            "log_probabilities",
-            f"how many of the likeliest words to tell, 0 to {MAX_ALTERNATIVES}",
-            lambda x: is_integer(x) and 0 <= x <= MAX_ALTERNATIVES,
+        check_options(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repetition_penalty=self.repetition_penalty,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            log_probabilities=self.log_probabilities,
         )
         if self.logit_bias is not None and not isinstance(self.logit_bias, Mapping):
-            raise UserError(f"logit_bias = {self.logit_bias!r}: expected tokens and their numbers, as a dict")
+            raise UserError(f"logit_bias = {self.logit_bias!r}: expected a dict from tokens to numbers")
+        option = OPTIONS["logit_bias"]
         for token, bias in (self.logit_bias or {}).items():
-            if not is_number(bias) or not (abs(bias) <= MAX_BIAS or bias == -math.inf):
-                raise UserError(
-                    f"logit_bias of {token!r} = {bias!r}: expected -{MAX_BIAS:g} (never) to {MAX_BIAS:g}"
-                )
+            if not option.accepts(bias) and bias != -math.inf:
+                raise UserError(f"logit_bias of {token!r} = {bias!r}: expected {option.expected}")
         if self.regex is not None and self.json_schema is not None:
-            raise UserError("regex and json_schema were both given: expected one of them")
+            raise UserError("regex and json_schema are both given: expected one of them")
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Self:
-        """From settings by name, of which none may be unknown."""
-        check_names(settings, [field.name for field in fields(cls)])
-        return cls(**settings)
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """Return the settings with these names; an unknown name raises."""
+        check_names(options, cls.names())
+        return cls(**options)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
 
     @property
     def constrained(self) -> bool:
         return self.regex is not None or self.json_schema is not None
 
-    def _check(self, name: str, expected: str, fits: Any) -> None:
-        value = getattr(self, name)
-        optional = type(self).__dataclass_fields__[name].default is None
-        if (value is None and optional) or (is_number(value) and fits(value)):
-            return
-        raise UserError(f"{name} = {value!r}: expected {expected}")
+
+def check_options(**values: object) -> None:
+    """Raise UserError for a value outside the limits of the option of its name."""
+    for name, value in values.items():
+        OPTIONS[name].check(value)
 
 
-def check_names(given: Iterable[str], known: Collection[str]) -> None:
-    for name in given:
+def check_names(names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
         if name not in known:
             raise UserError(f"unknown setting {name!r}{guess(name, known)}")
 
 
-def check_seed(seed: int) -> None:
-    if not is_integer(seed) or not 0 <= seed < 2**32:
-        raise UserError(f"seed = {seed!r}: expected 0 to {2**32 - 1}")
-
-
 def is_number(value: object) -> bool:
-    """Python's own or NumPy's, and no bool."""
+    """Whether the value is a real number of Python or NumPy, and not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clearhead.api.openai import MOST_SAMPLES, MOST_TOKENS, SamplingFields, Usage
+from clearhead.api.openai import MOST_SAMPLES, MOST_TOKENS, TEMPERATURE, SamplingFields, Usage
 from clearhead.errors import UserError
 from clearhead.generate.engine import Engine
 from clearhead.generate.request import Event, GenerationRequest, Handle
@@ -127,19 +127,11 @@ def make_requests(
             raise APIError(400, "context_length_exceeded", what, "prompt", count=len(ids), most=n_context)
         if bad := next((i for i in ids if i >= model.config.n_vocab), None):
             raise APIError(400, "invalid_request", f"there is no token {bad}", "prompt")
-    sampling = Sampling(
-        temperature=1.0 if body.temperature is None else body.temperature,
-        top_k=body.top_k,
-        top_p=body.top_p,
-        min_p=body.min_p,
-        repetition_penalty=body.repetition_penalty,
-        presence_penalty=body.presence_penalty or 0.0,
-        frequency_penalty=body.frequency_penalty or 0.0,
-        logit_bias={int(i): bias for i, bias in (body.logit_bias or {}).items()},
-        log_probabilities=log_probabilities,
-        regex=body.regex,
-        json_schema=json_schema,
-    )
+    options = {name: getattr(body, name, None) for name in Sampling.names()}
+    options |= {"log_probabilities": log_probabilities, "json_schema": json_schema}
+    options["logit_bias"] = {int(i): bias for i, bias in (body.logit_bias or {}).items()}
+    given = {name: value for name, value in options.items() if value is not None}  # null is the default
+    sampling = Sampling(**{"temperature": TEMPERATURE, **given})
     stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
     seed = secrets.randbelow(2**32) if body.seed is None else body.seed % 2**32
     return [

@@ -839,35 +839,46 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * Temperature
-             * @description At 0 the likeliest word is taken each time.
+             * @description Divide the logits by this; 0 is greedy decoding, above 1 is more random.
              * @default 1
              */
             temperature?: number | null;
-            /** Top P */
+            /**
+             * Top P
+             * @description Sample only from the most probable tokens that together reach this probability.
+             */
             top_p?: number | null;
-            /** Top K */
+            /**
+             * Top K
+             * @description Sample only from the k most probable tokens.
+             */
             top_k?: number | null;
-            /** Min P */
+            /**
+             * Min P
+             * @description Sample only from tokens whose probability is at least this fraction of the highest.
+             */
             min_p?: number | null;
             /**
              * Repetition Penalty
-             * @description What logits of words that were there already, in the prompt too, are divided by.
+             * @description Above 1, make tokens that occur in the prompt or the text so far less probable.
              * @default 1
              */
             repetition_penalty?: number;
             /**
              * Presence Penalty
+             * @description Subtract this from the logit of each token that was generated before.
              * @default 0
              */
             presence_penalty?: number | null;
             /**
              * Frequency Penalty
+             * @description Subtract this from a token's logit for each time it was generated before.
              * @default 0
              */
             frequency_penalty?: number | null;
             /**
              * Logit Bias
-             * @description What is added to the logits of tokens, by their ids; -100 is never.
+             * @description Add a number to the logits of single tokens; -100 excludes a token. The keys are token ids.
              * @example {
              *       "50256": -100
              *     }
@@ -877,30 +888,30 @@ export interface components {
             } | null;
             /**
              * Seed
-             * @description The same seed gives the same text. Without one, another each time.
+             * @description The same seed gives the same text. Without a seed, the text differs each time.
              */
             seed?: number | null;
             /**
              * Stop
-             * @description The text ends before the first of these.
+             * @description End the text before this string. Of several strings, the first that occurs counts.
              */
             stop?: string | string[] | null;
             /**
              * N
-             * @description How many texts; for all prompts together at most 16.
+             * @description Generate this many texts. For all prompts together, at most 16.
              * @default 1
              */
             n?: number | null;
             /**
              * Regex
-             * @description A regular expression, as Rust has them, that the text matches as a whole.
+             * @description Generate text that matches this regular expression as a whole. The syntax is that of Rust.
              * @example (yes|no)
              */
             regex?: string | null;
             response_format?: components["schemas"]["ResponseFormat"] | null;
             /**
              * Seconds
-             * @description After so long the text ends where it is.
+             * @description Stop after this many seconds with the text so far.
              */
             seconds?: number | null;
             /**
@@ -910,7 +921,10 @@ export interface components {
             model: string;
             /** Messages */
             messages: components["schemas"]["Message"][];
-            /** Max Tokens */
+            /**
+             * Max Tokens
+             * @description Generate at most this many tokens.
+             */
             max_tokens?: number | null;
             /**
              * Max Completion Tokens
@@ -1054,35 +1068,46 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * Temperature
-             * @description At 0 the likeliest word is taken each time.
+             * @description Divide the logits by this; 0 is greedy decoding, above 1 is more random.
              * @default 1
              */
             temperature?: number | null;
-            /** Top P */
+            /**
+             * Top P
+             * @description Sample only from the most probable tokens that together reach this probability.
+             */
             top_p?: number | null;
-            /** Top K */
+            /**
+             * Top K
+             * @description Sample only from the k most probable tokens.
+             */
             top_k?: number | null;
-            /** Min P */
+            /**
+             * Min P
+             * @description Sample only from tokens whose probability is at least this fraction of the highest.
+             */
             min_p?: number | null;
             /**
              * Repetition Penalty
-             * @description What logits of words that were there already, in the prompt too, are divided by.
+             * @description Above 1, make tokens that occur in the prompt or the text so far less probable.
              * @default 1
              */
             repetition_penalty?: number;
             /**
              * Presence Penalty
+             * @description Subtract this from the logit of each token that was generated before.
              * @default 0
              */
             presence_penalty?: number | null;
             /**
              * Frequency Penalty
+             * @description Subtract this from a token's logit for each time it was generated before.
              * @default 0
              */
             frequency_penalty?: number | null;
             /**
              * Logit Bias
-             * @description What is added to the logits of tokens, by their ids; -100 is never.
+             * @description Add a number to the logits of single tokens; -100 excludes a token. The keys are token ids.
              * @example {
              *       "50256": -100
              *     }
@@ -1092,30 +1117,30 @@ export interface components {
             } | null;
             /**
              * Seed
-             * @description The same seed gives the same text. Without one, another each time.
+             * @description The same seed gives the same text. Without a seed, the text differs each time.
              */
             seed?: number | null;
             /**
              * Stop
-             * @description The text ends before the first of these.
+             * @description End the text before this string. Of several strings, the first that occurs counts.
              */
             stop?: string | string[] | null;
             /**
              * N
-             * @description How many texts; for all prompts together at most 16.
+             * @description Generate this many texts. For all prompts together, at most 16.
              * @default 1
              */
             n?: number | null;
             /**
              * Regex
-             * @description A regular expression, as Rust has them, that the text matches as a whole.
+             * @description Generate text that matches this regular expression as a whole. The syntax is that of Rust.
              * @example (yes|no)
              */
             regex?: string | null;
             response_format?: components["schemas"]["ResponseFormat"] | null;
             /**
              * Seconds
-             * @description After so long the text ends where it is.
+             * @description Stop after this many seconds with the text so far.
              */
             seconds?: number | null;
             /**
@@ -1131,12 +1156,13 @@ export interface components {
             prompt: string | number[] | (string | number[])[];
             /**
              * Max Tokens
+             * @description Generate at most this many tokens.
              * @default 16
              */
             max_tokens?: number | null;
             /**
              * Logprobs
-             * @description Tell log-probabilities, with so many of the likeliest tokens at each place.
+             * @description Return the log-probability of each token and of this many alternatives.
              */
             logprobs?: number | null;
             /**
