@@ -100,7 +100,7 @@ def test_an_option_without_its_value_leads_to_the_help_of_its_command(arguments,
 def test_a_misspelt_site(refused, model_folder):
     words = ["'block.0.head.0.wieghts'", "did you mean 'weights'?"]
     refused("inspect", model_folder, "The", "--site", "block.0.head.0.wieghts", words=words)
-    words = ["'foo'", "embedding", "and those of blocks and heads, such as block.0.head.0.weights"]
+    words = ["'foo'", "embedding", "or one in a block or head, such as block.0.head.0.weights"]
     refused("inspect", model_folder, "The", "--site", "foo", words=words)
 
 

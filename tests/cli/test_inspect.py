@@ -65,7 +65,7 @@ def test_all_names_are_listed(clearhead, model_folder, model):
     [
         (("--block", 9), "blocks 0 to"),
         (("--head", 9), "heads 0 to"),
-        (("--site", "weights"), "there are embedding"),
+        (("--site", "weights"), "expected embedding"),
         (("--block", -1), "--block -1: this model has blocks 0 to"),
         (("--head", -1), "--head -1: this model has heads 0 to"),
         (("--site", "logits", "--block", 0), "omit --block and --head"),

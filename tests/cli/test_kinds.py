@@ -98,7 +98,7 @@ def test_an_ngram_is_used_as_any_other(ngram, clearhead, story_file, tmp_path):
 
 
 def test_what_an_ngram_has_not_is_said_in_a_line(ngram, refused, story_file, tmp_path):
-    refused("inspect", ngram, "The", words=["no streams to look at", "next word"])
+    refused("inspect", ngram, "The", words=["no residual stream to inspect", "next token"])
     refused("export", ngram, tmp_path / "x.gguf", words=["exported as an ARPA file"])
     refused("explore", ngram, "--no-browser", words=["of kind ngram", f"clearhead generate {ngram}"])
     refused("fill", ngram, "The ___", words=["sees only what came before"])

@@ -10,14 +10,14 @@ CHOICES = PRESETS | {
     "shared keys": {**PRESETS["modern"], "n_kv_head": 2},
     "shared keys, gpt2": {**PRESETS["gpt2"], "n_kv_head": 2},
     "both ways": {**PRESETS["modern"], "causal": False},
-    "parallel, partly turned": {
+    "parallel, partly rotated": {
         **PRESETS["gpt2"],
         "position": "rotary",
         "rotary_dim": 4,
         "parallel": True,
         "tied": False,
     },
-    "normed after, partly local": {
+    "post-norm, partly local": {
         **PRESETS["modern"],
         "feedforward": "geglu",
         "n_kv_head": 2,
@@ -29,7 +29,7 @@ CHOICES = PRESETS | {
         "rope_scaling": {"kind": "linear", "factor": 8.0},
         "d_k": 10,
     },
-    "normed after, with means": {**PRESETS["lecture"], "post_norm": True},
+    "post-norm, with means": {**PRESETS["lecture"], "post_norm": True},
 }
 
 

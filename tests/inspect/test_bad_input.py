@@ -1,4 +1,4 @@
-"""Whatever is asked wrongly is answered in one line; what people write naturally just works."""
+"""Invalid input gives a one-line error; every common way to write valid input works."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def trace(model):
         (lambda m, t: t.read(W, columns="a"), "column 'a'"),
         (lambda m, t: m.weight("block.0.head.7.W_Q"), "this model has heads 0 to 1"),
         (lambda m, t: m.weight("block.0.W_gat"), "did you mean 'block.0.W_gate'"),
-        (lambda m, t: m.weight(3), "no weight is called 3"),
+        (lambda m, t: m.weight(3), "weight 3 does not exist"),
         (lambda m, t: t.lens().tokens(position=99), "position 99 does not exist"),
         (lambda m, t: t.lens().tokens(count=0), "count = 0"),
         (lambda m, t: t.lens()[5], "block 5 does not exist"),
@@ -52,28 +52,28 @@ def trace(model):
         (lambda m, t: t.attribute(True), "token True"),
         (lambda m, t: t.attribute(-1), "token -1 does not exist"),
         (lambda m, t: t.attribute("a", position="b"), "position 'b'"),
-        (lambda m, t: t.attribute("a")["nothing"], "'nothing' is no part"),
+        (lambda m, t: t.attribute("a")["nothing"], "'nothing' is not a part"),
         (lambda m, t: t.block[0].head[0].why("a", 0), "position 'a'"),
-        (lambda m, t: t.block[0].kv_head[0].why(0, 0), "looks nowhere by itself"),
+        (lambda m, t: t.block[0].kv_head[0].why(0, 0), "has no scores of its own"),
         (lambda m, t: t.compare(3), "expected another trace"),
         (lambda m, t: t.cosines("ab", 3), "is no trace"),
-        (lambda m, t: t.sweep("head", lambda each: None), "the measure gave None"),
-        (lambda m, t: t.sweep("head", lambda each: each.logits), "expected one number"),
+        (lambda m, t: t.sweep("head", lambda variant: None), "measure returned None"),
+        (lambda m, t: t.sweep("head", lambda variant: variant.logits), "expected one number"),
         (lambda m, t: t.sweep("head", 3), "expected a function"),
-        (lambda m, t: t.sweep("head", lambda each: 0, patch_from=3), "expected another trace"),
+        (lambda m, t: t.sweep("head", lambda variant: 0, patch_from=3), "expected another trace"),
         (lambda m, t: m.inspect(3), "expected a str, ids, or a list of texts"),
         (lambda m, t: m.inspect(b"a"), "expected a str, ids, or a list of texts"),
         (lambda m, t: m.inspect(["a", None]), "one of the texts is 'None'"),
         (lambda m, t: m.inspect([1, 999]), "id 999 does not exist"),
         (lambda m, t: m.generate(3), "the prompt is a int"),
-        (lambda m, t: m.generate("a", edit={X: float("nan")}), "no word can be drawn"),
+        (lambda m, t: m.generate("a", edit={X: float("nan")}), "no token can be sampled"),
         (lambda m, t: m.generate("a", edit=3), "expected sites and their values"),
         (lambda m, t: t.edit(None), "expected sites and their values"),
-        (lambda m, t: t.edit({X: None}), "is no value"),
-        (lambda m, t: t.edit({X: "a"}), "is no value"),
-        (lambda m, t: t.edit({X: Edit(Edit(0))}), "is no value"),
+        (lambda m, t: t.edit({X: None}), "is not a value"),
+        (lambda m, t: t.edit({X: "a"}), "is not a value"),
+        (lambda m, t: t.edit({X: Edit(Edit(0))}), "is not a value"),
         (lambda m, t: t.edit({X: torch.zeros(5, 16, dtype=torch.complex64)}), "expected real numbers"),
-        (lambda m, t: t.edit({X: lambda x: "a"}), "the function gave a str"),
+        (lambda m, t: t.edit({X: lambda x: "a"}), "the function returned a str"),
         (lambda m, t: t.edit({X: Edit(0, at="a")}), "position 'a'"),
         (lambda m, t: t.edit({X: Edit(0, at=9)}), "position 9 does not exist: there are positions 0 to 4"),
         (lambda m, t: t.edit({X: Edit(0, row=1)}), "row 1 does not exist: there are rows 0 to 0"),
@@ -83,28 +83,28 @@ def trace(model):
         (lambda m, t: t.edit({X: Edit(m.inspect("a"), at=[1])}), "has positions 0 to 0, not 1"),
         (
             lambda m, t: t.edit({W.replace("weights", "scores"): 0}).block[0].head[1].why(2, 1),
-            "no sums of parts",
+            "not a sum of parts",
         ),
     ],
 )
-def test_one_line(model, trace, ask, message):
+def test_invalid_input_raises_a_one_line_error(model, trace, ask, message):
     with pytest.raises(UserError, match=message) as caught:
         ask(model, trace)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [np.float32(0), np.zeros((5, 16)), torch.tensor(0.0), lambda x: 0, False])
-def test_natural_values(trace, value):
+def test_edits_accept_any_numeric_value(trace, value):
     assert torch.equal(trace.edit({X: value}).logits, trace.edit({X: 0}).logits)
 
 
 @pytest.mark.parametrize("at", [-1, np.int64(4), np.array([4]), slice(4, 5), [False] * 4 + [True]])
-def test_natural_positions(trace, at):
+def test_edits_accept_any_selection_of_positions(trace, at):
     assert torch.equal(trace.edit({X: Edit(0, at=at)}).logits, trace.edit({X: Edit(0, at=[4])}).logits)
     assert torch.allclose(trace.edit({X: Edit(0, at=[])}).logits, trace.logits, atol=1e-5)
 
 
-def test_natural_questions(model, trace):
+def test_common_ways_to_read_a_trace_work(model, trace):
     best = trace.logits[-1].argmax()
     assert trace.attribute(best).total == pytest.approx(trace.attribute(int(best)).total)
     assert trace.attribute(np.int64(5)).names == trace.attribute(5).names
@@ -127,11 +127,11 @@ def test_natural_questions(model, trace):
     assert not model.weight("block.0.W_1").requires_grad
 
 
-def test_numbers_that_are_none_are_not_verified(trace):
+def test_verify_returns_nan_for_nan(trace):
     assert np.isnan(trace.edit({X: float("nan")}).verify())
 
 
-def test_a_row_of_a_batch_is_as_it_is_alone(model):
+def test_row_of_a_batch_equals_the_text_alone(model):
     texts = ["ab cd", "abc defg hij"]
     for padding in ("left", "right"):
         batch = model.inspect(texts, padding=padding)
@@ -144,7 +144,7 @@ def test_a_row_of_a_batch_is_as_it_is_alone(model):
             assert torch.allclose(row[W], alone[W], atol=1e-5)
 
 
-def test_positions_of_a_padded_batch_are_those_of_each_text(model):
+def test_edit_positions_ignore_padding(model):
     texts = ["ab cd", "abc defg hij"]
     other = model.inspect(["xy zw", "xyz uvwx rst"], padding="left")
     for padding in ("left", "right"):
@@ -160,7 +160,7 @@ def test_positions_of_a_padded_batch_are_those_of_each_text(model):
 
 
 @pytest.mark.parametrize("site", ["block.1.hidden", "block.1.head.0.weights", "block.1.normed.scale"])
-def test_a_rows_share_of_a_batchs_tensor(model, site):
+def test_row_keeps_its_part_of_a_batch_tensor(model, site):
     texts = ["ab cd", "abc defg hij"]
     batch = model.inspect(texts, padding="left")
     edited = batch.edit({site: 1.1 * batch[site]})
@@ -183,32 +183,32 @@ EDITED = [
 
 
 @pytest.mark.parametrize("site", EDITED)
-def test_why_sums_to_the_score_under_edits_of_its_own_block(trace, site):
+def test_score_attribution_sums_to_the_score_with_edits_in_its_block(trace, site):
     edited = trace.edit({site: lambda x: 0.5 * x + 0.1})
-    found = edited.block[1].head[1].why(3, 1)
+    attribution = edited.block[1].head[1].why(3, 1)
     score = edited["block.1.head.1.scores"][3, 1].item()
-    assert found.total == pytest.approx(score, abs=1e-5 * found.values.abs().sum().item())
-    assert "edits" in found.names
+    assert attribution.total == pytest.approx(score, abs=1e-5 * attribution.values.abs().sum().item())
+    assert "edits" in attribution.names
 
 
 @pytest.mark.parametrize("site", ["final", "final.scale", "logits", "block.1.output"])
-def test_attributions_and_the_lens_under_edits_at_the_end(trace, site):
+def test_attribution_and_lens_with_edits_after_the_blocks(trace, site):
     edited = trace.edit({site: lambda x: 0.5 * x + 0.1})
-    found = edited.attribute(7)
+    attribution = edited.attribute(7)
     logit = edited.logits[-1, 7].item()
-    assert found.total == pytest.approx(logit, abs=1e-5 * found.values.abs().sum().item())
+    assert attribution.total == pytest.approx(logit, abs=1e-5 * attribution.values.abs().sum().item())
     assert torch.allclose(edited.lens()[1], edited.logits, atol=1e-5)
 
 
-def test_a_tensor_with_a_gradient_gives_a_trace_with_one(trace):
+def test_tensor_with_gradient_gives_a_differentiable_trace(trace):
     start = trace["embedding"].clone().requires_grad_()
     edited = trace.edit({"embedding": start})
     edited.logits[-1, 5].backward()
     assert start.grad.abs().sum() > 0
 
 
-def test_edits_of_positions_to_come(model):
-    """Each is in force once its position is there."""
+def test_edits_of_future_positions(model):
+    """Each edit applies once the text reaches its position."""
     edit = {X: Edit(0, at=[4])}
     text = model.generate("ab", tokens=6, temperature=0, edit=edit)
     ids = model.tokenizer.encode("ab")
@@ -222,7 +222,7 @@ def test_edits_of_positions_to_come(model):
     )
 
 
-def test_a_trace_stops_where_the_text_was_stopped(model):
+def test_trace_ends_at_the_stop_sequence(model):
     whole = model.generate("ab", tokens=12, seed=3)
     text, trace = model.generate("ab", tokens=12, seed=3, stop=whole[4], inspect=True)
     assert text == whole[: whole.index(whole[4])]

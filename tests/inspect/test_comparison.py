@@ -15,11 +15,11 @@ from clearhead.inspect.comparison import align
         ("a b c", "x y", []),
     ],
 )
-def test_tokens_are_aligned(one, other, pairs):
+def test_align(one, other, pairs):
     assert align(one.split(), other.split()) == pairs
 
 
-def test_a_difference_is_one_less_the_other(inspect):
+def test_difference_subtracts_aligned_positions(inspect):
     one, other = inspect(), inspect((3, 1, 4, 1, 6, 9, 2))
     comparison = one.compare(other)
     assert len(comparison.pairs) == 7
@@ -29,7 +29,7 @@ def test_a_difference_is_one_less_the_other(inspect):
     assert comparison.distance("block.0.head.0.masked") > 0
 
 
-def test_tokens_left_out_are_left_out_of_the_difference(inspect):
+def test_unaligned_tokens_are_left_out_of_the_difference(inspect):
     one, other = inspect((3, 1, 4, 1, 5, 9, 2)), inspect((3, 1, 4, 9, 2))
     comparison = one.compare(other)
     assert comparison.pairs == [(0, 0), (1, 1), (2, 2), (5, 3), (6, 4)]
@@ -38,29 +38,29 @@ def test_tokens_left_out_are_left_out_of_the_difference(inspect):
     assert torch.allclose(comparison.difference("block.1.head.0.scores"), expected, atol=1e-5)
 
 
-def test_the_same_text_does_not_differ_and_another_differs_most_where_it_does(inspect):
+def test_ranking_puts_the_largest_differences_first(inspect):
     same = inspect().compare(inspect())
     assert all(distance == 0 for _, distance in same.ranking())
     ranking = inspect().compare(inspect((3, 1, 4, 1, 6, 9, 2))).ranking(5)
     assert len(ranking) == 5
-    assert ranking == sorted(ranking, key=lambda each: -each[1])
+    assert ranking == sorted(ranking, key=lambda item: -item[1])
     assert ranking[0][1] > 0
 
 
-def test_what_cannot_be_compared(inspect):
+def test_incomparable_traces_raise(inspect):
     with pytest.raises(UserError, match="no token in common"):
         inspect((1, 2, 3)).compare(inspect((4, 5)))
     with pytest.raises(UserError, match="of several"):
         inspect().compare(inspect().repeat(2))
 
 
-def test_distances_of_a_block_are_those_of_its_sites(inspect, monkeypatch):
+def test_distances_of_a_block_equal_those_of_its_sites(inspect, monkeypatch):
     comparison = inspect().compare(inspect((3, 1, 4, 1, 6, 9)))
-    for most in (2**24, 49):  # all heads at once, and one by one
+    for most in (2**24, 49):  # all heads together, then one at a time
         monkeypatch.setattr("clearhead.inspect.comparison.MAX_MATRIX_CELLS", most)
-        found = {}
+        distances = {}
         for block in (None, 0, 1, 2):
-            found |= comparison.distances(block)
-        assert set(found) == set(comparison.one.sites())
-        for name, distance in found.items():
+            distances |= comparison.distances(block)
+        assert set(distances) == set(comparison.one.sites())
+        for name, distance in distances.items():
             assert distance == pytest.approx(comparison.distance(name), rel=1e-4, abs=1e-7), name

@@ -19,11 +19,11 @@ def model(request):
         parameter.data.add_(0.1 * torch.randn_like(parameter))
     network.embedding.weight.data[128:] -= (
         4 * network.final_norm.gain.detach()
-    )  # so that it writes plain text
+    )  # so that it generates plain text
     return LanguageModel(network, tokenizer)
 
 
-def test_a_trace_kept_while_generating_is_that_of_the_finished_text(model):
+def test_trace_recorded_while_generating_equals_that_of_the_text(model):
     text, trace = model.generate("ab", tokens=12, seed=3, inspect=True)
     assert text == model.generate("ab", tokens=12, seed=3)
     whole = trace.ids[0].tolist()
@@ -32,19 +32,19 @@ def test_a_trace_kept_while_generating_is_that_of_the_finished_text(model):
     with torch.no_grad():
         again = type(trace)(model.network, trace.ids, [[""] * len(whole)])
     for name in again.sites():
-        found, expected = trace[name], again[name]
+        actual, expected = trace[name], again[name]
         finite = expected.isfinite()
-        assert torch.allclose(found[finite], expected[finite], rtol=1e-4, atol=1e-4), name
+        assert torch.allclose(actual[finite], expected[finite], rtol=1e-4, atol=1e-4), name
 
 
-def test_once_the_window_has_slid_it_is_over_the_last_one(model):
+def test_trace_covers_the_last_context_window(model):
     text, trace = model.generate("ab", tokens=40, seed=3, inspect=True)
     assert trace.ids.shape[1] == 24
     assert text.endswith(model.tokenizer.decode(trace.ids[0].tolist())[-8:])
     assert trace.verify() <= 1e-5
 
 
-def test_edits_are_in_force_at_every_word(model):
+def test_edits_apply_at_every_token(model):
     site = "block.1.head.0.output"
     edited = model.generate("ab", tokens=8, temperature=0, edit={site: 0})
     ids = model.tokenizer.encode("ab")
@@ -56,7 +56,7 @@ def test_edits_are_in_force_at_every_word(model):
     assert nothing == model.generate("ab", tokens=8, temperature=0)
 
 
-def test_edits_and_the_trace_of_what_was_written_go_together(model):
+def test_generation_combines_edits_and_a_trace(model):
     edit = {"block.1.head.0.output": 0, "block.0.hidden": lambda x: 2 * x}
     text, trace = model.generate("ab", tokens=8, seed=3, inspect=True, edit=edit)
     assert text == model.generate("ab", tokens=8, seed=3, edit=edit)
@@ -68,7 +68,7 @@ def test_edits_and_the_trace_of_what_was_written_go_together(model):
     assert trace["block.1.head.0.output"].abs().max() == 0
 
 
-def test_what_does_not_go_together_is_said(model):
+def test_incompatible_options_raise(model):
     with pytest.raises(UserError, match="inspect goes with one text"):
         model.generate("ab", inspect=True, samples=2)
     with pytest.raises(UserError, match="blocks 0 to 1"):
@@ -76,7 +76,7 @@ def test_what_does_not_go_together_is_said(model):
 
 
 @pytest.mark.parametrize("same", [1, 2, 6])
-def test_a_text_that_begins_as_another_is_as_if_read_alone(inspect, network, same):
+def test_trace_after_a_shared_prefix_equals_a_full_trace(inspect, network, same):
     if not network.config.causal:
         pytest.skip("what comes later changes what is before it")
     tokenizer = Tokenizer.train("byte", [])
@@ -86,5 +86,5 @@ def test_a_text_that_begins_as_another_is_as_if_read_alone(inspect, network, sam
     assert trace.verify() <= 1e-5
     for name in alone.sites():
         torch.testing.assert_close(trace[name], alone[name], rtol=1e-4, atol=1e-5)
-    # What they share was not computed again.
+    # The shared prefix was not recomputed.
     assert torch.equal(trace.stream.last[:, :same], before.stream.last[:, :same])

@@ -1,4 +1,4 @@
-"""Changing: what is written back changes nothing, anything else does, and only from there on."""
+"""Edits: writing the same value changes nothing; another value changes only what follows."""
 
 import pytest
 import torch
@@ -9,11 +9,11 @@ from clearhead.inspect.sites import all_sites
 
 
 def some_sites(config):
-    """All but those of the heads between the first and the last: what is done to one is done to all."""
+    """All sites but those of heads between the first and the last, which behave alike."""
     return [site for site in all_sites(config) if site.head in (None, 0, config.n_head - 1)]
 
 
-def test_writing_what_is_there_changes_nothing(inspect):
+def test_writing_the_same_value_changes_nothing(inspect):
     trace = inspect()
     for name in map(str, some_sites(trace.config)):
         again = trace.edit({name: trace[name]})
@@ -22,12 +22,12 @@ def test_writing_what_is_there_changes_nothing(inspect):
 
 
 def stirred(x: torch.Tensor) -> torch.Tensor:
-    """Every number changed by a factor of its own: no norm or softmax is blind to that."""
+    """Scale every number by a different factor, so that no norm or softmax is invariant to it."""
     factors = 0.5 + torch.rand(x.shape, generator=torch.Generator().manual_seed(1))
     return torch.where(x.isfinite(), x * factors + 0.1 * factors, x)
 
 
-def test_writing_something_else_changes_the_logits(inspect):
+def test_writing_another_value_changes_the_logits(inspect):
     trace = inspect()
     for site in some_sites(trace.config):
         edited = trace.edit({str(site): stirred})
@@ -36,14 +36,14 @@ def test_writing_something_else_changes_the_logits(inspect):
         assert not torch.equal(edited[str(site)], trace[str(site)])
 
 
-def test_the_site_reads_as_it_was_written(inspect):
+def test_edited_site_reads_back_its_value(inspect):
     trace = inspect()
     for name in ("block.1.head.2.weights", "block.1.hidden", "block.0.input", "embedding", "final", "logits"):
         value = torch.rand_like(trace[name])
         assert torch.equal(trace.edit({name: value})[name], value)
 
 
-def test_zero_is_an_ablation(inspect):
+def test_zero_ablates(inspect):
     trace = inspect()
     edited = trace.edit({"block.1.head.2.output": 0})
     expected = trace["block.1.attention"] - trace["block.1.head.2.output"]
@@ -52,17 +52,17 @@ def test_zero_is_an_ablation(inspect):
     assert torch.allclose(edited.logits, by_mixed.logits, atol=1e-4)
 
 
-def test_only_the_positions_asked_for(inspect):
+def test_only_selected_positions_change(inspect):
     trace = inspect()
     edited = trace.edit({"block.1.input": Edit(0, at=[2, -1])})
-    found, was = edited["block.1.input"], trace["block.1.input"]
-    assert found[[2, 6]].abs().sum() == 0
-    assert torch.equal(found[[0, 1, 3, 4, 5]], was[[0, 1, 3, 4, 5]])
+    actual, was = edited["block.1.input"], trace["block.1.input"]
+    assert actual[[2, 6]].abs().sum() == 0
+    assert torch.equal(actual[[0, 1, 3, 4, 5]], was[[0, 1, 3, 4, 5]])
     if trace.config.causal:
         assert torch.allclose(edited.logits[:2], trace.logits[:2], atol=1e-4)
 
 
-def test_blocks_before_the_edit_are_not_run_again(inspect, network, monkeypatch):
+def test_blocks_before_the_edit_are_not_recomputed(inspect, network, monkeypatch):
     trace = inspect()
     ran = []
     for i, block in enumerate(network.blocks):
@@ -80,13 +80,13 @@ def test_edits_compose(inspect):
     one, other = {"block.0.head.1.output": 0}, {"block.2.hidden": lambda x: x * 2}
     together = trace.edit({**one, **other})
     assert torch.allclose(trace.edit(one).edit(other).logits, together.logits, atol=1e-5)
-    # The later block first: the earlier edit must run it again, with its own edit still in force.
+    # Edit the later block first: the earlier edit must recompute it with its own edit still active.
     assert torch.allclose(trace.edit(other).edit(one).logits, together.logits, atol=1e-5)
     doubled = trace.edit({"block.1.input": lambda x: x + 1}).edit({"block.1.input": lambda x: x * 2})
     assert torch.allclose(doubled["block.1.input"], (trace["block.1.input"] + 1) * 2)
 
 
-def test_patching_takes_another_traces_value(inspect):
+def test_patching_uses_the_value_of_another_trace(inspect):
     trace, other = inspect(), inspect((3, 1, 4, 1, 6, 9, 2))
     patched = trace.edit({"block.1.input": other})
     assert torch.allclose(patched.logits, other.logits, atol=1e-4)
@@ -95,7 +95,7 @@ def test_patching_takes_another_traces_value(inspect):
     assert torch.equal(at_one["block.1.input"][5], trace["block.1.input"][5])
 
 
-def test_a_shared_key_reaches_its_group_and_a_heads_own_only_it(inspect):
+def test_shared_key_edit_affects_its_group_and_head_edit_only_its_head(inspect):
     trace = inspect()
     group = trace.config.n_head // trace.config.n_kv_head
     shared = trace.edit({"block.0.kv_head.0.key": 0})
@@ -106,7 +106,7 @@ def test_a_shared_key_reaches_its_group_and_a_heads_own_only_it(inspect):
         assert bool((own[name] == 0).all()) == (head == 0)
 
 
-def test_a_value_of_the_wrong_shape_says_both(inspect):
+def test_wrong_shape_error_names_both_shapes(inspect):
     trace = inspect()
     with pytest.raises(UserError, match=r"block\.0\.input: the value is 7×23, expected 7×24"):
         trace.edit({"block.0.input": torch.zeros(7, 23)})
@@ -120,7 +120,7 @@ def test_a_value_of_the_wrong_shape_says_both(inspect):
         trace.edit({"block.9.input": 0})
 
 
-def test_some_columns_alone(inspect):
+def test_only_selected_columns_change(inspect):
     trace = inspect()
     plain, site = trace["block.1.hidden"], "block.1.hidden"
     changed = trace.edit({site: Edit(7.0, at=[2, -1], columns=[0, -1])})[site]

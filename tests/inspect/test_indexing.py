@@ -7,7 +7,7 @@ from clearhead.inspect.indexing import select_indices
 
 
 @pytest.mark.parametrize(
-    ("choice", "chosen"),
+    ("selection", "expected"),
     [
         (None, None),
         (2, [2]),
@@ -26,12 +26,12 @@ from clearhead.inspect.indexing import select_indices
         (torch.tensor([False, True, False, False, False]), [1]),
     ],
 )
-def test_all_ways_to_choose(choice, chosen):
-    assert select_indices(choice, 5, "row") == chosen
+def test_select_indices(selection, expected):
+    assert select_indices(selection, 5, "row") == expected
 
 
 @pytest.mark.parametrize(
-    ("choice", "message"),
+    ("selection", "message"),
     [
         (5, "row 5 does not exist: there are rows 0 to 4"),
         ([0, -6], "row -6 does not exist"),
@@ -44,6 +44,6 @@ def test_all_ways_to_choose(choice, chosen):
         (slice(0, 2, 0), "expected a whole number"),
     ],
 )
-def test_what_is_no_choice(choice, message):
+def test_invalid_selections_raise(selection, message):
     with pytest.raises(UserError, match=message):
-        select_indices(choice, 5, "row")
+        select_indices(selection, 5, "row")

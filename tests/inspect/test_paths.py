@@ -1,4 +1,4 @@
-"""Followed back through heads, the parts still sum to what they are parts of."""
+"""Readouts along paths: after any number of hops, the parts sum to the readout."""
 
 import pytest
 import torch
@@ -7,18 +7,18 @@ from clearhead.errors import UserError
 from clearhead.inspect.paths import LinearReadout, follow_path
 
 
-def close(found, expected, values):
-    return abs(found - expected) <= 2e-5 * values.abs().sum().item()
+def close(actual, expected, values):
+    return abs(actual - expected) <= 2e-5 * values.abs().sum().item()
 
 
-def test_without_a_way_back_it_is_the_attribution(inspect):
+def test_readout_without_hops_equals_the_attribution(inspect):
     trace = inspect()
     split, expected = LinearReadout.of_logit(trace, 5, 6).attribution(), trace.attribute(5)
     assert split.names == expected.names
     torch.testing.assert_close(split.values, expected.values, rtol=1e-4, atol=1e-5)
 
 
-def test_what_a_head_brings_from_each_token_is_what_it_wrote(inspect):
+def test_contributions_by_position_sum_to_the_head_output(inspect):
     trace = inspect()
     readout, whole = LinearReadout.of_logit(trace, 5, 6), trace.attribute(5)
     for block in range(3):
@@ -30,28 +30,28 @@ def test_what_a_head_brings_from_each_token_is_what_it_wrote(inspect):
 
 
 @pytest.mark.parametrize("hops", [[(2, 1, 3)], [(2, 3, 6), (1, 0, 2)], [(2, 0, 4), (1, 2, 4), (0, 1, 0)]])
-def test_the_way_back_splits_what_was_brought(inspect, hops):
+def test_hop_splits_what_the_head_moved(inspect, hops):
     trace = inspect()
     before = follow_path(trace, 5, 6, hops[:-1])
     block, head, source = hops[-1]
     if not trace.config.causal:
         source = (source + 1) % 7
-    found = before.through(block, head, source).attribution()
-    assert close(found.total, before.by_position(block)[head, source].item(), found.values)
-    assert len(set(found.names)) == len(found.names)
+    parts = before.through(block, head, source).attribution()
+    assert close(parts.total, before.by_position(block)[head, source].item(), parts.values)
+    assert len(set(parts.names)) == len(parts.names)
     named = trace.attribute(5, 6, through=[*hops[:-1], (block, head, source)])
-    torch.testing.assert_close(named.values, found.values)
+    torch.testing.assert_close(named.values, parts.values)
 
 
-def test_edits_are_a_part_of_their_own(inspect):
+def test_edits_are_a_separate_part(inspect):
     trace = inspect().edit({"block.1.head.2.output": 0.3, "block.0.hidden": 0.1})
-    found = follow_path(trace, 5, 6, [(2, 1, 3)]).attribution()
+    parts = follow_path(trace, 5, 6, [(2, 1, 3)]).attribution()
     brought = LinearReadout.of_logit(trace, 5, 6).by_position(2)[1, 3].item()
-    assert "edits" in found.names
-    assert close(found.total, brought, found.values)
+    assert "edits" in parts.names
+    assert close(parts.total, brought, parts.values)
 
 
-def test_there_is_no_way_back_to_what_comes_later(inspect):
+def test_hops_must_go_to_earlier_blocks(inspect):
     trace = inspect()
     with pytest.raises(UserError, match="comes after"):
         trace.attribute(5, 6, through=[(1, 0, 3), (1, 0, 2)])

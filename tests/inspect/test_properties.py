@@ -4,19 +4,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-# The fixtures make a network and a way to inspect with it; neither changes between examples.
+# The fixtures give a network and a function that inspects it; neither changes between examples.
 FEW = settings(max_examples=15)
 TEXTS = st.lists(st.integers(0, 10), min_size=1, max_size=12)
 BLOCKS, HEADS = st.integers(0, 2), st.integers(0, 3)
 
 
-def near(found: torch.Tensor, expected: torch.Tensor) -> bool:
-    return bool((found - expected).norm() <= 1e-5 * expected.norm().clamp(min=1.0))
+def near(actual: torch.Tensor, expected: torch.Tensor) -> bool:
+    return bool((actual - expected).norm() <= 1e-5 * expected.norm().clamp(min=1.0))
 
 
 @FEW
 @given(ids=TEXTS, block=BLOCKS, head=HEADS)
-def test_rows_of_weights_sum_to_one_and_the_future_is_zero(inspect, ids, block, head):
+def test_weights_sum_to_one_and_are_zero_for_the_future(inspect, ids, block, head):
     trace = inspect(tuple(ids))
     weights = trace.block[block].head[head].weights
     assert near(weights.sum(1), torch.ones(len(ids)))
@@ -43,25 +43,25 @@ def test_heads_and_bias_sum_to_the_attention(inspect, network, added, ids, block
 def test_attributions_sum_to_the_logit(inspect, ids, token, data):
     trace = inspect(tuple(ids))
     position = data.draw(st.integers(0, len(ids) - 1))
-    found = trace.attribute(token, position)
-    assert abs(found.total - trace.logits[position, token]) <= 1e-5 * found.values.abs().sum()
+    actual = trace.attribute(token, position)
+    assert abs(actual.total - trace.logits[position, token]) <= 1e-5 * actual.values.abs().sum()
 
 
 @FEW
 @given(ids=TEXTS, block=BLOCKS, head=HEADS, data=st.data())
-def test_why_sums_to_the_score(inspect, ids, block, head, data):
+def test_score_attributions_sum_to_the_score(inspect, ids, block, head, data):
     trace = inspect(tuple(ids))
     i, j = (data.draw(st.integers(0, len(ids) - 1)) for _ in range(2))
     view = trace.block[block].head[head]
-    found = view.why(i, j)
-    # A product of long vectors that nearly stand at right angles is small, and its rounding is not.
+    actual = view.why(i, j)
+    # The dot product of long, nearly orthogonal vectors is small; its rounding error is not.
     rounding = 1e-6 * view.query[i].norm() * view.key[j].norm()
-    assert abs(found.total - view.scores[i, j]) <= 1e-5 * found.values.abs().sum() + rounding
+    assert abs(actual.total - view.scores[i, j]) <= 1e-5 * actual.values.abs().sum() + rounding
 
 
 @FEW
 @given(ids=TEXTS, data=st.data())
-def test_writing_back_what_is_there_changes_nothing(inspect, ids, data):
+def test_writing_the_same_value_changes_nothing(inspect, ids, data):
     trace = inspect(tuple(ids))
     name = data.draw(st.sampled_from(trace.sites()))
     assert near(trace.edit({name: trace[name]}).logits, trace.logits)
@@ -69,7 +69,7 @@ def test_writing_back_what_is_there_changes_nothing(inspect, ids, data):
 
 @FEW
 @given(ids=TEXTS, block=st.integers(0, 1))
-def test_silence_after_a_block_is_the_lens_there(inspect, added, ids, block):
+def test_lens_equals_ablating_the_blocks_after(inspect, added, ids, block):
     trace = inspect(tuple(ids))
     silent = {name: 0 for i in range(block + 1, 3) for name in added(i)}
     assert near(trace.edit(silent).logits, trace.lens()[block])

@@ -1,4 +1,4 @@
-"""Traces of recurrent networks: the states as contextual vectors, and the gates that made them."""
+"""Traces of recurrent networks: states as contextual vectors, and the gates behind them."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ def model(request):
     return LanguageModel(network, tokenizer, name="recurrent")
 
 
-def test_every_site_is_there(model):
+def test_every_site_can_be_read(model):
     trace = model.inspect(TEXT)
     inside = [f"block.{i}.{name}" for i in range(2) for name in NAMES[model.config.kind]]
     assert trace.sites() == ["embedding", *inside, "final", "logits", "probabilities"]
@@ -49,7 +49,7 @@ def test_every_site_is_there(model):
     assert trace.model_name == "recurrent"
 
 
-def test_gates_and_cell_make_the_state(model):
+def test_gates_and_cell_give_the_state(model):
     trace, kind = model.inspect(TEXT), model.config.kind
     block = trace.block[0]
     before = torch.cat((torch.zeros(1, 12), block.state[:-1]))
@@ -63,13 +63,13 @@ def test_gates_and_cell_make_the_state(model):
         torch.testing.assert_close(block.forget_gate * kept + block.input_gate * block.proposal, block.cell)
 
 
-def test_verify_would_tell(model):
+def test_verify_detects_a_difference(model):
     trace = model.inspect(TEXT)
     trace.states[1] = trace.states[1] + 0.1
     assert trace.verify() > 0.01
 
 
-def test_a_word_has_one_static_vector_and_many_states(model):
+def test_word_has_one_static_vector_and_many_states(model):
     trace = model.inspect(TEXT)
     cosines = trace.cosines("bats")
     assert cosines.shape == (3, 2, 2)  # the embedding and two states
@@ -82,14 +82,14 @@ def test_a_word_has_one_static_vector_and_many_states(model):
     assert torch.equal(trace.vector("swing"), trace.final[trace.position_of("swing")])
     with pytest.raises(UserError, match="occurs at positions"):
         trace.vector("bats")
-    # Before the texts part, the states are the same; after, they are not.
+    # States are equal before the texts diverge, and differ after.
     other = model.inspect("I'm scared of bats, and I fly.")
     assert other.cosines("bats", trace)[1:, 0, 0].tolist() == pytest.approx([1.0, 1.0])
     senses = map_senses([trace, other], "bats")
     assert senses.cosines.shape == (3, 3, 3)
 
 
-def test_a_batch_and_gradients(model):
+def test_batch_and_gradients(model):
     batch = model.inspect(["bats", TEXT])
     assert torch.allclose(batch.final[0, :4], model.inspect("bats").final, atol=1e-6)
     trace = model.inspect("bats", grad=True)
@@ -98,18 +98,18 @@ def test_a_batch_and_gradients(model):
     model.network.zero_grad()
 
 
-def test_a_text_may_be_longer_than_the_window_learned_from(model):
+def test_text_may_exceed_the_training_context(model):
     assert len(model.inspect(TEXT)) > model.config.n_context
 
 
-def test_what_is_written_can_be_looked_at(model):
+def test_generated_text_can_be_traced(model):
     text, trace = model.generate("bats", 10, inspect=True, seed=1)
     assert trace.ids[0].tolist() == model.tokenizer.encode("bats") + text.ids
     text, trace = model.generate("bats", 10, inspect=True, seed=1, stop=str(text)[4:6])
     assert trace.ids[0].tolist() == model.tokenizer.encode("bats" + text)
 
 
-def test_what_only_transformers_have_says_so(model):
+def test_transformer_only_features_raise(model):
     trace, kind = model.inspect("bats"), model.config.kind
     for call in (
         lambda: trace["block.0.head.0.weights"],
@@ -140,7 +140,7 @@ def test_what_only_transformers_have_says_so(model):
     assert not hasattr(trace, "lens")
 
 
-def test_a_site_can_be_drawn(model, tmp_path):
+def test_site_can_be_drawn(model, tmp_path):
     ch.figure(model.inspect(TEXT), "block.0.state").save(tmp_path / "state.svg")
     ch.figure(model.inspect(TEXT), "probabilities").save(tmp_path / "words.svg")
     assert "<svg" in (tmp_path / "state.svg").read_text()

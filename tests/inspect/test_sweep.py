@@ -10,7 +10,7 @@ def last_logit(trace):
     return trace.logits[-1, 3].item()
 
 
-def test_every_head_is_silenced_as_one_edit_would(inspect):
+def test_head_sweep_equals_single_edits(inspect):
     trace = inspect()
     table = trace.sweep("head", last_logit)
     assert table.shape == (3, 4)
@@ -21,7 +21,7 @@ def test_every_head_is_silenced_as_one_edit_would(inspect):
 
 
 @pytest.mark.parametrize("over", ["block × position", "block x position"])
-def test_every_block_and_position_is_patched_as_one_edit_would(inspect, over):
+def test_position_sweep_equals_single_edits(inspect, over):
     trace, other = inspect(), inspect((3, 1, 4, 1, 6, 8, 2))
     table = trace.sweep(over, last_logit, patch_from=other)
     assert table.shape == (3, 7)
@@ -31,37 +31,37 @@ def test_every_block_and_position_is_patched_as_one_edit_would(inspect, over):
             assert table[i, t].item() == pytest.approx(last_logit(alone), abs=1e-4)
 
 
-def test_a_long_sweep_runs_in_several_batches(inspect, monkeypatch):
+def test_long_sweep_runs_in_several_batches(inspect, monkeypatch):
     monkeypatch.setattr("clearhead.inspect.sweep.MAX_BATCH_TOKENS", 14)
     trace = inspect()
     assert trace.sweep("head", last_logit).shape == (3, 4)
 
 
-def test_a_variant_reads_like_any_trace(inspect):
+def test_variant_reads_like_any_trace(inspect):
     seen = []
     trace = inspect()
     trace.sweep("head", lambda variant: seen.append(variant["block.2.head.1.output"].abs().sum()) or 0.0)
     assert [float(total) == 0 for total in seen] == [False] * 9 + [True] + [False] * 2
 
 
-def test_what_cannot_be_swept(inspect):
+def test_invalid_sweeps_raise(inspect):
     trace = inspect()
     with pytest.raises(UserError, match="expected 'head' or 'block × position'"):
         trace.sweep("neuron", last_logit)
-    with pytest.raises(UserError, match="has 6 positions, this one 7"):
+    with pytest.raises(UserError, match="has 6 positions, this trace 7"):
         trace.sweep("head", last_logit, patch_from=inspect((1, 2, 3, 4, 5, 6)))
     with pytest.raises(UserError, match="of several"):
         trace.repeat(2).sweep("head", last_logit)
 
 
-def test_a_repeated_trace_shares_its_memory(inspect):
+def test_repeated_trace_shares_memory(inspect):
     trace = inspect()
     many = trace.repeat(50)
     assert many.stream.last.untyped_storage().data_ptr() == trace.stream.last.untyped_storage().data_ptr()
     assert torch.equal(many.row(49).logits, trace.logits)
 
 
-def test_some_blocks_alone(inspect):
+def test_variants_of_selected_blocks(inspect):
     trace = inspect()
     whole = trace.sweep("head", last_logit)
     for block, batch in variants(trace, "head", blocks=[2, 0]):

@@ -1,4 +1,4 @@
-"""Every site against a plain float64 computation of the same model, written out here."""
+"""Every site against a plain float64 implementation of the same model."""
 
 import math
 
@@ -18,14 +18,14 @@ CHOICES = PRESETS | {
     "both ways": {**PRESETS["modern"], "causal": False, "n_kv_head": 2},
     "sinusoidal, untied": {**PRESETS["lecture"], "position": "sinusoidal", "tied": False},
     "wide heads": {**PRESETS["modern"], "d_head": 10},
-    "parallel, partly turned": {
+    "parallel, partly rotated": {
         **PRESETS["gpt2"],
         "position": "rotary",
         "rotary_dim": 4,
         "parallel": True,
         "tied": False,
     },
-    "normed after, partly local": {
+    "post-norm, partly local": {
         **PRESETS["modern"],
         "feedforward": "geglu",
         "n_kv_head": 2,
@@ -37,7 +37,7 @@ CHOICES = PRESETS | {
         "rope_scaling": {"kind": "linear", "factor": 8.0},
         "d_k": 10,
     },
-    "normed after, with means": {**PRESETS["lecture"], "post_norm": True},
+    "post-norm, with means": {**PRESETS["lecture"], "post_norm": True},
     "stretched": {
         **PRESETS["modern"],
         "d_head": 16,
@@ -79,7 +79,7 @@ def inspect(network: Transformer, ids: torch.Tensor = IDS, **more: object) -> Tr
 
 
 class Reference:
-    """All sites by name, in float64, position by position where that is plainest."""
+    """Return all sites by name, in float64, computed position by position where that is simplest."""
 
     def __init__(self, network: Transformer, ids: torch.Tensor) -> None:
         self.c, self.T = network.config, len(ids)
@@ -126,7 +126,7 @@ class Reference:
         return x + self.sites["position"] if "position" in self.sites else x
 
     def frequency(self, i, f):
-        """Radians a position for the pair f in block i."""
+        """Return the radians per position of the pair f in block i."""
         local = i in self.c.local_blocks and self.c.local_rotary_base
         frequency = (local or self.c.rotary_base) ** (-2 * f / self.c.rotary_dim)
         scaling = None if local else self.c.rope_scaling
@@ -228,33 +228,33 @@ class Reference:
         return x / 2 * (1 + torch.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x**3)))
 
 
-def error(found: torch.Tensor, expected: torch.Tensor) -> float:
+def error(actual: torch.Tensor, expected: torch.Tensor) -> float:
     finite = expected.isfinite()
-    assert torch.equal(found.isfinite(), finite)
-    return ((found[finite] - expected[finite]).norm() / expected[finite].norm()).item()
+    assert torch.equal(actual.isfinite(), finite)
+    return ((actual[finite] - expected[finite]).norm() / expected[finite].norm()).item()
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-def test_every_site_is_what_the_formulas_say(choice):
+def test_every_site_matches_the_formulas(choice):
     network = make(choice)
     trace, expected = inspect(network), Reference(network, IDS).sites
     assert set(trace.sites()) == set(expected)
     assert [str(site) for site in all_sites(network.config)] == trace.sites()
     for name, value in expected.items():
-        found = trace[name]
-        assert found.shape == value.shape, name
-        assert error(found, value) <= 1e-5, name
+        actual = trace[name]
+        assert actual.shape == value.shape, name
+        assert error(actual, value) <= 1e-5, name
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-def test_the_trace_is_what_the_model_computes(choice):
+def test_trace_matches_the_model(choice):
     network = make(choice)
     trace = inspect(network)
     assert torch.equal(trace.logits, network(IDS[None])[0])
     assert trace.verify() <= 1e-5
 
 
-def test_verify_sees_a_difference():
+def test_verify_detects_a_difference():
     trace = inspect(make("modern"))
     trace.stream.middles[1] += 0.01 * torch.randn_like(trace.stream.middles[1])
     assert trace.verify() > 1e-4
@@ -262,7 +262,7 @@ def test_verify_sees_a_difference():
 
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_each_sequence_of_a_padded_batch_is_as_it_is_alone(choice, side):
+def test_padded_sequence_equals_the_text_alone(choice, side):
     network, short = make(choice), IDS[:4]
     ids, real = torch.zeros(2, 7, dtype=torch.long), torch.ones(2, 7, dtype=torch.bool)
     own = slice(3, 7) if side == "left" else slice(0, 4)
@@ -274,16 +274,16 @@ def test_each_sequence_of_a_padded_batch_is_as_it_is_alone(choice, side):
     alone = [inspect(network), inspect(network, short)]
     assert both.verify() <= 1e-5
     for name in both.sites():
-        found = both[name]
-        kept = found[1, own]
+        actual = both[name]
+        kept = actual[1, own]
         if name.split(".")[-1] in ("scores", "scaled", "masked", "weights"):
             kept = kept[:, own]
-        for part, expected in ((found[0], alone[0][name]), (kept, alone[1][name])):
+        for part, expected in ((actual[0], alone[0][name]), (kept, alone[1][name])):
             assert error(part, expected) <= 1e-5, name
 
 
 @pytest.mark.parametrize("name", ["scores", "scaled", "masked", "weights", "mixed", "query", "output"])
-def test_slices_are_parts_of_the_whole(name):
+def test_selected_rows_and_columns_match_the_full_matrix(name):
     head = inspect(make("shared keys")).block[1].head[2]
     whole = head.read(name)
     for rows in (slice(2, 5), [0, 6], 3, slice(None, None, 2), [-1]):
@@ -292,8 +292,8 @@ def test_slices_are_parts_of_the_whole(name):
         assert torch.allclose(head.read(name, rows=rows, columns=[1, 0]), whole[picked][:, [1, 0]], atol=1e-6)
 
 
-def test_one_head_is_computed_and_not_the_model():
-    """What is asked of a head multiplies with that head's matrices alone."""
+def test_reading_a_head_computes_that_head_alone():
+    """Reading a head multiplies with the matrices of that head alone."""
     trace = inspect(make("shared keys"))
     steps = trace.steps(1, [2])
     assert steps.weights.shape == (1, 1, 7, 7)
@@ -301,7 +301,7 @@ def test_one_head_is_computed_and_not_the_model():
     assert "head_output" not in vars(steps)
 
 
-def test_attributes_are_names():
+def test_attributes_match_site_names():
     trace = inspect(make("lecture"))
     assert torch.equal(trace.block[1].head[3].weights, trace["block.1.head.3.weights"])
     assert torch.equal(trace.block[0].normed_scale, trace["block.0.normed.scale"])
@@ -323,14 +323,14 @@ def test_attributes_are_names():
         ("", "such as"),
     ],
 )
-def test_a_site_that_does_not_exist_is_answered_with_what_does(name, words):
+def test_unknown_site_error_lists_the_valid_names(name, words):
     with pytest.raises(UserError) as caught:
         inspect(make("lecture"))[name]
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_row_or_column_that_does_not_exist():
+def test_unknown_rows_and_columns_raise():
     trace = inspect(make("lecture"))
     with pytest.raises(UserError, match="row 7 does not exist: there are rows 0 to 6"):
         trace.read("block.0.head.0.weights", rows=7)
@@ -338,7 +338,7 @@ def test_a_row_or_column_that_does_not_exist():
         trace.read("block.0.input", columns=[24])
 
 
-def test_it_keeps_the_stream_and_little_else():
+def test_trace_stores_little_but_the_residual_stream():
     trace = inspect(make("modern"))
     tensors = [*trace.stream.inputs, *trace.stream.middles, trace.stream.last]
     assert all(tensor.shape == (1, 7, 24) for tensor in tensors)
@@ -348,7 +348,7 @@ def test_it_keeps_the_stream_and_little_else():
     assert sum(tensor.numel() for tensor in kept) <= 7 * (11 + 2)  # logits, ids, positions
 
 
-def test_gradients_flow_when_asked():
+def test_gradients_flow_on_request():
     network = make("modern")
     trace = Trace(network, IDS[None], [["?"] * 7])
     trace["block.1.head.0.weights"][6, 0].backward()
@@ -356,7 +356,7 @@ def test_gradients_flow_when_asked():
     assert not inspect(network).logits.requires_grad
 
 
-def test_whoever_watches_may_end_it():
+def test_watch_can_stop_the_run():
     network, seen = make("modern"), []
 
     def watch():

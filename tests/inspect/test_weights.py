@@ -5,8 +5,8 @@ from clearhead.errors import UserError
 from clearhead.inspect.weights import weight, weight_names
 
 
-def test_a_head_is_its_weights(inspect, network):
-    """x W_Q + b_Q is query_raw, and so on to the feed-forward: every weight is the one that is used."""
+def test_weights_reproduce_the_sites(inspect, network):
+    """Weights reproduce the sites: x W_Q + b_Q is query_raw, and so on to the feed-forward."""
     trace = inspect()
     names = weight_names(network.config)
 
@@ -19,8 +19,8 @@ def test_a_head_is_its_weights(inspect, network):
         for j in range(4):
             head = f"{at}.head.{j}"
             for role, site in (("Q", "query_raw"), ("K", "key_raw"), ("V", "value")):
-                found = through(trace[f"{at}.normed"], f"{head}.W_{role}", f"{head}.b_{role}")
-                assert torch.allclose(found, trace[f"{head}.{site}"], atol=1e-5)
+                actual = through(trace[f"{at}.normed"], f"{head}.W_{role}", f"{head}.b_{role}")
+                assert torch.allclose(actual, trace[f"{head}.{site}"], atol=1e-5)
             output = trace[f"{head}.mixed"] @ weight(network, f"{head}.W_O")
             assert torch.allclose(output, trace[f"{head}.output"], atol=1e-5)
         assert torch.allclose(
@@ -29,7 +29,7 @@ def test_a_head_is_its_weights(inspect, network):
     assert torch.allclose(trace["final"] @ weight(network, "unembedding.W"), trace.logits, atol=1e-4)
 
 
-def test_all_names_give_a_tensor_and_the_products_are_products(network):
+def test_every_weight_name_works_and_products_match(network):
     for name in weight_names(network.config):
         assert isinstance(weight(network, name), torch.Tensor), name
     head = "block.1.head.3"
@@ -39,9 +39,9 @@ def test_all_names_give_a_tensor_and_the_products_are_products(network):
     assert W["QK"].shape == W["OV"].shape == (24, 24)
 
 
-def test_an_unknown_weight_is_answered_with_the_known(network):
+def test_unknown_weight_error_lists_the_valid_names(network):
     for name in ("block.0.head.0.W_X", "W"):
-        with pytest.raises(UserError, match="there are embedding"):
+        with pytest.raises(UserError, match="expected one of embedding"):
             weight(network, name)
     for name, known in (("block.9.W_1", "blocks 0 to 2"), ("block.0.head.7.W_Q", "heads 0 to 3")):
         with pytest.raises(UserError, match=known):

@@ -10,7 +10,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 
 @pytest.mark.parametrize(
-    ("word", "pieces", "found"),
+    ("word", "pieces", "positions"),
     [
         ("it", ["with", " it", ",", " it", "s"], [1]),
         ("bats", [" b", "ats", "!"], [1]),
@@ -20,8 +20,8 @@ from clearhead.text.tokenizer import Tokenizer
         ("z", ["a"], []),
     ],
 )
-def test_whole_words_at_their_last_token(word, pieces, found):
-    assert find_word(word, pieces) == found
+def test_find_word_matches_whole_words_at_their_last_token(word, pieces, positions):
+    assert find_word(word, pieces) == positions
 
 
 @pytest.fixture
@@ -33,19 +33,21 @@ def model():
 
 def test_cosines_between_occurrences_static_and_contextual(model):
     one, other = model.inspect("he bats as bats do"), model.inspect("the bats flew")
-    found = one.cosines("bats", other)
-    assert found.shape == (4, 2, 1)
-    assert torch.allclose(found[0], torch.ones(2, 1), atol=1e-6)
-    assert torch.allclose(found[1], torch.ones(2, 1), atol=1e-6)  # rotary: no word has touched another yet
-    assert (found[2:] < 1 - 1e-6).all()
+    cosines = one.cosines("bats", other)
+    assert cosines.shape == (4, 2, 1)
+    assert torch.allclose(cosines[0], torch.ones(2, 1), atol=1e-6)
+    assert torch.allclose(
+        cosines[1], torch.ones(2, 1), atol=1e-6
+    )  # rotary: no token has attended to another yet
+    assert (cosines[2:] < 1 - 1e-6).all()
     here, there = one.vector("bats", occurrence=1), other.vector("bats")
     by_hand = (here @ there).item() / (here.norm() * there.norm()).item()
-    assert found[3, 1, 0].item() == pytest.approx(by_hand, abs=1e-5)
+    assert cosines[3, 1, 0].item() == pytest.approx(by_hand, abs=1e-5)
     alone = one.cosines("bats")
     assert torch.allclose(alone, alone.mT, atol=1e-6)
 
 
-def test_a_word_that_is_not_there_and_one_that_stands_twice(model):
+def test_missing_and_ambiguous_words_raise(model):
     trace = model.inspect("he bats as bats do, or he does not do what bats do")
     with pytest.raises(UserError, match="occurrence=0"):
         trace.vector("bats", block=1)

@@ -91,7 +91,7 @@ def test_what_it_has_not_is_refused_in_one_line(folder, tmp_path):
         with pytest.raises(UserError) as caught:
             ask()
         assert "\n" not in str(caught.value)
-    with pytest.raises(UserError, match=r"no streams to look at.*next word"):
+    with pytest.raises(UserError, match=r"no residual stream to inspect.*next token"):
         model.inspect("The duck")
 
 

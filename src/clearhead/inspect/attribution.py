@@ -1,8 +1,8 @@
-"""Questions with exact answers: what wrote a word's logit, and what made a head look where it looks.
+"""Exact attributions: what contributes to a token's logit, and what contributes to an attention score.
 
-The residual stream is a sum of what every part wrote into it. With the scales of the norms held, all that
-follows up to a logit or a score is linear, so the sum can be followed part by part.
-Shapes: N parts, C features of the stream, D features a head.
+The residual stream is the sum of what every component wrote into it. With the scales of the norms treated
+as constants, a logit or a score is linear in the stream, so it splits into one part per component.
+Shapes: N parts, C features of the stream, D features per head.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from clearhead.model.block import Block
 from clearhead.model.norm import Norm
 from clearhead.model.position import rotate
 
-EDITS = "edits"  # the name of what edits wrote
+EDITS = "edits"  # the part contributed by edits
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """How much each part adds to a logit; together they are the logit."""
+    """The contribution of each component to a logit; the contributions sum to the logit."""
 
     names: list[str]
     values: Tensor  # N
@@ -37,22 +37,22 @@ class Attribution:
         return self.values.sum().item()
 
     def top(self, count: int = 10) -> list[tuple[str, float]]:
-        """Those that add or take away most."""
+        """Return the parts with the largest absolute contribution."""
         order = self.values.abs().argsort(descending=True)[:count].tolist()
         return [(self.names[i], self.values[i].item()) for i in order]
 
     def __getitem__(self, name: str) -> float:
         if name not in self.names:
-            raise UserError(f"{name!r} is no part; there are {', '.join(self.names[:6])}, …")
+            raise UserError(f"{name!r} is not a part; expected one of {', '.join(self.names[:6])}, …")
         return self.values[self.names.index(name)].item()
 
 
 @dataclass(frozen=True)
 class ScoreAttribution:
-    """A score q·k split over what each part wrote where the head looks from, and where it looks to."""
+    """A score q·k split over what each component wrote at the query position and at the key position."""
 
     names: list[str]
-    values: Tensor  # N N: rows for the query's side, columns for the key's
+    values: Tensor  # N N: rows for the query side, columns for the key side
     title: str = ""
 
     @property
@@ -60,14 +60,14 @@ class ScoreAttribution:
         return self.values.sum().item()
 
     def top(self, count: int = 10) -> list[tuple[str, str, float]]:
-        """The pairs that matter most: from what, to what, how much."""
+        """Return the pairs with the largest absolute contribution: query part, key part, value."""
         order = self.values.flatten().abs().argsort(descending=True)[:count].tolist()
         pairs = [divmod(i, len(self.names)) for i in order]
         return [(self.names[a], self.names[b], self.values[a, b].item()) for a, b in pairs]
 
 
 def attribute_logit(trace: ResidualTrace, token: int, position: int) -> Attribution:
-    """What every head, feed-forward, embedding and bias adds to a token's logit after a position."""
+    """Split a token's logit at a position over every head, feed-forward, embedding and bias."""
     network = trace.network
     names, parts = _stack(written(trace, position, trace.config.n_block))
     scale = trace.read("final.scale").reshape(-1)[position]
@@ -86,22 +86,20 @@ def attribute_logit(trace: ResidualTrace, token: int, position: int) -> Attribut
 def attribute_score(
     trace: ResidualTrace, block: int, head: int, query_position: int, key_position: int
 ) -> ScoreAttribution:
-    """The score of a head from one position to another, split over all that was written before its block."""
+    """Split the score of a head between two positions over everything written before its block."""
     module = trace.network.blocks[block]
     assert isinstance(module, Block)
     attention = module.attention
     shared = head // (trace.config.n_head // trace.config.n_kv_head)
     if trace.edits.touch(Site("scores", block, head=head)):
-        raise UserError(
-            f"block.{block}.head.{head}.scores is edited: its scores are no sums of parts any more"
-        )
+        raise UserError(f"block.{block}.head.{head}.scores is edited: an edited score is not a sum of parts")
     edited, sides = bool(trace.edits.of(block).made), []
     for position, linear, norm, own, name in (
         (query_position, attention.query, attention.query_norm, head, "query"),
         (key_position, attention.key, attention.key_norm, shared, "key"),
     ):
         names, parts = _stack(written(trace, position, block))
-        if edited:  # each step is what was made of it; the edits' share of that is a part of its own
+        if edited:  # after each step, what the edits changed becomes a part of its own
             names, parts = _with_edits(names, parts, trace.read(f"block.{block}.input", rows=position)[0])
         scale = trace.read(f"block.{block}.normed.scale")[position]
         names, parts = through_norm(module.norm, names, parts, scale, "shift")
@@ -125,7 +123,7 @@ def attribute_score(
 
 
 def _with_edits(names: list[str], parts: Tensor, actual: Tensor) -> tuple[list[str], Tensor]:
-    """The parts and, as one more, what edits made of their sum."""
+    """Add the difference between the actual value and the sum of the parts as the part of the edits."""
     missing = actual - parts.sum(0)
     if EDITS not in names:
         return [*names, EDITS], torch.cat((parts, missing[None]))
@@ -134,7 +132,7 @@ def _with_edits(names: list[str], parts: Tensor, actual: Tensor) -> tuple[list[s
 
 
 def written(trace: ResidualTrace, position: int, until: int) -> Iterator[tuple[str, Tensor]]:
-    """What each part wrote into one position's stream before a block, by name: their sum is the stream."""
+    """Yield what each component wrote at a position before a block, by name; the sum is the residual stream."""
     total = torch.zeros_like(trace.stream.last[0, position])
     for name, part in _written(trace, position, until):
         total = total + part
@@ -170,7 +168,7 @@ def _written(trace: ResidualTrace, position: int, until: int) -> Iterator[tuple[
 def _added(
     trace: ResidualTrace, i: int, half: str, norm: nn.Module, names: list[str], parts: Tensor, position: int
 ) -> Iterator[tuple[str, Tensor]]:
-    """What the parts of half a block add to the stream: they themselves, or normed once more."""
+    """Yield what the parts of one half of a block add to the stream, after the post-norm if there is one."""
     if isinstance(norm, Norm):
         scale = trace.read(f"block.{i}.{half}_normed.scale")[position]
         names, parts = through_norm(norm, names, parts, scale, f"block.{i}.{half}_normed.shift")
@@ -180,17 +178,17 @@ def _added(
 def through_norm(
     norm: Norm, names: list[str], parts: Tensor, scale: Tensor, shift: str
 ) -> tuple[list[str], Tensor]:
-    """Each part through a norm whose scale is held; the norm's own β is one more part."""
+    """Apply a norm with a fixed scale to each part; its shift β becomes one more part."""
     if norm.shift is None:
         return names, norm.gain * parts / scale
-    centred = parts - parts.mean(-1, keepdim=True)
-    return [*names, shift], torch.cat((norm.gain * centred / scale, norm.shift[None]))
+    centered = parts - parts.mean(-1, keepdim=True)
+    return [*names, shift], torch.cat((norm.gain * centered / scale, norm.shift[None]))
 
 
 def _through_linear(
     linear: nn.Linear, head: int, d_head: int, names: list[str], parts: Tensor
 ) -> tuple[list[str], Tensor]:
-    """Each part through one head's matrix; the bias is one more part."""
+    """Project each part with the matrix of one head; the bias becomes one more part."""
     own = slice(d_head * head, d_head * (head + 1))
     projected = parts @ linear.weight[own].T
     bias: Tensor | None = linear.bias

@@ -1,6 +1,6 @@
-"""One block in the lecture's steps, for some of its heads: what a trace computes when it is asked.
+"""The lecture's steps of one block, computed on demand for all or some of its heads.
 
-Shapes: B sequences, T positions, H the heads asked for, D features a head, C features of the stream.
+Shapes: B sequences, T positions, H selected heads, D features per head, C features of the stream.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from clearhead.model.position import Rotation, rotate
 
 
 class BlockSteps:
-    """Each step is computed when it is first asked for, from the steps before it, with edits in force.
+    """The steps of a block; each is computed on first access from the previous ones, with edits applied.
 
-    `heads` and `rows` (positions that look) say how much is computed. `middle` is what the model itself
-    computed there, where nothing before it in this block was edited.
+    `heads` and `rows` (query positions) limit what is computed. `middle` is the value the model computed,
+    passed if nothing before it in this block is edited.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class BlockSteps:
         self.block, self.number, self.config = block, number, config
         self.mask, self.rotation = mask, rotation
         self.edits, self.known_middle, self.B = edits, middle, x.shape[0]
-        # A text repeated for many variants is one row until the first edit that tells them apart.
+        # A text repeated for many variants stays one row until the first edit that distinguishes them.
         self.x = x[:1] if x.stride(0) == 0 else x
         self.heads = list(range(config.n_head)) if heads is None else list(heads)
         self.rows = torch.arange(x.shape[1], device=x.device) if rows is None else rows
@@ -56,13 +56,13 @@ class BlockSteps:
         return self.edits.apply(Site(name, self.number), self._for_all(name, tensor))
 
     def _for_all(self, name: str, tensor: Tensor) -> Tensor:
-        """All B rows, where an edit at a site of this name may tell them apart."""
+        """Expand to all B rows if an edit at a site of this name may distinguish them."""
         if len(tensor) == self.B or all(site.name != name for site, _ in self.edits.made):
             return tensor
         return tensor.expand(self.B, *tensor.shape[1:])
 
     def _edited_heads(self, name: str, tensor: Tensor) -> Tensor:
-        """The same for each head of B H T …; those of a shared head reach its whole group."""
+        """Apply the edits of each head of B H T …; an edit of a shared key-value head affects its whole group."""
         if not self.edits.made:
             return tensor
         parts, tensor = [], self._for_all(name, tensor)
@@ -88,7 +88,7 @@ class BlockSteps:
         return self._edited("normed", self._norm(self.block.norm, "normed", self.input))
 
     def _norm(self, norm: Norm, name: str, x: Tensor) -> Tensor:
-        """The model's own norm; spelled out where its mean or scale was edited."""
+        """Apply the model's norm, or its formula if the mean or scale is edited."""
         touched = {site.name for site, _ in self.edits.made}
         if f"{name}.mean" not in touched and f"{name}.scale" not in touched:
             return norm(x)
@@ -109,11 +109,11 @@ class BlockSteps:
 
     @property
     def _shared(self) -> list[int]:
-        """The key-value head that each of the heads uses."""
+        """The key-value head of each selected head."""
         return [head // self.group for head in self.heads]
 
     def _project(self, linear: nn.Linear, heads: list[int]) -> Tensor:
-        """Only these heads' columns of the matrix, each once also where several share it: B H T D."""
+        """Project with the columns of these heads alone, once per shared head: B H T D."""
         D, once = self.config.d_head, sorted(set(heads))
         weight: Tensor = linear.weight
         bias: Tensor | None = linear.bias
@@ -136,13 +136,13 @@ class BlockSteps:
 
     @cached_property
     def query(self) -> Tensor:
-        return self._edited_heads("query", self._turn(self.query_normed))
+        return self._edited_heads("query", self._rotate(self.query_normed))
 
     @cached_property
     def key(self) -> Tensor:
-        return self._edited_heads("key", self._turn(self.key_normed))
+        return self._edited_heads("key", self._rotate(self.key_normed))
 
-    def _turn(self, vectors: Tensor) -> Tensor:
+    def _rotate(self, vectors: Tensor) -> Tensor:
         return vectors if self.rotation is None else rotate(vectors, self.rotation)
 
     @cached_property
@@ -157,7 +157,7 @@ class BlockSteps:
     def masked(self) -> Tensor:
         matrix = self.mask.rows(self.rows, self.x.shape[1])
         if matrix is not None and matrix.dim() == 4:
-            matrix = matrix[: len(self.scaled)]  # of a repeated text, one row as well
+            matrix = matrix[: len(self.scaled)]  # a repeated text has one row here as well
         masked = self.scaled if matrix is None else mask_scores(self.scaled, matrix)
         return self._edited_heads("masked", masked)
 
@@ -205,7 +205,7 @@ class BlockSteps:
 
     @property
     def _second_input(self) -> Tensor:
-        """What the feed-forward half reads."""
+        """The input of the feed-forward half."""
         return self.input if self.config.parallel else self.middle
 
     @cached_property
@@ -266,25 +266,25 @@ class BlockSteps:
         return self._edited("output", added + self.middle)
 
     def read(self, site: Site) -> Tensor:
-        """A site of this block: B T …, or B 1 T … of the one head asked for."""
+        """Read a site of this block: B T …, or B 1 T … for a single selected head."""
         if site.head is None and site.kv_head is None:
             return getattr(self, site.name.replace(".", "_"))
         return getattr(self, "head_output" if site.name == "output" else site.name)
 
 
 def norm_mean(x: Tensor) -> Tensor:
-    """μ of each position: B T."""
+    """Return μ of each position: B T."""
     return x.mean(-1)
 
 
 def norm_scale(norm: Norm, x: Tensor) -> Tensor:
-    """What each position is divided by, ε included: σ, or for `rms` the root mean square. B T."""
-    centred = x if norm.shift is None else x - x.mean(-1, keepdim=True)
-    return (centred.pow(2).mean(-1) + norm.epsilon).sqrt()
+    """Return the divisor of each position, ε included: σ, or the root mean square for `rms`. B T."""
+    centered = x if norm.shift is None else x - x.mean(-1, keepdim=True)
+    return (centered.pow(2).mean(-1) + norm.epsilon).sqrt()
 
 
 def apply_norm(norm: Norm, x: Tensor, mean: Tensor | float, scale: Tensor) -> Tensor:
-    """γ (x - μ)/σ + β with μ and σ given."""
-    centred = x - mean[..., None] if isinstance(mean, Tensor) else x - mean
-    normed = norm.gain * centred / scale[..., None]
+    """Compute γ (x - μ)/σ + β for these μ and σ."""
+    centered = x - mean[..., None] if isinstance(mean, Tensor) else x - mean
+    normed = norm.gain * centered / scale[..., None]
     return normed if norm.shift is None else normed + norm.shift

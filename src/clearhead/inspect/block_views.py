@@ -1,4 +1,4 @@
-"""A trace's blocks and heads as objects whose attributes are the sites."""
+"""Blocks and heads of a trace as objects with the sites as attributes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Part = TypeVar("Part")
 
 
 class Parts(list[Part]):
-    """Blocks or heads by number. One that does not exist is answered with those that do."""
+    """Blocks or heads by number; an error for a missing one names the valid range."""
 
     def __init__(self, what: str, parts: Iterable[Part]) -> None:
         super().__init__(parts)
@@ -31,7 +31,7 @@ class Parts(list[Part]):
 
 
 class BlockView:
-    """A block of a trace: its sites as attributes (a dot in a name written as _), and its heads."""
+    """A block of a trace: its sites as attributes (with _ for a dot in a name), and its heads."""
 
     def __init__(self, trace: ResidualTrace, block: int) -> None:
         self._trace, self._block = trace, block
@@ -60,7 +60,7 @@ class BlockView:
 
 
 class HeadView:
-    """A head of a trace: its steps as attributes, or some rows and columns of them by `read`."""
+    """A head of a trace: its steps as attributes, or selected rows and columns of them with `read`."""
 
     def __init__(self, trace: ResidualTrace, block: int, head: int, kind: str = "head") -> None:
         self._trace, self._block, self._head, self._kind = trace, block, head, kind
@@ -69,14 +69,14 @@ class HeadView:
         return self._trace.read(f"block.{self._block}.{self._kind}.{self._head}.{name}", rows, columns)
 
     def why(self, query_position: int, key_position: int) -> ScoreAttribution:
-        """ScoreAttribution this head looks from one position to another: its score, split over what was written before.
+        """Explain a score: split it over what each component wrote before this block.
 
-        With the scales of the norms at both positions held; the parts sum to the score.
+        The scales of the norms at both positions are treated as constants; the parts sum to the score.
         """
         trace = self._trace
         trace.check_single()
         if self._kind != "head":
-            raise UserError("a shared head looks nowhere by itself: ask one of the heads that share it")
+            raise UserError("a key-value head has no scores of its own: ask one of the heads that share it")
         query_position = trace.check_position(query_position)
         key_position = trace.check_position(key_position)
         with torch.set_grad_enabled(trace.grad):

@@ -1,4 +1,4 @@
-"""Two traces side by side: their tokens aligned, and how far apart they are at every site."""
+"""The comparison of two traces: aligned tokens, and the distance at every site."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from clearhead.inspect.block_steps import BlockSteps
 from clearhead.inspect.residual_trace import TraceT
 from clearhead.inspect.sites import MATRICES, all_sites
 
-MAX_MATRIX_CELLS = 2**24  # of some heads' matrices, computed together
+MAX_MATRIX_CELLS = 2**24  # in the matrices of the heads computed together
 
 
 @dataclass(frozen=True)
 class Comparison(Generic[TraceT]):
-    """`pairs` are positions of the one and of the other that belong together."""
+    """Two traces; `pairs` are the aligned positions in the one and the other."""
 
     one: TraceT
     other: TraceT
     pairs: list[tuple[int, int]]
 
     def difference(self, site: str) -> Tensor:
-        """The other less the one at the pairs; of a matrix, at pairs both ways. Where both are -inf, 0."""
+        """Return other - one at the aligned positions, along both axes of a matrix; 0 where both are -inf."""
         return _difference(*self._aligned(site))
 
     def distance(self, site: str) -> float:
-        """‖difference‖ over ‖value‖ at a site."""
+        """Return ‖difference‖/‖value‖ at a site."""
         return _distance(*self._aligned(site))
 
     def ranking(self, count: int = 20) -> list[tuple[str, float]]:
-        """The sites that differ most, first."""
+        """Return the sites that differ most, in descending order."""
         distances = self.distances(None)
         for block in range(self.one.config.n_block):
             distances |= self.distances(block)
         return sorted(distances.items(), key=lambda item: -item[1])[:count]
 
     def distances(self, block: int | None) -> dict[str, float]:
-        """At every site of a block, or outside the blocks, in the order in which they are computed."""
+        """Return the distance at every site of a block (None: outside the blocks), in order of computation."""
         sites = [site for site in all_sites(self.one.config) if site.block == block]
         if block is None:
             return {str(site): self.distance(str(site)) for site in sites}
@@ -88,7 +88,7 @@ def _distance(first: Tensor, second: Tensor) -> float:
 
 
 def align(one: list[str], other: list[str]) -> list[tuple[int, int]]:
-    """Positions of the same tokens, and of those that stand in the same place between them."""
+    """Pair the positions of equal tokens, and of replaced tokens in runs of equal length."""
     pairs = []
     for kind, a, a_stop, b, b_stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if kind in ("equal", "replace") and a_stop - a == b_stop - b:

@@ -1,6 +1,6 @@
-"""Readers that keep the trace, or have edits in force, word by word: what generation reads with when asked.
+"""Decoders for generation that record a trace or apply edits at every step.
 
-Shapes: N samples, T positions, C features of the stream, V words.
+Shapes: N samples, T positions, C features of the stream, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 
 class EditedDecoder:
-    """Reads the whole window again for each word, with the edits made in it."""
+    """A decoder that applies edits; it recomputes the whole context window at each step."""
 
     def __init__(self, network: Transformer, edits: Edits, samples: int = 1) -> None:
         self.network, self.edits = network, edits
@@ -39,34 +39,36 @@ class EditedDecoder:
         trace = Trace(self.network, window, [[]] * len(window), single=False, edits=self.edits)
         logits = trace.logits[:, -1]
         if not (logits < float("inf")).all():
-            raise UserError("with these edits a logit is infinite or not a number: no word can be drawn")
+            raise UserError("with these edits a logit is infinite or NaN: no token can be sampled")
         return logits
 
     def decode_one(self, ids: Tensor) -> Tensor:
         return self.prefill(ids)
 
     def trace(self, tokenizer: Tokenizer, model_name: str = UNNAMED) -> Trace:
-        """Over the last window of all that was read, with the edits made in it."""
+        """Return the trace of the last context window, with the edits applied."""
         return trace_window(self.network, self.ids[:1], tokenizer, model_name, self.edits)
 
 
 class TracingDecoder:
-    """Reads with the cache on and keeps the stream as it goes by, so that a trace costs nothing more."""
+    """A decoder with a KV cache that records the residual stream, so that a trace needs no further
+    computation.
+    """
 
     def __init__(self, network: Transformer, length: int | None = None) -> None:
-        """With room for so many tokens; for the whole context, unless said."""
-        need_exact(network, "looking inside")
+        """Allocate the cache for `length` tokens, or for the whole context."""
+        need_exact(network, "inspecting a model")
         parameter = network.embedding.weight
         self.network = network
         self.ids = torch.empty(1, 0, dtype=torch.long, device=parameter.device)
         self.cache = KVCache(network.config, 1, length, parameter.device, parameter.dtype)
-        # For each block its inputs, then its middles, then what leaves the last one.
+        # For each block its inputs and middles, then the output of the last block.
         self.stored: list[list[Tensor]] = [[] for _ in range(2 * network.config.n_block + 1)]
         self.logits: list[Tensor] = []
 
     @classmethod
     def after(cls, trace: Trace, count: int, length: int) -> TracingDecoder:
-        """As if it had read the first tokens of a trace, so many of them."""
+        """Return a decoder in the state it would have after the first `count` tokens of a trace."""
         network, config = trace.network, trace.config
         decoder = cls(network, length)
         decoder.ids = trace.ids[:, :count]
@@ -75,7 +77,7 @@ class TracingDecoder:
         decoder.stored = [[x] for x in (*halves, stream.last)]
         positions = network.positions(decoder.ids)
         masks, rotations = network.masks(positions), network.rotations(positions)
-        heads = range(0, config.n_head, config.n_head // config.n_kv_head)  # one for each shared key
+        heads = range(0, config.n_head, config.n_head // config.n_kv_head)  # one per key-value head
         for i, (block, cache) in enumerate(zip(network.blocks, decoder.cache.blocks, strict=True)):
             assert isinstance(block, Block)
             steps = BlockSteps(block, i, config, stream.inputs[i], masks[i], rotations[i], heads=heads)
@@ -96,7 +98,7 @@ class TracingDecoder:
         return self.prefill(ids)
 
     def run_blocks(self, ids: Tensor, watch: Callable[[], object] = lambda: None) -> Tensor:
-        """All blocks, as far as the context goes: the stream after the last one, B T C."""
+        """Run all blocks on the next tokens and return the stream after the last one: B T C."""
         self.ids = torch.cat((self.ids, ids), dim=1)
         positions = self.network.positions(ids, cache=self.cache)
         masks = self.network.masks(positions, cache=self.cache)
@@ -122,7 +124,7 @@ class TracingDecoder:
 
     @torch.no_grad()
     def trace(self, tokenizer: Tokenizer, model_name: str = UNNAMED) -> Trace:
-        """Over all that was read; once the window has slid, over the last window."""
+        """Return the trace of all tokens so far; if they exceed the context, of the last window."""
         if self.ids.shape[1] > self.network.config.n_context:
             return trace_window(self.network, self.ids, tokenizer, model_name)
         whole = [torch.cat(parts, dim=1) for parts in self.stored]
@@ -150,7 +152,7 @@ def trace_window(
     model_name: str = UNNAMED,
     edits: Edits | None = None,
 ) -> Trace:
-    """The trace of as many of the last of these ids (1 T) as the context has room for."""
+    """Return the trace of the last context window of these ids (1 T)."""
     window = ids[:, -network.config.n_context :]
     pieces = [tokenizer.pieces(window[0].tolist())]
     return Trace(network, window, pieces, edits=edits, tokenizer=tokenizer, model_name=model_name)
@@ -160,9 +162,9 @@ def trace_window(
 def trace_after(
     before: Trace, ids: list[int], same: int, watch: Callable[[], object] = lambda: None
 ) -> Trace:
-    """The trace of a text whose first tokens, so many, are those of another: they are not read again.
+    """Return the trace of a text that shares its first `same` tokens with another; they are not recomputed.
 
-    What comes later changes nothing before it: this is for causal models alone, and for traces without edits.
+    Requires a causal model, where later tokens do not affect earlier ones, and a trace without edits.
     """
     assert before.config.causal
     assert before.tokenizer is not None

@@ -1,4 +1,4 @@
-"""Edits: what to put at a site in place of what is computed current."""
+"""Edits: values that replace what the model computes at a site."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 @runtime_checkable
 class PatchSource(Protocol):
-    """A trace to patch from: what an edit needs of it."""
+    """The interface that edits need of a trace they patch from."""
 
     edits: Edits
     single: bool
@@ -33,11 +33,12 @@ class PatchSource(Protocol):
 
 @dataclass(frozen=True)
 class Edit:
-    """A value to put there: a number, a tensor, a function of what is current, or another trace (its value).
+    """A replacement value: a number, a tensor, a function of the current value, or another trace to patch
+    from.
 
-    `at` are the positions to change, all unless said, counted in each text without its padding; `columns` are
-    the features of them, or of a head's matrices what is looked at; `row` is one sequence of a batch, all
-    unless said. A tensor has all columns, also where few are taken.
+    `at` selects positions, counted in each text without its padding; `columns` selects features or, in the
+    matrices of a head, key positions; `row` selects one sequence of a batch. Each defaults to all. A tensor
+    has all columns even if `columns` selects a few.
     """
 
     value: Value
@@ -48,10 +49,11 @@ class Edit:
 
 @dataclass(frozen=True)
 class Edits:
-    """Edits in force, in the order in which they were made.
+    """Active edits, in the order in which they were made.
 
-    `spans` says where each sequence of a padded batch begins and ends. While a text `grows`, positions that
-    are not there yet are left alone, and a tensor is for the positions it has.
+    `spans` has the start and end of each sequence in a padded batch. With `grows`, as in generation, edits
+    at positions beyond the end are ignored until the text reaches them, and a tensor covers its own
+    positions.
     """
 
     made: tuple[tuple[Site, Edit], ...] = ()
@@ -77,7 +79,7 @@ class Edits:
         return any(isinstance(value, Tensor) and value.requires_grad for value in values)
 
     def of_row(self, number: int) -> Edits:
-        """Those that reach one sequence of a batch, as edits of that sequence alone, without its padding."""
+        """Return the edits that affect one sequence of a batch, as edits of that sequence without its padding."""
         made = []
         for site, edit in self.made:
             if edit.row is None or edit.row == number:
@@ -100,14 +102,14 @@ class Edits:
         return value[start:stop, start:stop] if site.name in MATRICES else value[start:stop]
 
     def of(self, block: int | None) -> Edits:
-        """Those inside a block, or for None those at the ends."""
+        """Return the edits inside a block, or for None those outside the blocks."""
         return replace(self, made=tuple(made for made in self.made if made[0].block == block))
 
     def touch(self, *sites: Site) -> bool:
         return any(site in sites for site, _ in self.made)
 
     def first_block(self, n_block: int) -> int:
-        """The first block that must be run again."""
+        """Return the first block that must be recomputed."""
         firsts = [n_block]
         for site, _ in self.made:
             if site.block is not None:
@@ -117,7 +119,7 @@ class Edits:
         return min(firsts)
 
     def apply(self, site: Site, tensor: Tensor) -> Tensor:
-        """What stands at the site with these edits: B T …."""
+        """Apply these edits to the value of a site: B T …."""
         for where, edit in self.made:
             if where == site:
                 tensor = self._put(edit, site, tensor)
@@ -139,13 +141,13 @@ class Edits:
         return self.grows and isinstance(value, Tensor) and value.dim() > 0
 
     def _positions(self, edit: Edit, length: int) -> list[int]:
-        """The positions to change of a sequence of this length."""
+        """Return the edited positions of a sequence of this length."""
         at: Any = edit.at
         if at is None:
             assert isinstance(edit.value, Tensor)
             return list(range(min(length, len(edit.value))))
         if self.grows and not isinstance(at, slice):
-            # Those to come are not there yet; those from the end move with it.
+            # Ignore positions beyond the end; negative positions follow the end as it moves.
             listed = at.tolist() if hasattr(at, "tolist") else at
             listed = [listed] if isinstance(listed, int) else list(listed)
             at = [i for i in listed if not isinstance(i, int) or -length <= i < length]
@@ -153,7 +155,7 @@ class Edits:
 
 
 def _write(edit: Edit, site: Site, tensor: Tensor, rows: list[int], at: list[int], start: int) -> Tensor:
-    """The tensor with the value in these rows at these positions, counted from `start`."""
+    """Write the value into these rows at these positions, counted from `start`."""
     if not at:
         return tensor
     device = tensor.device
@@ -171,14 +173,14 @@ def _write(edit: Edit, site: Site, tensor: Tensor, rows: list[int], at: list[int
 
 def _columns(edit: Edit, site: Site, tensor: Tensor, start: int) -> Tensor:
     if tensor.dim() == 2:
-        raise UserError(f"{site}: there are no columns to choose from, it is a number for each position")
+        raise UserError(f"{site}: columns cannot be selected, the site has one number per position")
     first = start if site.name in MATRICES else 0
     chosen = select_indices(edit.columns, tensor.shape[-1] - first, "column") or []
     return torch.tensor([first + i for i in chosen], device=tensor.device, dtype=torch.long)
 
 
 def _checked(site: Site, value: Any) -> Any:
-    """The value as a number, a tensor, a function or a trace; anything else is refused."""
+    """Return the value as a number, tensor, function or trace, or raise."""
     if isinstance(value, Tensor | PatchSource):
         pass
     elif isinstance(value, numbers.Real):
@@ -199,23 +201,23 @@ def _checked(site: Site, value: Any) -> Any:
 
 def _no_value(site: Site, value: object) -> UserError:
     return UserError(
-        f"{site}: {str(value)[:60]!r} is no value: expected a number, a tensor, a function or another trace"
+        f"{site}: {str(value)[:60]!r} is not a value: expected a number, a tensor, a function or another trace"
     )
 
 
 def _value(edit: Edit, site: Site, current: Tensor, rows: list[int], at: list[int]) -> Tensor:
-    """The new value for rows × positions × …, checked to fit what is there."""
+    """Return the new value for rows × positions × …, checked against the shape of the current one."""
     value: Any = edit.value
     if callable(value):
         value = value(current[0] if len(current) == 1 else current)
     elif not isinstance(value, Tensor | int | float):
         value = _from_trace(value, site, rows, None if edit.at is None else at)
     elif isinstance(value, Tensor) and value.dim() == current.dim() and len(value) > len(rows) == 1:
-        value = value[rows]  # of a whole batch's value, this row's
+        value = value[rows]  # this row of a value for the whole batch
     if isinstance(value, int | float):
         return torch.full_like(current, value)
     if not isinstance(value, Tensor):
-        raise UserError(f"{site}: the function gave a {type(value).__name__}, expected a tensor")
+        raise UserError(f"{site}: the function returned a {type(value).__name__}, expected a tensor")
     if value.dim() == 0:
         return value.expand_as(current)
     shaped = value if value.dim() == current.dim() else value[None]
@@ -228,7 +230,7 @@ def _value(edit: Edit, site: Site, current: Tensor, rows: list[int], at: list[in
 
 
 def _from_trace(other: PatchSource, site: Site, rows: list[int], at: list[int] | None) -> Tensor:
-    """The other trace's value; at chosen positions, its value there."""
+    """Return the value of the other trace, at the selected positions if there are any."""
     value = other.read(str(site))
     if at is None:
         return value

@@ -1,4 +1,4 @@
-"""Choices of positions, rows and columns, in any way a person may write them."""
+"""Selections of positions, rows and columns: an index, a list, a slice or a mask."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 
-ROWS_AT_ONCE = 512  # of large matrices
+ROWS_AT_ONCE = 512  # bounds the memory of large matrices
 
-Selection = slice | Sequence[int] | Tensor | int | None  # a mask is a sequence of bool; none is all
+Selection = slice | Sequence[int] | Tensor | int | None  # a mask is a sequence of bool; None selects all
 
 
 def select_indices(selection: Any, count: int, what: str) -> list[int] | None:
-    """The numbers chosen of so many: one, several, a slice, or a mask. Negative ones count from the end."""
+    """Return the selected indices below `count`; negative ones count from the end."""
     if selection is None:
         return None
     if isinstance(selection, slice):
@@ -38,7 +38,7 @@ def select_indices(selection: Any, count: int, what: str) -> list[int] | None:
 
 
 def check_index(index: Any, count: int, what: str) -> int:
-    """One number of so many, counted from the end where negative."""
+    """Return a valid index below `count`; a negative one counts from the end."""
     try:
         if isinstance(index, bool):
             raise TypeError
@@ -52,7 +52,7 @@ def check_index(index: Any, count: int, what: str) -> int:
 
 
 def chunk_rows(rows: list[int]) -> list[list[int]]:
-    """So many rows at a time; where there are none, none once."""
+    """Split rows into chunks; an empty list gives one empty chunk."""
     return [rows[i : i + ROWS_AT_ONCE] for i in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
 
 

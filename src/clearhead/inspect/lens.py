@@ -1,4 +1,4 @@
-"""The lens: what the model would say next if it stopped after each block."""
+"""The logit lens: the prediction if the model stopped after each block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clearhead.inspect.residual_trace import ResidualTrace
 
 
 class Lens:
-    """`lens[k]` are the logits after block k: T V. The last is the model's own answer."""
+    """`lens[k]` has the logits after block k: T V. The last are the model's own logits."""
 
     def __init__(self, trace: ResidualTrace) -> None:
         self.trace = trace
@@ -34,7 +34,7 @@ class Lens:
         return (self[k] for k in range(len(self)))
 
     def tokens(self, position: int = -1, count: int = 5) -> list[list[tuple[str, float]]]:
-        """For each block the likeliest next words at a position, with their probability."""
+        """Return the most likely next tokens at a position for each block, with their probabilities."""
         position, likeliest = self.trace.check_position(position), []
         if not isinstance(count, int) or count < 1:
             raise UserError(f"count = {count!r}: expected at least 1")

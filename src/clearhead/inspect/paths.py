@@ -1,8 +1,8 @@
-"""Following a word's logit back: through a head to a token that it looked at, and so on to the embedding.
+"""Paths of a token's logit: back through heads to the positions they attend to, down to the embedding.
 
-With the scales of the norms and the weights of attention held, a logit is a linear function of any stream
-before it: a direction that is read from it. Going back through a head turns that direction.
-Shapes: T positions, H heads, C features of the stream, D features a head.
+With the scales of the norms and the attention weights treated as constants, a logit is a linear function of
+any earlier residual stream, given by a direction. Going back through a head transforms that direction.
+Shapes: T positions, H heads, C features of the stream, D features per head.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from clearhead.inspect.residual_trace import ResidualTrace
 from clearhead.model.block import Block
 from clearhead.model.norm import Norm
 
-Hop = tuple[int, int, int]  # block, head, and the position that it looked at
+Hop = tuple[int, int, int]  # block, head, key position
 
 
 @dataclass(frozen=True)
 class LinearReadout:
-    """What is read of one position's stream before a block: the stream along a direction, and a rest."""
+    """A linear function of the residual stream at one position before a block: a direction and constants."""
 
     trace: ResidualTrace
     position: int
-    until: int  # the block
+    until: int  # the block before which the stream is read
     direction: Tensor  # C
-    rest: dict[str, float]  # what biases and shifts give on the way, by name
-    total: float | None = None  # what all of it must sum to, where that is known otherwise
+    rest: dict[str, float]  # constant contributions of biases and shifts along the path, by name
+    total: float | None = None  # the exact sum of all parts, if known
 
     @classmethod
     def of_logit(cls, trace: ResidualTrace, token: int, position: int) -> LinearReadout:
@@ -43,12 +43,12 @@ class LinearReadout:
         return cls(trace, position, trace.config.n_block, _before(norm, direction, scale), rest, total)
 
     def through(self, block: int, head: int, source: int) -> LinearReadout:
-        """What the head brings of it from a position that it looks at: what is read of the stream there."""
+        """Return the part that a head moves here from a source position, as a readout of the stream there."""
         trace, module = self.trace, self._module(check_index(block, self.trace.config.n_block, "block"))
         head = check_index(head, trace.config.n_head, "head")
         source = trace.check_position(source)
         if block >= self.until:
-            raise UserError(f"block {block} comes after what is read: expected one of 0 to {self.until - 1}")
+            raise UserError(f"block {block} is not before this readout: expected 0 to {self.until - 1}")
         name, D = f"block.{block}.head.{head}", trace.config.d_head
         shared = head // (trace.config.n_head // trace.config.n_kv_head)
         weight = trace.read(f"{name}.weights", rows=self.position, columns=source)[0, 0]
@@ -65,7 +65,7 @@ class LinearReadout:
         return LinearReadout(trace, source, block, _before(norm, direction, scale), rest, total)
 
     def attribution(self) -> Attribution:
-        """Over all that was written into that stream."""
+        """Split the readout over everything written into that stream."""
         parts = {name: (part @ self.direction).item() for name, part in self._written()}
         parts |= self.rest
         if self.trace.edits.made and self.total is not None:
@@ -73,14 +73,14 @@ class LinearReadout:
         return Attribution(list(parts), torch.tensor(list(parts.values())), self._title())
 
     def by_position(self, block: int) -> Tensor:
-        """What each head of an earlier block brings of it from each position: H T."""
+        """Return what each head of an earlier block moves here from each position: H T."""
         steps = self.trace.steps(block, rows=self._row(block))
         at = self.position if self.trace.edits.of(block).made else 0
         weights, values = steps.weights[0, :, at], steps.value[0]  # H T, H T D
         return weights * torch.einsum("htd,hd->ht", values, self._along_heads(block))
 
     def _along_heads(self, block: int) -> Tensor:
-        """The direction, as it is read from what each head of a block has gathered: H D."""
+        """Return the direction in the space of each head's mixed values: H D."""
         module, direction = self._module(block), self.direction
         if isinstance(module.attention_norm, Norm):
             scale = self.trace.read(f"block.{block}.attention_normed.scale")[self.position]
@@ -104,11 +104,11 @@ class LinearReadout:
 
     def _title(self) -> str:
         where = "at the end" if self.until == self.trace.config.n_block else f"before block {self.until}"
-        return f"what is read of position {self.position} {where}"
+        return f"the readout of position {self.position} {where}"
 
 
 def follow_path(trace: ResidualTrace, token: int, position: int, hops: Sequence[Hop]) -> LinearReadout:
-    """A token's logit after a position, followed back through these."""
+    """Follow a token's logit at a position back through these hops."""
     readout = LinearReadout.of_logit(trace, token, position)
     for hop in hops:
         readout = readout.through(*hop)
@@ -116,6 +116,6 @@ def follow_path(trace: ResidualTrace, token: int, position: int, hops: Sequence[
 
 
 def _before(norm: Norm, direction: Tensor, scale: Tensor) -> Tensor:
-    """The direction that reads before a norm, its scale held, what this one reads after it."""
+    """Return the direction before a norm with fixed scale that is equivalent to this one after it."""
     turned = norm.gain * direction / scale
     return turned if norm.shift is None else turned - turned.mean()

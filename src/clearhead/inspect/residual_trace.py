@@ -1,7 +1,7 @@
-"""A trace: a model's whole computation over a text, to be read, checked and changed.
+"""The forward pass of a transformer, stored as its residual stream.
 
-It keeps the residual stream alone, before each block and in its middle; all else is computed when asked for.
-Shapes, seen from one sequence: T positions, C features, V words; a batch has B in front.
+Stores the stream before each block and in its middle; every other site is recomputed on demand.
+Shapes, for one sequence: T positions, C features, V tokens of the vocabulary; a batch has B in front.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from clearhead.model.transformer import Transformer
 from clearhead.runtime.quantization import need_exact
 from clearhead.text.tokenizer import Tokenizer
 
-BY_ROW = (*MATRICES, "mixed")  # computed for the rows asked for alone
+BY_ROW = (*MATRICES, "mixed")  # computed only for the requested rows
 
 
 @dataclass(frozen=True)
 class ResidualStream:
-    """The residual stream: entering each block, in its middle, and after the last. B T C each."""
+    """The residual stream at the input and middle of each block, and after the last. B T C each."""
 
     inputs: list[Tensor]
     middles: list[Tensor]
@@ -65,11 +65,11 @@ class ResidualTrace(BaseTrace):
         watch: Callable[[], object] = lambda: None,
         model_name: str = UNNAMED,
     ) -> None:
-        """Run the model, from block `first` on where the `stream` before it is known already.
+        """Run the model, or only the blocks from `first` on if the `stream` before them is known.
 
-        `watch` is called before each block: what it raises ends the run.
+        `watch` is called before each block; an exception from it stops the run.
         """
-        need_exact(network, "looking inside")
+        need_exact(network, "inspecting a model")
         self.network, self.config, self.ids, self.padding_mask = network, network.config, ids, padding_mask
         self.pieces, self.single = tokens, single
         self.edits = replace(edits or Edits(), spans=None if padding_mask is None else _spans(padding_mask))
@@ -116,7 +116,7 @@ class ResidualTrace(BaseTrace):
         return ResidualStream(inputs, middles, x)
 
     def first_input(self) -> Tensor:
-        """What enters the first block."""
+        """Return the input of the first block."""
         if not self.edits.of(None).made:
             return self.network.embed(self.ids, self.positions)
         x = self._end("embedding")
@@ -127,7 +127,7 @@ class ResidualTrace(BaseTrace):
         return self.read("logits")
 
     def __getattr__(self, name: str) -> Tensor:
-        """The sites at the ends, as attributes."""
+        """Return a site outside the blocks."""
         if name.startswith("_") or "config" not in vars(self) or dotted(name) not in end_names(self.config):
             raise AttributeError(f"a trace has no {name!r}")
         return self.read(dotted(name))
@@ -142,11 +142,11 @@ class ResidualTrace(BaseTrace):
             return False
 
     def sites(self) -> list[str]:
-        """The names of all that can be read."""
+        """Return the names of all sites."""
         return [str(site) for site in all_sites(self.config)]
 
     def read(self, name: str, rows: Selection = None, columns: Selection = None) -> Tensor:
-        """A site by name. `rows` are positions (that look); `columns` what is looked at, or features."""
+        """Read a site by name. `rows` are (query) positions; `columns` are features or key positions."""
         with torch.set_grad_enabled(self.grad):
             return self._select(name, rows, columns)
 
@@ -154,7 +154,7 @@ class ResidualTrace(BaseTrace):
         site, device = parse_site(name, self.config), self.ids.device
         row_indices = select_indices(rows, len(self), "row")
         if columns is not None and site.name in MATRICES and site.head is not None:
-            # A few columns of a large matrix: some rows of it at a time, so that it is never there whole.
+            # For a few columns of a large matrix, compute a chunk of rows at a time to bound memory.
             column_index = index_tensor(select_indices(columns, len(self), "column"), device)
             parts = [
                 self._read(site, index_tensor(chunk, device))[..., column_index]
@@ -171,7 +171,7 @@ class ResidualTrace(BaseTrace):
         if site.block is None:
             untouched = "_logits" not in vars(self) and not self.edits.of(None).made
             if site.name == "logits" and rows is not None and untouched:
-                # Of a large vocabulary, a few rows cost far less than all.
+                # With a large vocabulary, a few rows cost far less than all.
                 return self.network.unembedding(self._end("final")[:, rows])
             tensor = self._end(site.name)
             return tensor if rows is None else tensor[:, rows]
@@ -180,7 +180,7 @@ class ResidualTrace(BaseTrace):
                 return self._steps_of_rows(site.block, rows).read(site)
             tensor = self.steps(site.block).read(site)
             return tensor if rows is None else tensor[:, rows]
-        # One head alone is computed, and of its matrices only the rows asked for.
+        # Compute this head alone and, for its matrices, only the requested rows.
         group = self.config.n_head // self.config.n_kv_head
         head = site.head if site.head is not None else (site.kv_head or 0) * group
         early = rows if site.name in BY_ROW and not self.edits.of(site.block).made else None
@@ -188,13 +188,13 @@ class ResidualTrace(BaseTrace):
         return tensor if rows is None or early is not None else tensor[:, rows]
 
     def weights(self, block: int) -> Tensor:
-        """Where all heads of a block look: H T T, and for a batch B H T T."""
+        """Return the attention weights of all heads of a block: H T T, or B H T T for a batch."""
         with torch.set_grad_enabled(self.grad):
             weights = self.steps(check_index(block, self.config.n_block, "block")).weights
         return weights[0] if self.single else weights
 
     def steps(self, block: int, heads: Sequence[int] | None = None, rows: Tensor | None = None) -> BlockSteps:
-        """A block's steps, each computed as it is asked for."""
+        """Return the steps of a block, each computed on first access."""
         module, edits = self.network.blocks[block], self.edits.of(block)
         assert isinstance(module, Block)
         middle = None if edits.made else self.stream.middles[block]
@@ -213,7 +213,7 @@ class ResidualTrace(BaseTrace):
         )
 
     def _stays_in_rows(self, site: Site) -> bool:
-        """Whether a row of it is made of the same row of the stream alone: a few rows cost less than all."""
+        """Whether each row of a site depends on the same row of the stream alone, so that few rows are cheap."""
         crosses = site.name.startswith("attention") or (site.name == "output" and self.config.parallel)
         return not crosses and not self.edits.of(site.block).made
 
@@ -226,7 +226,7 @@ class ResidualTrace(BaseTrace):
         )
 
     def _end(self, name: str) -> Tensor:
-        """A site outside the blocks: B T …."""
+        """Read a site outside the blocks: B T …."""
         norm, last = self.network.final_norm, None if name in ("embedding", "position") else self.stream.last
         if name == "embedding":
             return self._edited(name, self.network.token_vectors(self.ids))
@@ -252,7 +252,7 @@ class ResidualTrace(BaseTrace):
         return self._edited("final", apply_norm(norm, last, mean, scale))
 
     def unembed(self, stream: Tensor) -> Tensor:
-        """The logits, if this were the stream after the last block: B T C → B T V."""
+        """Return the logits for this stream after the last block: B T C → B T V."""
         return self._edited("logits", self.network.unembedding(self._final(stream)))
 
     def _position_vectors(self) -> Tensor:
@@ -266,7 +266,7 @@ class ResidualTrace(BaseTrace):
         return self.edits.apply(Site(name), tensor)
 
     def edit(self, changes: Mapping[str, Value | Edit]) -> Self:
-        """A new trace with these values put there; blocks before the first of them are not run again."""
+        """Return a new trace with these edits; blocks before the first edit are not recomputed."""
         return self.with_edits(Edits.parse(changes, self.config))
 
     def with_edits(self, more: Edits, watch: Callable[[], object] = lambda: None) -> Self:
@@ -275,7 +275,7 @@ class ResidualTrace(BaseTrace):
             return self._replace(edits=self.edits + more, stream=self.stream, first=first, watch=watch)
 
     def _replace(self, **changed: Any) -> Self:
-        """This trace made anew, but for what is changed."""
+        """Return a copy of this trace with some arguments changed."""
         unchanged = {
             "ids": self.ids,
             "tokens": self.pieces,
@@ -288,7 +288,9 @@ class ResidualTrace(BaseTrace):
         return type(self)(self.network, **{**unchanged, **changed})
 
     def repeat(self, count: int) -> Self:
-        """The same text so many times, as a batch to be edited row by row. Nothing is run or copied."""
+        """Return a batch of `count` copies of one text, to be edited row by row. Nothing is recomputed or
+        copied.
+        """
         self.check_single()
         with torch.set_grad_enabled(self.grad):
             return self._replace(
@@ -301,7 +303,7 @@ class ResidualTrace(BaseTrace):
             )
 
     def row(self, number: int) -> Self:
-        """One sequence of a batch, without its padding: as if it had been inspected alone."""
+        """Return one sequence of a batch without its padding, as if it had been inspected alone."""
         number = check_index(number, len(self.ids), "row")
         start, stop = (0, len(self)) if self.edits.spans is None else self.edits.spans[number]
         rows, span = slice(number, number + 1), slice(start, stop)
@@ -322,6 +324,6 @@ TraceT = TypeVar("TraceT", bound=ResidualTrace)  # an analysis returns traces of
 
 
 def _spans(padding_mask: Tensor) -> tuple[tuple[int, int], ...]:
-    """Where each sequence of a padded batch begins and ends."""
+    """Return the start and end of each sequence in a padded batch."""
     first, length = padding_mask.int().argmax(1).tolist(), padding_mask.sum(1).tolist()
     return tuple((start, start + n) for start, n in zip(first, length, strict=True))

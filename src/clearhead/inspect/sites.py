@@ -1,4 +1,4 @@
-"""Sites: the names of the points one can look at or change."""
+"""Sites: the names of the values that can be read or edited."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from clearhead.model.config import Config
 
 
 class SiteError(UserError, AttributeError):
-    """A name that is no site; also what a missing attribute raises."""
+    """An unknown site name; also raised for a missing attribute."""
 
 
 SHARED = ("key", "value")
-MATRICES = ("scores", "scaled", "masked", "weights")  # T T; all else has features in its last dimension
+MATRICES = (
+    "scores",
+    "scaled",
+    "masked",
+    "weights",
+)  # T T; all other sites have features in the last dimension
 
 
 @dataclass(frozen=True)
 class Site:
-    """A point in the computation: of the ends, of a block, of a head, or of a shared key-value head."""
+    """A point in the computation: outside the blocks, in a block, in a head, or in a key-value head."""
 
     name: str
     block: int | None = None
@@ -35,7 +40,7 @@ class Site:
 
 
 def dotted(name: str) -> str:
-    """An attribute's name as a site's: normed_scale is normed.scale."""
+    """Convert an attribute name to a site name: normed_scale becomes normed.scale."""
     return re.sub(r"_(mean|scale)$", r".\1", name)
 
 
@@ -59,17 +64,17 @@ def head_names(config: Config) -> tuple[str, ...]:
 
 
 def _added(name: str, config: Config) -> tuple[str, ...]:
-    """What one half of a block computes and, where it is normed once more, what it then adds."""
+    """The output of one half of a block and, with a post-norm, its normalized value."""
     return (name, f"{name}_normed", *_norm(f"{name}_normed", config)) if config.post_norm else (name,)
 
 
 def _norm(name: str, config: Config) -> tuple[str, ...]:
-    """μ and σ, a number a position; a root mean square has no μ."""
+    """μ and σ, one number per position; an RMS norm has no μ."""
     return (f"{name}.mean", f"{name}.scale") if config.norm == "layer" else (f"{name}.scale",)
 
 
 def all_sites(config: Config) -> list[Site]:
-    """Every site of a model, in the order in which it is computed (heads before their sum)."""
+    """Return every site of a model in order of computation (heads before their sum)."""
     ends = [Site(name) for name in end_names(config)]
     sites = [site for site in ends if site.name in ("embedding", "position")]
     for i in range(config.n_block):
@@ -80,7 +85,7 @@ def all_sites(config: Config) -> list[Site]:
 
 
 def parse_site(text: str, config: Config) -> Site:
-    """A site by its name; where there is none, what there is."""
+    """Parse a site name; the error for an unknown one lists the valid names."""
     match = isinstance(text, str) and re.fullmatch(
         r"(?:block\.(-?\d+)\.(?:head\.(-?\d+)\.|kv_head\.(-?\d+)\.)?)?([a-z_0-9]+(?:\.[a-z]+)?)", text
     )
@@ -107,14 +112,14 @@ def parse_site(text: str, config: Config) -> Site:
         names = end_names(config) if block is None else block_names(config)
     name = match[4]
     if name not in names:
-        others = ", and those of blocks and heads, such as block.0.head.0.weights" if block is None else ""
-        message = f"site {text!r}: there are {', '.join(names)}{others}{guess(name, names)}"
+        others = ", or one in a block or head, such as block.0.head.0.weights" if block is None else ""
+        message = f"site {text!r} does not exist: expected {', '.join(names)}{others}{guess(name, names)}"
         raise SiteError(message, "site_unknown", site=text)
     return Site(name, block, head, kv_head)
 
 
 def site_shape(text: str, config: Config, length: int) -> list[int]:
-    """The shape of what stands at a site over a text of so many tokens."""
+    """Return the shape of a site's value for a text of `length` tokens."""
     site = parse_site(text, config)
     if site.name.endswith((".mean", ".scale")):
         return [length]

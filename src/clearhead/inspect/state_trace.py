@@ -1,9 +1,9 @@
-"""A trace of a recurrent network: the state after each word, and the gates that made it.
+"""The trace of a recurrent network: the state after each token, and its gates.
 
-It keeps the states alone, as the network itself computed them; all else is computed of them when asked for,
-by the formulas of `model/cell.py`.
+Stores the states that the network computed; every other site is computed from them on demand with the
+formulas of `classics/recurrent_cell.py`.
 
-Shapes, seen from one sequence: T positions, C features, V words; a batch has B in front.
+Shapes, for one sequence: T positions, C features, V tokens of the vocabulary; a batch has B in front.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ ENDS = ("embedding", "final", "logits", "probabilities")
 
 
 def block_names(config: RecurrentConfig) -> tuple[str, ...]:
-    """What can be looked at in a block: what enters it, its gates, an LSTM's cell, and its state."""
+    """Return the sites of a block: its input, its gates, the cell of an LSTM, and its state."""
     gates = tuple(name for name in GATES[config.kind] if name != "state")
     return ("input", *gates, *(("cell",) if config.kind == "lstm" else ()), "state")
 
 
 class StateTrace(BaseTrace):
-    """What `inspect` returns of a recurrent network."""
+    """The result of inspecting a recurrent network on a text."""
 
     config: RecurrentConfig
 
@@ -54,7 +54,7 @@ class StateTrace(BaseTrace):
         self.pieces, self.single = tokens, single
         self.tokenizer, self.model_name = tokenizer, model_name
         self.grad = torch.is_grad_enabled()
-        # cuDNN's kernel lets gradients flow only while a network trains.
+        # cuDNN's kernel supports the backward pass only in training mode.
         with torch.backends.cudnn.flags(enabled=not self.grad):
             self.states = network.states(ids)
 
@@ -64,7 +64,7 @@ class StateTrace(BaseTrace):
         return f"StateTrace({what}: {len(self)} positions, {len(self.sites())} sites)"
 
     def sites(self) -> list[str]:
-        """The names of all that can be read."""
+        """Return the names of all sites."""
         names = block_names(self.config)
         inside = [f"block.{i}.{name}" for i in range(self.config.n_block) for name in names]
         return [ENDS[0], *inside, *ENDS[1:]]
@@ -80,7 +80,7 @@ class StateTrace(BaseTrace):
         return self.read(name)
 
     def __getattr__(self, name: str) -> Any:
-        """The sites at the ends, as attributes."""
+        """Return a site outside the blocks."""
         if name.startswith("_") or "config" not in vars(self):
             raise AttributeError(f"a trace has no {name!r}")
         if name not in ENDS:
@@ -88,7 +88,7 @@ class StateTrace(BaseTrace):
         return self.read(name)
 
     def read(self, name: str, rows: Selection = None, columns: Selection = None) -> Tensor:
-        """A site by name. `rows` are positions, `columns` features or words."""
+        """Read a site by name. `rows` are positions, `columns` are features or tokens of the vocabulary."""
         block, site = self._parse(name)
         down = index_tensor(select_indices(rows, len(self), "row"), self.ids.device)
         with torch.set_grad_enabled(self.grad):
@@ -100,7 +100,7 @@ class StateTrace(BaseTrace):
         return tensor[0] if self.single else tensor
 
     def _parse(self, name: object) -> tuple[int | None, str]:
-        """A site by its name; where there is none, what there is."""
+        """Parse a site name; the error for an unknown one lists the valid names."""
         known = self.sites()
         if not isinstance(name, str) or name not in known:
             match = re.fullmatch(r"block\.(\d+)\.([a-z_]+)", str(name))
@@ -127,13 +127,13 @@ class StateTrace(BaseTrace):
         return self._cells(gates) if site == "cell" else gates[site]
 
     def _gates(self, block: int) -> dict[str, Tensor]:
-        """At every position at once: the state before each word is known."""
+        """Compute the gates at all positions at once, from the known previous states."""
         module = self.network.blocks[block]
         assert isinstance(module, RecurrentBlock)
         return take_gates(self.config.kind, *module.sums(self.states[block], self._before(block)))
 
     def _before(self, block: int) -> Tensor:
-        """The state before each word: nothing before the first."""
+        """Return the state before each token: zeros before the first."""
         return F.pad(self.states[block + 1], (0, 0, 1, 0))[:, :-1]
 
     def _cells(self, gates: dict[str, Tensor]) -> Tensor:
@@ -146,7 +146,7 @@ class StateTrace(BaseTrace):
 
     @torch.no_grad()
     def verify(self) -> float:
-        """How far the formulas are from what the network computed: the largest ‖difference‖/‖value‖."""
+        """Return the largest relative error ‖difference‖/‖value‖ of the formulas against the network."""
         errors = []
         for i in range(self.config.n_block):
             gates = self._gates(i)
@@ -159,9 +159,9 @@ class StateTrace(BaseTrace):
         return float(torch.stack(errors).max())
 
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
-        """The state of a block after a word, or without one of the last: all that the past has left there.
+        """Return the state of a block after a word, or without one that of the last block.
 
-        `embedding` is the static vector alone.
+        The site `embedding` has the static vector alone.
         """
         name = "final" if block is None else f"block.{block}.state"
         return self.read(name, rows=self.position_of(word, occurrence))[0]
@@ -171,7 +171,7 @@ AnyTrace = Trace | StateTrace
 
 
 def need_heads(trace: AnyTrace, what: str) -> Trace:
-    """A transformer's trace; one of another network is refused `what` only heads can give."""
+    """Return the trace of a transformer; for another network, raise an error saying that `what` needs one."""
     if not isinstance(trace, Trace):
         raise UserError(_lacking(what, trace.config))
     return trace

@@ -1,4 +1,4 @@
-"""Sweeps: a trace changed in every place of a kind, one place at a time, many at once."""
+"""Sweeps: one edit at each head or each position in turn, run in batches."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ def sweep(
     measure: Callable[[TraceT], float],
     patch_from: ResidualTrace | None = None,
 ) -> Tensor:
-    """A row for each block, a column for each of its heads or for each position."""
+    """Return the measures: one row per block, one column per head or position."""
     if not callable(measure):
-        raise UserError(f"measure is {measure!r}: expected a function of a trace that gives a number")
+        raise UserError(
+            f"measure is {measure!r}: expected a function that takes a trace and returns a number"
+        )
     table: list[list[float]] = [[] for _ in range(trace.config.n_block)]
     for block, batch in variants(trace, over, patch_from):
         table[block] += [_number(measure(batch.row(row))) for row in range(len(batch.ids))]
@@ -37,7 +39,7 @@ def variants(
     patch_from: ResidualTrace | None = None,
     blocks: Iterable[int] | None = None,
 ) -> Iterator[tuple[int, TraceT]]:
-    """Block by block, or for some blocks alone, all that differ in one head or position, many at a time."""
+    """Yield batches of variants that each differ in one head or position, block by block."""
     config, T = trace.config, trace.ids.shape[1]
     kind = over.replace("×", "x").replace(" ", "")
     if kind not in ("head", "blockxposition"):
@@ -45,7 +47,9 @@ def variants(
     if patch_from is not None and not hasattr(patch_from, "stream"):
         raise UserError(f"patch_from is a {type(patch_from).__name__}: expected another trace")
     if patch_from is not None and patch_from.ids.shape != trace.ids.shape:
-        raise UserError(f"the trace to patch from has {patch_from.ids.shape[1]} positions, this one {T}")
+        raise UserError(
+            f"patch_from has {patch_from.ids.shape[1]} positions, this trace {T}: expected the same number"
+        )
     count = config.n_head if kind == "head" else T
     batch_size = max(1, MAX_BATCH_TOKENS // T)
     for block in range(config.n_block) if blocks is None else blocks:
@@ -60,7 +64,7 @@ def _number(measured: Any) -> float:
         return float(measured.item() if isinstance(measured, Tensor) else measured)
     except (TypeError, ValueError, RuntimeError):
         kind = f"a tensor of {tuple(measured.shape)}" if isinstance(measured, Tensor) else repr(measured)
-        raise UserError(f"the measure gave {kind[:80]}: expected one number") from None
+        raise UserError(f"measure returned {kind[:80]}: expected one number") from None
 
 
 def _variant(

@@ -1,4 +1,4 @@
-"""The trace of a text, or of several at once, with whatever kind of network."""
+"""The trace of one text or a batch of texts, for any kind of network that has one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from clearhead.text.tokenizer import Tokenizer
 
 
 class PaddedBatch:
-    """`ids` and `padding_mask` (false at padding; None where there is none) are B T; `tokens` the pieces of each."""
+    """Texts padded to a batch: `ids` and `padding_mask` (False at padding, None without padding) are B T;
+    `tokens` has the pieces of each.
+    """
 
     def __init__(self, rows: Sequence[list[int]], tokenizer: Tokenizer, padding: str) -> None:
         if padding not in ("left", "right"):
@@ -46,11 +48,11 @@ def make_trace(
     watch: Callable[[], object] = lambda: None,
     model_name: str = UNNAMED,
 ) -> AnyTrace:
-    """What `LanguageModel.inspect` gives."""
+    """Run the network on a text or a batch of texts and return the trace; see `LanguageModel.inspect`."""
     config = network.config
     if isinstance(network, NGram):
         raise UserError(
-            "an n-gram model has no streams to look at; it can show how likely each next word is: "
+            "an n-gram model has no residual stream to inspect; for the probabilities of the next token use "
             "model.logits(text), or generate with log_probabilities"
         )
     texts, single = read_several(text)
@@ -63,7 +65,7 @@ def make_trace(
             if edit:
                 need_transformer(config, "an edit")
             if padding == "left":
-                need_transformer(config, "a state that padding before a text leaves alone")
+                need_transformer(config, "padding on the left")
             return StateTrace(network, ids, batch.tokens, single, tokenizer, model_name)
         edits = Edits.parse(edit or {}, network.config)
         return Trace(

@@ -1,4 +1,4 @@
-"""Whether the parts are the whole: every block and the logits put together recomposed, and compared."""
+"""The check that the parts add up: blocks and logits recomposed from their steps and compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clearhead.model.block import Block
 
 
 def verify(trace: ResidualTrace) -> float:
-    """The largest ‖difference‖/‖value‖ of any token, from what the model itself computed."""
+    """Return the largest relative error ‖difference‖/‖value‖ of any token against what the model computed."""
     stream, padding_mask, n_block = trace.stream, trace.padding_mask, trace.config.n_block
     errors = [_relative_error(trace.first_input(), stream.inputs[0], padding_mask)]
     for i in range(n_block):
@@ -35,7 +35,7 @@ def verify(trace: ResidualTrace) -> float:
 
 
 def _steps(trace: ResidualTrace, i: int) -> BlockSteps:
-    """A block's steps from its input alone. The T×T matrices of all heads are never there whole."""
+    """Return the steps of a block from its input alone, in chunks of rows to bound the T×T matrices."""
     module, x, edits = trace.network.blocks[i], trace.stream.inputs[i], trace.edits.of(i)
     assert isinstance(module, Block)
     steps = BlockSteps(module, i, trace.config, x, trace.masks[i], trace.rotations[i], edits)
@@ -57,6 +57,6 @@ def _steps(trace: ResidualTrace, i: int) -> BlockSteps:
 
 
 def _relative_error(actual: Tensor, expected: Tensor, padding_mask: Tensor | None) -> float:
-    """The largest ‖difference‖/‖value‖ of any token that is not padding."""
+    """Return the largest ‖difference‖/‖value‖ of any token that is not padding."""
     ratio = (actual - expected).norm(dim=-1) / expected.norm(dim=-1).clamp(min=1e-30)
     return (ratio if padding_mask is None else ratio[padding_mask]).max().item()

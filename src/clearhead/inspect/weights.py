@@ -1,4 +1,4 @@
-"""Weights by name, as the lecture writes them: row vectors, x W, one head at a time."""
+"""Weights by name in the lecture's notation: row vectors, x W, one head at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BIAS = {"b_Q": "query", "b_K": "key", "b_V": "value"}
 
 
 def weight_names(config: Config) -> list[str]:
-    """All that `weight` knows of a model."""
+    """Return all names that `weight` accepts."""
     ends = ["embedding.W", "unembedding.W", "final.gain"]
     ends += ["position.W"] if config.position == "learned" else []
     ends += ["final.shift"] if config.norm == "layer" else []
@@ -37,7 +37,7 @@ def weight_names(config: Config) -> list[str]:
 
 
 def weight(network: Transformer, name: str) -> Tensor:
-    """A matrix, bias, gain or shift; or one of the products QK = W_Q W_Kᵀ and OV = W_V W_O of a head."""
+    """Return a matrix, bias, gain or shift, or a product QK = W_Q W_Kᵀ or OV = W_V W_O of a head."""
     config = network.config
     match = re.fullmatch(r"(?:block\.(-?\d+)\.)?(?:head\.(-?\d+)\.)?(\w+(?:\.\w+)?)", str(name))
     for number, what, count in (
@@ -45,12 +45,12 @@ def weight(network: Transformer, name: str) -> Tensor:
         (match and match[2], "head", config.n_head),
     ):
         if number and not 0 <= int(number) < count:
-            raise UserError(f"no weight is called {name!r}: this model has {what}s 0 to {count - 1}")
+            raise UserError(f"weight {name!r} does not exist: this model has {what}s 0 to {count - 1}")
     names = weight_names(config)
     if not match or name not in names:
         ends = [known for known in names if not re.search(r"\.[1-9]", known)]
-        listing = f"there are {', '.join(ends)}, and so on"
-        raise UserError(f"no weight is called {name!r}; {listing}{guess(str(name), names)}")
+        listing = f"expected one of {', '.join(ends)}, …"
+        raise UserError(f"weight {name!r} does not exist: {listing}{guess(str(name), names)}")
     if match[1] is None:
         return _end(network, name).detach()
     block = network.blocks[int(match[1])]

@@ -1,6 +1,6 @@
-"""Vectors of words: one word in many sentences as a map, and the words that lie nearest to a vector.
+"""Word senses: the vectors of one word across many texts, and the tokens nearest to a vector.
 
-Shapes: N occurrences, S stages, C features of the stream, V words.
+Shapes: N occurrences, S stages, C features of the stream, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from clearhead.inspect.residual_trace import ResidualTrace
 
 @dataclass(frozen=True)
 class SenseMap:
-    """Where a word stands, as (text, position), and what its vectors are like at every stage."""
+    """The occurrences of a word as (text, position), and its vectors compared at every stage."""
 
     places: list[tuple[int, int]]
-    points: Tensor  # S N 2: on the two directions in which they differ most
-    shares: Tensor  # S 2: of how they differ, what each of the two shows
+    points: Tensor  # S N 2: projections on the first two principal components
+    shares: Tensor  # S 2: the share of variance of each component
     cosines: Tensor  # S N N
 
 
 def map_senses(traces: Sequence[BaseTrace], word: str) -> SenseMap:
-    """Every occurrence of a word in these texts; texts without it are left out."""
+    """Compare all occurrences of a word in these texts; texts without it are skipped."""
     places = []
     for number, trace in enumerate(traces):
         try:
@@ -51,24 +51,26 @@ def map_senses(traces: Sequence[BaseTrace], word: str) -> SenseMap:
 
 
 def _principal(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """N C → N 2, and the share of the variance that each direction shows; of alike vectors nothing."""
-    centred = vectors - vectors.mean(0)
-    if centred.norm() <= 1e-5 * vectors.norm():
+    """Project on the first two principal components, N C → N 2, with their shares of variance; 0 for equal
+    vectors.
+    """
+    centered = vectors - vectors.mean(0)
+    if centered.norm() <= 1e-5 * vectors.norm():
         return vectors.new_zeros(len(vectors), 2), vectors.new_zeros(2)
-    left, sizes, _ = torch.linalg.svd(centred, full_matrices=False)
+    left, sizes, _ = torch.linalg.svd(centered, full_matrices=False)
     projected, share = left * sizes, sizes**2 / (sizes**2).sum()
     projected, share = projected[:, :2], share[:2]
     if projected.shape[1] < 2:
         projected, share = torch.nn.functional.pad(projected, (0, 1)), torch.nn.functional.pad(share, (0, 1))
-    # Either end of a direction may come first: the occurrence that lies furthest out is on the positive side.
+    # Fix the sign of each component: the occurrence farthest out is on the positive side.
     furthest = projected.gather(0, projected.abs().argmax(0, keepdim=True))
     return projected * torch.where(furthest < 0, -1.0, 1.0), share
 
 
 def neighbors(trace: ResidualTrace, vector: Tensor, stage: str, count: int) -> list[tuple[int, float]]:
-    """The words whose own vectors lie nearest to one of a stage, and the cosines with them.
+    """Return the tokens whose vectors are nearest to a vector of a stage, with their cosines.
 
-    At the end these are the vectors that logits are taken with; before it, the static ones.
+    At the final stage these are unembedding vectors; before it, static embeddings.
     """
     network = trace.network
     vectors = network.unembedding.weight if stage == "final" else network.embedding.weight

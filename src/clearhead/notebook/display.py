@@ -48,7 +48,7 @@ def show(
         raise UserError(f"height = {height!r}: expected pixels, {LOWEST} or more")
     models = _models_of(what)
     for model, _ in models.values():
-        need_exact(model.network, "looking inside")
+        need_exact(model.network, "inspecting a model")
     config = next(iter(models.values()))[0].transformer("a view").config
     place = {
         "block": check_index(block, config.n_block, "block"),
