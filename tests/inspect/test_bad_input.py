@@ -56,7 +56,7 @@ def trace(model):
         (lambda m, t: t.block[0].head[0].why("a", 0), "position 'a'"),
         (lambda m, t: t.block[0].kv_head[0].why(0, 0), "has no scores of its own"),
         (lambda m, t: t.compare(3), "expected another trace"),
-        (lambda m, t: t.cosines("ab", 3), "is no trace"),
+        (lambda m, t: t.cosines("ab", 3), "the other trace differs"),
         (lambda m, t: t.sweep("head", lambda variant: None), "measure returned None"),
         (lambda m, t: t.sweep("head", lambda variant: variant.logits), "expected one number"),
         (lambda m, t: t.sweep("head", 3), "expected a function"),

@@ -50,7 +50,7 @@ def test_ranking_puts_the_largest_differences_first(inspect):
 def test_incomparable_traces_raise(inspect):
     with pytest.raises(UserError, match="no token in common"):
         inspect((1, 2, 3)).compare(inspect((4, 5)))
-    with pytest.raises(UserError, match="of several"):
+    with pytest.raises(UserError, match="the trace is a batch"):
         inspect().compare(inspect().repeat(2))
 
 

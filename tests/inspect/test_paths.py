@@ -53,7 +53,7 @@ def test_edits_are_a_separate_part(inspect):
 
 def test_hops_must_go_to_earlier_blocks(inspect):
     trace = inspect()
-    with pytest.raises(UserError, match="comes after"):
+    with pytest.raises(UserError, match="not before this readout"):
         trace.attribute(5, 6, through=[(1, 0, 3), (1, 0, 2)])
     with pytest.raises(UserError, match="block"):
         trace.attribute(5, 6, through=[(9, 0, 3)])

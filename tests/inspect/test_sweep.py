@@ -50,7 +50,7 @@ def test_invalid_sweeps_raise(inspect):
         trace.sweep("neuron", last_logit)
     with pytest.raises(UserError, match="has 6 positions, this trace 7"):
         trace.sweep("head", last_logit, patch_from=inspect((1, 2, 3, 4, 5, 6)))
-    with pytest.raises(UserError, match="of several"):
+    with pytest.raises(UserError, match="the trace is a batch"):
         trace.repeat(2).sweep("head", last_logit)
 
 

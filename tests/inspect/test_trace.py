@@ -112,7 +112,7 @@ class Reference:
                 self.sites[f"{site}.mean"] = torch.stack(means)
         return torch.stack(rows)
 
-    def first_input(self, ids):
+    def start(self, ids):
         x = self.sites["embedding"] = self.w["embedding.weight"][ids] * self.c.embedding_scale
         if self.c.position == "learned":
             self.sites["position"] = self.w["position.weight"][: self.T]

@@ -43,7 +43,7 @@ def test_map_senses_of_a_word_in_many_texts(traces, network):
 def test_word_that_occurs_once_raises(traces):
     with pytest.raises(UserError, match="once"):
         map_senses(traces, "c")
-    with pytest.raises(UserError, match="nowhere"):
+    with pytest.raises(UserError, match="does not occur"):
         map_senses(traces, "k")
 
 

@@ -101,7 +101,7 @@ def test_what_wrote_a_word_and_further_back(kind):
     assert (further["position"], further["heads"]) == (3, [])
     brought = next(each for each in found["heads"] if (each["block"], each["head"]) == (1, 0))["values"][3]
     assert further["total"] == pytest.approx(brought, abs=1e-3)
-    assert "comes after" in refused(
+    assert "not before this readout" in refused(
         kind, "attribute", word=word, through=[{"block": 0, "head": 0, "source": 3}] * 2
     )
 

@@ -36,8 +36,8 @@ def map_senses(traces: Sequence[BaseTrace], word: str) -> SenseMap:
         except UserError:
             continue
     if len(places) < 2:
-        count = "once" if places else "not at all"
-        message = f"{word!r} occurs {count} in these texts: expected at least two occurrences"
+        occurs = "occurs once" if places else "does not occur"
+        message = f"{word!r} {occurs} in these texts: expected at least two occurrences"
         raise UserError(message, "word_seldom", word=word, count=len(places))
     points, shares, cosines = [], [], []
     for stage in stages(traces[0].config):
