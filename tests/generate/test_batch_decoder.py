@@ -211,7 +211,7 @@ def test_turned_weights_are_a_copy_with_the_same_numbers(make):
 
 
 def test_what_cannot_be_decoded_is_refused(make):
-    with pytest.raises(UserError, match="sees both ways"):
+    with pytest.raises(UserError, match="is bidirectional"):
         TransformerBatchDecoder(make(causal=False), 2)
     with pytest.raises(UserError, match="slots = 0"):
         TransformerBatchDecoder(make(), 0)

@@ -143,5 +143,5 @@ def test_what_does_not_go_together(settings, words):
 
 
 def test_a_model_that_sees_both_ways_has_no_next_word():
-    with pytest.raises(UserError, match="sees both ways"):
+    with pytest.raises(UserError, match="is bidirectional"):
         made("lecture", 0, causal=False).generate("The", beams=2)

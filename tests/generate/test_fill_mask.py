@@ -102,7 +102,7 @@ def test_who_cannot_fill_in_says_so(trained, model):
         model.fill("Anna had a kite.")
     with pytest.raises(UserError, match="count = 0"):
         model.fill("Anna ___ a kite.", count=0)
-    with pytest.raises(UserError, match="fills in blanks and cannot write on"):
+    with pytest.raises(UserError, match="fills in blanks and cannot generate text"):
         model.generate("Anna")
     with pytest.raises(UserError, match="exceed the context of 64"):
         model.fill("Anna had a ___. " * 40)
