@@ -303,7 +303,7 @@ def test_a_model_that_sees_both_ways_does_not_write(trained):
         ("Anna", {"beams": 2}),
         ("Anna", {"inspect": True}),
     ):
-        with pytest.raises(UserError, match="sees both ways"):
+        with pytest.raises(UserError, match="is bidirectional"):
             both.generate(prompt, **settings)
 
 
