@@ -45,3 +45,13 @@ class AttentionMask:
 def causal_matrix(T: int, S: int, device: torch.device | None = None) -> Tensor:
     """The last T of S positions, each attending to itself and to what came before: T S."""
     return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
+
+
+def padded_mask(padding_mask: Tensor, causal: bool) -> AttentionMask:
+    """The mask of a padded batch, given its padding mask (B T), which is false at padding."""
+    T, device = padding_mask.shape[1], padding_mask.device
+    # Padding attends to itself: a fully masked row would give 0/0 in the softmax.
+    matrix = padding_mask[:, None, :] | torch.eye(T, dtype=torch.bool, device=device)
+    if causal:
+        matrix = matrix & causal_matrix(T, T, device)
+    return AttentionMask(matrix[:, None])

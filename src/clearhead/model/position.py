@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from clearhead.model.config import RopeScaling
+from clearhead.model.config import Config, RopeScaling
 
 Rotation = tuple[Tensor, Tensor]  # cosines and sines: B T, and one for each rotated pair of features
 
@@ -29,6 +29,15 @@ def rotation(positions: Tensor, width: int, base: float, scaling: RopeScaling | 
         frequencies = scale_frequencies(frequencies, scaling)
     angles = positions[..., None] * frequencies
     return angles.cos(), angles.sin()
+
+
+def rotations(positions: Tensor, config: Config) -> list[Rotation]:
+    """The rotation of each block: local blocks may have a base of their own."""
+    everywhere = rotation(positions, config.rotary_dim, config.rotary_base, config.rope_scaling)
+    local = everywhere
+    if config.local_rotary_base:
+        local = rotation(positions, config.rotary_dim, config.local_rotary_base)
+    return [local if i in config.local_blocks else everywhere for i in range(config.n_block)]
 
 
 def scale_frequencies(frequencies: Tensor, scaling: RopeScaling) -> Tensor:

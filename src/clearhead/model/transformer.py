@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,12 +17,16 @@ from clearhead.errors import UserError
 from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.model.kv_cache import BlockKVCache, KVCache
-from clearhead.model.mask import AttentionMask, causal_matrix
+from clearhead.model.mask import AttentionMask, causal_matrix, padded_mask
 from clearhead.model.norm import Norm
-from clearhead.model.position import Rotation, rotation, sinusoids
+from clearhead.model.position import Rotation, rotations, sinusoids
 
 # Runs block i: (i, block, x, mask, rotation, cache) → h.
-RunBlock = Callable[[int, Block, Tensor, AttentionMask, Rotation | None, BlockKVCache | None], Tensor]
+RunBlock = Callable[[int, Any, Tensor, AttentionMask, Rotation | None, BlockKVCache | None], Tensor]
+
+
+def call_block(i: int, block: Any, *inputs: Any) -> Tensor:  # noqa: ARG001
+    return block(*inputs)
 
 
 class Transformer(nn.Module):
@@ -68,19 +73,15 @@ class Transformer(nn.Module):
         rotations: Sequence[Rotation | None],
         caches: Sequence[BlockKVCache] | None = None,
         first: int = 0,
-        run_block: RunBlock | None = None,
+        run_block: RunBlock = call_block,
     ) -> Tensor:
         """The residual stream after the last block, given that entering block `first`: B T C → B T C.
 
         `run_block` replaces the plain call of each block: traces record or edit what happens inside.
         """
         for i in range(first, len(self.blocks)):
-            block, cache = self.blocks[i], None if caches is None else caches[i]
-            if run_block is None:
-                x = block(x, masks[i], rotations[i], cache)
-            else:
-                assert isinstance(block, Block)
-                x = run_block(i, block, x, masks[i], rotations[i], cache)
+            cache = None if caches is None else caches[i]
+            x = run_block(i, self.blocks[i], x, masks[i], rotations[i], cache)
         return x
 
     def positions(
@@ -101,39 +102,21 @@ class Transformer(nn.Module):
         self, positions: Tensor, padding_mask: Tensor | None = None, cache: KVCache | None = None
     ) -> list[AttentionMask]:
         """The attention mask of each block."""
-        config = self.config
-        mask = self._mask(positions, padding_mask, cache)
-        if not config.local_blocks:
-            return [mask] * config.n_block
-        T = positions.shape[1]
-        S = T + (0 if cache is None else cache.length)
-        local = mask.sliding_window(config.window, T, S, positions.device)
+        config, T, device = self.config, positions.shape[1], positions.device
+        S = T if cache is None else cache.length + T
+        if padding_mask is not None:
+            mask = padded_mask(padding_mask, config.causal)
+        elif not config.causal or T == 1:
+            mask = AttentionMask()
+        else:
+            mask = AttentionMask(causal=True) if S == T else AttentionMask(causal_matrix(T, S, device))
+        local = mask.sliding_window(config.window, T, S, device) if config.local_blocks else mask
         return [local if i in config.local_blocks else mask for i in range(config.n_block)]
 
-    def _mask(self, positions: Tensor, padding_mask: Tensor | None, cache: KVCache | None) -> AttentionMask:
-        T, device = positions.shape[1], positions.device
-        if padding_mask is not None:
-            # Padding attends to itself: a fully masked row would give 0/0 in the softmax.
-            matrix = padding_mask[:, None, :] | torch.eye(T, dtype=torch.bool, device=device)
-            if self.config.causal:
-                matrix = matrix & causal_matrix(T, T, device)
-            return AttentionMask(matrix[:, None])
-        if not self.config.causal or T == 1:
-            return AttentionMask()
-        if cache is None or cache.length == 0:
-            return AttentionMask(causal=True)
-        return AttentionMask(causal_matrix(T, cache.length + T, device))
-
-    def rotations(self, positions: Tensor) -> list[Rotation | None]:
+    def rotations(self, positions: Tensor) -> Sequence[Rotation | None]:
         """The RoPE rotation of each block; None without rotary positions."""
-        config = self.config
-        if config.position != "rotary":
-            return [None] * config.n_block
-        everywhere = rotation(positions, config.rotary_dim, config.rotary_base, config.rope_scaling)
-        local = everywhere
-        if config.local_rotary_base:
-            local = rotation(positions, config.rotary_dim, config.local_rotary_base)
-        return [local if i in config.local_blocks else everywhere for i in range(config.n_block)]
+        rotary = self.config.position == "rotary"
+        return rotations(positions, self.config) if rotary else [None] * self.config.n_block
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         """The residual stream entering the first block: B T C."""
