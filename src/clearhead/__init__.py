@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from clearhead.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from clearhead.classics.ngram import NGram
     from clearhead.classics.ngram_config import NGramConfig
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from clearhead.text.tokenizer import Tokenizer
     from clearhead.word_vectors import WordVectors, load_words, train_words
 
-__version__ = "0.1.0"
 __all__ = [
     "Config",
     "Edit",

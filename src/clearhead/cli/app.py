@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import typer
 
-from clearhead import __version__
 from clearhead.cli import (
     chat,
     demo,
@@ -28,6 +27,7 @@ from clearhead.cli import (
     words,
 )
 from clearhead.cli.command import Command
+from clearhead.version import __version__
 
 app = typer.Typer(
     name="clearhead",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from clearhead import __version__
 from clearhead.cli import config
 from clearhead.cli.console import out, print_json
 from clearhead.errors import UserError
+from clearhead.version import __version__
 
 if TYPE_CHECKING:
     from clearhead.doctor import Finding, State

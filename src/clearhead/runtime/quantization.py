@@ -10,15 +10,12 @@ Shapes: B vectors, K input features, N output features, G groups per row.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
 from clearhead.extras import require
 from clearhead.model.transformer import Transformer
-
-GROUP = 64
-MOST = 127
+from clearhead.runtime.int8 import GROUP, quantize_rows
 
 
 class QuantizedLinear(nn.Module):
@@ -47,14 +44,6 @@ class QuantizedLinear(nn.Module):
         with KernelLock():
             multiply(self.matrix, vectors.numpy(), out.numpy())
         return out.view(*x.shape[:-1], self.out_features)
-
-
-def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantize N K weights to N K' codes (K' a multiple of the group size) and N G scales."""
-    padded = F.pad(weight, (0, -weight.shape[1] % GROUP)).view(len(weight), -1, GROUP)
-    scales = padded.abs().amax(dim=-1) / MOST
-    codes = (padded / scales.clamp(min=1e-30)[:, :, None]).round().to(torch.int8)
-    return codes.flatten(1).contiguous(), scales.contiguous()
 
 
 def quantize(network: Transformer) -> Transformer:

@@ -10,10 +10,7 @@ import numpy as np
 import torch
 from numba import get_num_threads, njit, prange, set_num_threads
 
-from clearhead.runtime.quantization import (  # constants at compile time, so that loops have a fixed length
-    GROUP,
-    MOST,
-)
+from clearhead.runtime.int8 import GROUP, MOST  # constants at compile time, so that loops have a fixed length
 
 TILE = 64  # vectors processed together, so that they stay in the cache
 

@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
-from clearhead import __version__
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.server import (
@@ -38,6 +37,7 @@ from clearhead.server.responses import ABOUT, ALWAYS, document
 from clearhead.server.run_registry import RunRegistry
 from clearhead.server.trace_cache import TraceCache
 from clearhead.server.training_process import TrainingManager
+from clearhead.version import __version__
 
 
 def make_api(

@@ -1,0 +1,3 @@
+"""The version of Clearhead."""
+
+__version__ = "0.1.0"
