@@ -40,7 +40,7 @@ SHAPE = {"n_context": 256, "n_block": 2, "n_head": 2, "d_model": 32}
 SLOTS, QUEUE = 16, 128  # fewer than the clients, so that some receive a 429
 TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"
 QUERIES, ROUNDS = 64, 5
-TOKENS = 'clearhead_tokens_total{kind="written"}'
+TOKENS = 'clearhead_tokens_total{kind="completion"}'
 TIMEOUT = 60  # seconds
 
 

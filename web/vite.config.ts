@@ -1,6 +1,6 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
-import { licences } from "./licences.ts";
+import { licenses } from "./licenses.ts";
 
 // What is carried elsewhere is one script: in a notebook with its styles in it, in a saved file beside them.
 const CARRIED = ["widget", "saved"];
@@ -9,7 +9,7 @@ const CARRIED = ["widget", "saved"];
 export default defineConfig(({ mode }) => ({
   plugins: [
     svelte({ compilerOptions: { css: mode === "widget" ? "injected" : "external" } }),
-    licences("licences.md"),
+    licenses("licenses.md"),
   ],
   base: "./",
   publicDir: CARRIED.includes(mode) ? false : "public",

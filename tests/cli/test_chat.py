@@ -179,7 +179,7 @@ def test_a_model_without_a_template_is_refused_at_once(model_folder, clearhead):
     [
         (("--token", "short"), "the token is too weak"),
         (("--token", "x" * 20, "--no-token"), "--token and --no-token"),
-        (("--no-token", "--host", "0.0.0.0"), "served with a token only"),
+        (("--no-token", "--host", "0.0.0.0"), "requires a token"),
     ],
 )
 def test_serve_refuses_a_door_that_is_no_door(options, said, model_folder, clearhead):

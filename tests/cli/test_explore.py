@@ -16,7 +16,9 @@ from clearhead.cli import demo as demo_command
 from clearhead.cli.explore import can_open
 from clearhead.page.assets import has_site
 
-built = pytest.mark.skipif(not has_site(), reason="the page was not built: pip install . builds it, with npm")
+built = pytest.mark.skipif(
+    not has_site(), reason="the page is not built: run `pip install .` with npm installed"
+)
 
 
 @pytest.fixture

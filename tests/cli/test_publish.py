@@ -10,7 +10,7 @@ from clearhead.runs import demo
 from clearhead.runs.request import TrainingRequest
 
 pytestmark = pytest.mark.skipif(
-    not has_bundles(), reason="the page was not built: pip install . builds it, with npm"
+    not has_bundles(), reason="the page is not built: run `pip install .` with npm installed"
 )
 QUICK = ["--head", "0.0", "--no-labs"]
 
@@ -55,7 +55,7 @@ def test_where_there_is_none_it_is_trained(clearhead, tmp_path, monkeypatch):
 def test_mistakes_are_told_before_anything_is_done(refused, model_folder, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("mine")
-    refused("publish", tmp_path / "full", words=["has other things in it (notes.txt)"])
+    refused("publish", tmp_path / "full", words=["contains other files (notes.txt)"])
     refused("publish", tmp_path / "full" / "notes.txt", words=["is a file"])
     given = ["publish", tmp_path / "site", "a cat", "--model", model_folder]
     refused(*given, "--head", "first", words=["--head first", "such as 3.5"])

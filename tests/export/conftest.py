@@ -1,3 +1,46 @@
-"""Exported files are opened as the notebooks' saved files are: from the disk, in the same browser."""
+"""Fixtures for saved pages, opened from disk in a browser."""
 
-from tests.notebook.conftest import axe, models, read  # noqa: F401 (fixtures)
+from types import SimpleNamespace
+
+import pytest
+
+from clearhead.page.assets import has_bundles
+from tests.web.conftest import axe, models  # noqa: F401 (fixtures)
+from tests.web.visitor import Visitor
+
+
+class Reader(Visitor):
+    """A browser page with a saved file and no network."""
+
+    def settle(self):
+        """Wait until the page has loaded; not every view has a canvas."""
+        self.page.locator("main[aria-busy=false] [data-place=detail]").wait_for()
+        self.page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
+
+    def open(self, path):
+        self.page.goto(path.as_uri())
+        self.settle()
+        self.page.locator(".brand").click()
+
+
+@pytest.fixture
+def read(browser):
+    """Open files; afterwards the browser must have logged no error and requested nothing but the file."""
+    if not has_bundles():
+        pytest.skip("the page is not built: run `pip install .` with npm installed")
+    made = []
+
+    def open_file(path, width=1800, **settings):
+        size = {"width": width, "height": 1000}
+        context = browser.new_context(viewport=size, offline=True, **{"locale": "en-GB", **settings})
+        reader = Reader(context, SimpleNamespace(url="file://"))
+        made.append((reader, path))
+        reader.open(path)
+        return reader
+
+    yield open_file
+    for reader, path in made:
+        requested = {request.url for request in reader.asked if not request.url.startswith("blob:")}
+        reader.context.close()
+        assert not reader.left()
+        assert requested == {path.as_uri()}

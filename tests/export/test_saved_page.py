@@ -1,4 +1,4 @@
-"""Saved files: opened from the disk with the network off, every number against Python's."""
+"""Saved pages, opened from disk without a network: every number is compared with Python's."""
 
 import re
 
@@ -14,23 +14,23 @@ from tests.web.visitor import fixed, percent, shows
 TEXT = "The duck was too tired"
 
 built = pytest.mark.skipif(
-    not has_bundles(), reason="the page was not built: pip install . builds it, with npm"
+    not has_bundles(), reason="the page is not built: run `pip install .` with npm installed"
 )
 
 
 def kept(seen):
-    """Without the cells that were not kept, which are drawn as a dash."""
+    """Drop the cells that were not stored, which are drawn as a dash."""
     return {**seen, "cells": [cell for cell in seen["cells"] if cell[2] != "–"]}
 
 
 @pytest.mark.parametrize("name", ["lecture", "gpt2", "modern", "shared"])
-def test_every_number_of_a_block_and_of_the_ends(read, models, tmp_path, name):
+def test_every_number(read, models, tmp_path, name):
     trace, at = numbers_of(models[name], TEXT)
     last = len(trace) - 1
     save_html(trace, tmp_path / "x.html", ["flow", "block.1", "ends"])
     reader = read(tmp_path / "x.html")
     reader.page.locator(".parts button").first.click()
-    reader.page.mouse.move(0, 0)  # what one points at is told of
+    reader.page.mouse.move(0, 0)  # away from anything with a tooltip
     for number, sites in enumerate(steps_of(models[name], 1, 0)):
         if number > 0:
             reader.page.keyboard.press("ArrowRight")
@@ -41,7 +41,7 @@ def test_every_number_of_a_block_and_of_the_ends(read, models, tmp_path, name):
             seen = kept(reader.see(site))
             rows = {row for row, _, _ in seen["cells"]}
             assert rows == {last} if site in ("logits", "probabilities") else len(rows) >= min(len(trace), 15)
-            if seen["result"] is None:  # what these were made of would be the whole vocabulary
+            if seen["result"] is None:  # its inputs would be the whole vocabulary
                 assert site in ("embedding", "position", "logits")
                 told = reader.page.get_by_test_id("card").inner_text()
                 assert "not kept in this file" in told
@@ -52,7 +52,7 @@ def test_every_number_of_a_block_and_of_the_ends(read, models, tmp_path, name):
     assert all(shows(text, chance, percent) for text, chance in zip(shown, chances, strict=True))
 
 
-def test_a_number_leads_back_to_trained_weights(read, models, tmp_path):
+def test_numbers_can_be_followed_to_trained_weights(read, models, tmp_path):
     _, at = numbers_of(models["modern"], TEXT)
     save_html(models["modern"].inspect(TEXT), tmp_path / "x.html", ["block.1.head.1"])
     reader = read(tmp_path / "x.html")
@@ -76,7 +76,7 @@ def test_a_number_leads_back_to_trained_weights(read, models, tmp_path):
     assert "a trained weight" in reader.page.get_by_test_id("card").inner_text()
 
 
-def test_what_was_not_kept_says_so(read, models, tmp_path):
+def test_missing_parts_have_a_message(read, models, tmp_path):
     save_html(
         models["lecture"].inspect(TEXT), tmp_path / "x.html", ["flow", "block.0.head.1", "block.1.head.0"]
     )
@@ -86,7 +86,7 @@ def test_what_was_not_kept_says_so(read, models, tmp_path):
     assert reader.page.locator(".next li button:enabled").count() == 0
     assert reader.page.locator(".parts button").all_inner_texts() == ["Norm", "Head"]
     opened = []
-    for _ in range(3):  # from one head that was kept to the next
+    for _ in range(3):  # from one stored head to the next
         opened.append(reader.page.locator(".detail h2").inner_text().partition(", looking")[0])
         reader.page.keyboard.press("]")
         reader.settle()
@@ -99,7 +99,7 @@ def test_what_was_not_kept_says_so(read, models, tmp_path):
     assert reader.page.locator(".detail h2").inner_text().startswith("Block 1, head 0")
 
 
-def test_edits_are_in_force(read, models, tmp_path):
+def test_edits_are_active(read, models, tmp_path):
     model = models["modern"]
     edited = model.inspect(TEXT, edit={"block.1.head.0.weights": 0.25, "block.1.head.0.query": 2.0})
     save_html(edited, tmp_path / "x.html", ["block.1.head.0"])
@@ -116,7 +116,7 @@ def test_edits_are_in_force(read, models, tmp_path):
     "text",
     ["a</script><script>alert(1)</script>", "<!--<script>", "{policy} & \"quotes' ]]>", "ende \u2028<b>"],
 )
-def test_a_text_stays_a_text(read, models, tmp_path, text):
+def test_text_is_not_markup(read, models, tmp_path, text):
     model = models["modern"]
     save_html(model.inspect(text), tmp_path / "x.html")
     reader = read(tmp_path / "x.html")
@@ -126,7 +126,7 @@ def test_a_text_stays_a_text(read, models, tmp_path, text):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "dark"), (360, "light")])
-def test_nothing_is_wider_than_the_window(read, models, tmp_path, width, scheme):
+def test_page_fits_the_window(read, models, tmp_path, width, scheme):
     save_html(models["modern"].inspect(TEXT), tmp_path / "x.html")
     reader = read(tmp_path / "x.html", width, color_scheme=scheme)
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -138,14 +138,14 @@ def test_nothing_is_wider_than_the_window(read, models, tmp_path, width, scheme)
 
 
 @built
-def test_small_things_make_small_files(models, tmp_path):
+def test_file_sizes(models, tmp_path):
     save_html(models["lecture"].inspect(TEXT), tmp_path / "x.html")
-    built = sum(len(read_bundle(name).encode()) for name in ("saved.js", "saved.css", "licences.md"))
+    built = sum(len(read_bundle(name).encode()) for name in ("saved.js", "saved.css", "licenses.md"))
     assert (tmp_path / "x.html").stat().st_size < built + 60_000
 
 
-def test_other_things_are_refused(models, tmp_path):
-    with pytest.raises(UserError, match="save_html of a LanguageModel: expected a trace, as model"):
+def test_save_html_errors(models, tmp_path):
+    with pytest.raises(UserError, match="save_html of a LanguageModel: expected a trace from model"):
         clearhead.save_html(models["modern"], tmp_path / "x.html")
     with pytest.raises(UserError, match="needs a trace of one text"):
         clearhead.save_html(models["modern"].inspect(["a", "b"]), tmp_path / "x.html")
@@ -153,7 +153,7 @@ def test_other_things_are_refused(models, tmp_path):
         clearhead.save_html(models["modern"].inspect("a"), tmp_path / "nowhere" / "x.html")
 
 
-def test_a_page_that_was_not_built(tmp_path):
-    with pytest.raises(UserError, match="the page was not built"):
+def test_page_not_built(tmp_path):
+    with pytest.raises(UserError, match="the page is not built"):
         read_bundle("saved.js", tmp_path)
     assert BUNDLES.name == "bundles"

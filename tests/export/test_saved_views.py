@@ -1,11 +1,11 @@
-"""SavedViews of a saved file beside the steps: which are there, and that what they show is what Python says."""
+"""The views of a saved page besides the steps: which exist, and that they show Python's numbers."""
 
 import re
 
 import pytest
 
 from clearhead.errors import UserError
-from clearhead.export.precompute import ARROWS
+from clearhead.export.precompute import MAX_QUERIES
 from clearhead.export.saved_page import save_html
 from clearhead.export.saved_views import choose_views
 from clearhead.language_model import LanguageModel
@@ -24,17 +24,19 @@ def tabs(reader):
     return reader.page.get_by_role("navigation", name="SavedViews").get_by_role("button")
 
 
-def test_tabs_are_those_that_were_kept(read, model, tmp_path):
+def test_tabs(read, model, tmp_path):
     save_html(model.inspect(TEXT), tmp_path / "x.html", ["why", "flow", "block.1.head.1", "lens"])
     reader = read(tmp_path / "x.html")
     assert tabs(reader).all_inner_texts() == ["Step by step", "Attribution", "Logit lens"]
-    assert reader.page.locator("nav [aria-current=page]").inner_text() == "Attribution"  # named first
+    assert (
+        reader.page.locator("nav [aria-current=page]").inner_text() == "Attribution"
+    )  # the first view given
     reader.page.get_by_text("Not included in this file: Compare, Edit, Word vectors.").wait_for()
     tabs(reader).first.click()
     reader.see("block.1.head.1.query_raw")
 
 
-def test_the_lens(read, model, tmp_path):
+def test_logit_lens(read, model, tmp_path):
     trace = model.inspect(TEXT)
     lens, [first, second] = trace.lens(), trace.logits[-1].topk(2).indices.tolist()
     save_html(trace, tmp_path / "x.html", ["lens"])
@@ -43,9 +45,9 @@ def test_the_lens(read, model, tmp_path):
     rows = reader.page.locator(".lens tbody tr")
     reader.expect(rows.count, 2)
     for k, row in enumerate(rows.all()):
-        said = [visible(text) for text in trace.token_texts(lens[1 - k].argmax(-1).tolist())]
-        assert row.locator("td").all_inner_texts() == said
-    assert rows.locator("th button:enabled").count() == 0  # no block's steps were kept
+        message = [visible(text) for text in trace.token_texts(lens[1 - k].argmax(-1).tolist())]
+        assert row.locator("td").all_inner_texts() == message
+    assert rows.locator("th button:enabled").count() == 0  # no block's steps are stored
     reader.page.get_by_label("show the probability of the target token").check()
     for word in (first, second):
         reader.page.get_by_label("Target token").select_option(str(word))
@@ -54,12 +56,12 @@ def test_the_lens(read, model, tmp_path):
             lambda share=share: shows(rows.nth(1).locator("td").last.inner_text(), share, percent), True
         )
     assert reader.page.get_by_label("Target token").locator("option").count() == 5
-    reader.page.locator(".lens thead button").first.click()  # a token can be followed
+    reader.page.locator(".lens thead button").first.click()  # a token can be selected
     reader.expect(reader.page.locator(".lens thead .strong").inner_text, visible(trace.tokens[0]))
     assert reader.page.locator(".missed").count() == 0
 
 
-def test_what_wrote_a_word_followed_back(read, model, tmp_path):
+def test_attribution_path(read, model, tmp_path):
     trace = model.inspect(TEXT)
     first, second = trace.logits[-1].topk(2).indices.tolist()
     save_html(trace, tmp_path / "x.html", ["why"])
@@ -73,7 +75,7 @@ def test_what_wrote_a_word_followed_back(read, model, tmp_path):
             assert number(part.inner_text()) == pytest.approx(value, abs=0.002)
 
     holds(trace.attribute(first))
-    assert reader.page.locator(".name button:enabled").count() == 0  # no head's steps were kept
+    assert reader.page.locator(".name button:enabled").count() == 0  # no head's steps are stored
     reader.page.locator(".sources button:enabled").first.click()
     hop = reader.page.locator(".way button").last
     reader.expect(hop.is_disabled, True)
@@ -82,14 +84,14 @@ def test_what_wrote_a_word_followed_back(read, model, tmp_path):
     back = [trace.attribute(first, through=[(int(block), int(head), source)]) for source in sources]
     shown = number(total.inner_text())
     holds(min(back, key=lambda each: abs(each.total - shown)))
-    # Of another word only the beginning was kept: one is there.
+    # For other tokens only the first step of the path is stored.
     reader.page.get_by_label("Target token").select_option(str(second))
     holds(trace.attribute(second))
     assert reader.page.locator(".sources button:enabled").count() == 0
     assert reader.page.locator(".error").count() == 0
 
 
-def test_why_a_head_looks_there(read, model, tmp_path):
+def test_score_contributions(read, model, tmp_path):
     trace = model.inspect(TEXT)
     save_html(trace, tmp_path / "x.html", ["why", "block.1.head.1"])
     reader = read(tmp_path / "x.html")
@@ -109,23 +111,23 @@ def test_why_a_head_looks_there(read, model, tmp_path):
     assert "1.1" in reader.page.locator(".name button:enabled").first.inner_text()
 
 
-def test_arrows_that_were_not_kept_say_so(read, models, tmp_path):
+def test_missing_scores_have_a_message(read, models, tmp_path):
     trace = models["long"].inspect(" ".join([TEXT] * 8))
     save_html(trace, tmp_path / "x.html", ["why", "block.0.head.0"])
     reader = read(tmp_path / "x.html")
     reader.page.locator(".pairs").wait_for()
-    for _ in range(ARROWS):
+    for _ in range(MAX_QUERIES):
         reader.page.keyboard.press("ArrowUp")
     reader.page.get_by_text("This is not included in this file.").wait_for()
     assert reader.page.locator(".pairs").count() == 0
     assert reader.page.locator(".error").count() == 0
 
 
-def test_neighbours(read, model, tmp_path):
+def test_neighbors(read, model, tmp_path):
     trace = model.inspect(TEXT)
     save_html(trace, tmp_path / "x.html", ["words"])
     reader = read(tmp_path / "x.html")
-    assert reader.page.locator("textarea:not([readonly])").count() == 0  # nothing goes through the model
+    assert reader.page.locator("textarea:not([readonly])").count() == 0  # the text cannot be edited
     reader.page.locator("select").last.select_option("3")
     own = model.network.embedding.weight
     nearest = (trace["embedding"][3] @ own.T / own.norm(dim=-1) / trace["embedding"][3].norm()).topk(10)
@@ -139,7 +141,7 @@ def test_neighbours(read, model, tmp_path):
     assert cosines == pytest.approx(nearest.values.tolist(), abs=0.006)
 
 
-def test_two_texts_side_by_side(read, model, tmp_path):
+def test_compare_two_texts(read, model, tmp_path):
     compared = model.inspect(TEXT).compare(model.inspect(OTHER))
     save_html(compared, tmp_path / "x.html")
     reader = read(tmp_path / "x.html")
@@ -171,7 +173,7 @@ def test_two_texts_side_by_side(read, model, tmp_path):
     assert reader.page.get_by_role("textbox", name="Other text").count() == 0
 
 
-def test_a_text_with_and_without_a_change(read, model, tmp_path):
+def test_compare_with_an_edit(read, model, tmp_path):
     trace = model.inspect(TEXT)
     edited = trace.edit({"block.1.head.1.weights": 0.25})
     save_html(trace.compare(edited), tmp_path / "x.html", ["flow", "block.1.head.1"])
@@ -184,12 +186,12 @@ def test_a_text_with_and_without_a_change(read, model, tmp_path):
         reader.button(which).click()
         filled(reader, f"{which}: {site}")
         assert shows(cells(reader, f"{which}: {site}")[4, 2], expected[site][4, 2].item())
-    assert reader.page.locator(".texts b").all_inner_texts() == ["model", "model (1 change)"]
+    assert reader.page.locator(".texts b").all_inner_texts() == ["model", "model (1 edit)"]
     tabs(reader).first.click()
     reader.see("block.1.head.1.query_raw")
 
 
-def test_one_text_through_two_models(read, models, tmp_path):
+def test_compare_two_models(read, models, tmp_path):
     compared = models["gpt2"].inspect(TEXT).compare(models["lecture"].inspect(TEXT))
     save_html(compared, tmp_path / "x.html")
     reader = read(tmp_path / "x.html")
@@ -198,7 +200,7 @@ def test_one_text_through_two_models(read, models, tmp_path):
         assert shows(text, compared.difference(site).reshape(len(compared.pairs), -1)[row, column].item())
 
 
-def test_a_run_at_two_of_its_steps(read, models, tmp_path):
+def test_compare_two_snapshots(read, models, tmp_path):
     early, late = (
         LanguageModel(models[name].network, models[name].tokenizer, name=f"run@{step}")
         for name, step in (("gpt2", 1), ("lecture", 8))
@@ -211,7 +213,7 @@ def test_a_run_at_two_of_its_steps(read, models, tmp_path):
     assert reader.page.locator(".error, .problem").count() == 0
 
 
-def test_sites_that_there_was_no_room_for_are_no_doors(read, models, tmp_path):
+def test_sites_that_are_not_stored_have_no_links(read, models, tmp_path):
     model = models["long"]
     text = " ".join([TEXT] * 80)
     save_html(model.inspect(text).compare(model.inspect(text.replace("tired", "happy"))), tmp_path / "x.html")
@@ -226,7 +228,7 @@ def test_sites_that_there_was_no_room_for_are_no_doors(read, models, tmp_path):
 @pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
 @pytest.mark.parametrize("views", [["lens"], ["why", "block.0.head.0"], ["words"], ["compare"]])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_each_is_without_serious_faults_and_fits(read, model, tmp_path, views, locale, scheme, axe):
+def test_accessibility_and_width(read, model, tmp_path, views, locale, scheme, axe):
     trace = model.inspect(TEXT)
     save_html(
         trace.compare(model.inspect(OTHER)) if views == ["compare"] else trace, tmp_path / "x.html", views
@@ -238,23 +240,23 @@ def test_each_is_without_serious_faults_and_fits(read, model, tmp_path, views, l
 
 
 @pytest.mark.parametrize(
-    ("views", "said"),
+    ("views", "message"),
     [
         ([], "views = []: expected a list"),
         ("flow", "views = 'flow': expected a list"),
-        (["flow", "lenz"], "there is no view 'lenz': expected flow, ends, lens, why, words, a block"),
-        (["compare"], "compare goes with two traces: save_html(trace.compare(other), …)"),
+        (["flow", "lenz"], "view 'lenz' does not exist: expected flow, ends, lens, why, words, a block"),
+        (["compare"], "the view 'compare' needs two traces: save_html(trace.compare(other), …)"),
         (["block.2"], "block 2"),
         (["block.0.head.9"], "head 9"),
     ],
 )
-def test_other_views_are_refused(models, tmp_path, views, said):
-    with pytest.raises(UserError, match=re.escape(said)):
+def test_view_errors(models, tmp_path, views, message):
+    with pytest.raises(UserError, match=re.escape(message)):
         save_html(models["modern"].inspect(TEXT), tmp_path / "x.html", views)
     assert not list(tmp_path.iterdir())
 
 
-def test_two_are_compared_whatever_else_is_kept(models):
+def test_comparison_opens_with_the_comparison(models):
     trace = models["modern"].inspect(TEXT)
     compared = trace.compare(models["modern"].inspect(OTHER))
     views = choose_views(["lens", "block.1"], compared)

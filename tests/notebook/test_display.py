@@ -1,4 +1,4 @@
-"""Widgets without a notebook around them: what they open with, and what they answer."""
+"""Widgets without a notebook: their initial view, and the requests they response."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from tests.serving import make_model
 
 pytest.importorskip("anywidget", reason="there is no anywidget: pip install '.[dev]'")
 if not has_bundles():
-    pytest.skip("the page was not built: pip install . builds it, with npm", allow_module_level=True)
+    pytest.skip("the page is not built: run `pip install .` with npm installed", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
@@ -25,14 +25,14 @@ def model():
     return make_model(n_block=2)
 
 
-def away(work):
-    """In a thread of its own: beside a browser this one has a loop that runs."""
+def run_in_thread(work):
+    """Run in another thread, because the browser's event loop runs in this one."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(work).result(60)
 
 
 def listen(widget, monkeypatch):
-    """What it sends."""
+    """Collect the messages that the widget sends."""
     sent = []
     monkeypatch.setattr(type(widget), "send", lambda _, content, buffers: sent.append((content, *buffers)))
     return sent
@@ -42,7 +42,7 @@ def opened(widget):
     return {name: value for name, [value] in parse_qs(widget.opening["query"][1:]).items()}
 
 
-def test_a_trace_opens_with_its_text(model):
+def test_show_trace(model):
     trace = model.inspect("a </b> duck").edit({"final": 0})
     widget = clearhead.show(trace, block=-1, head=1, step="softmax", height=500)
     wanted = {"model": "model", "text": "a </b> duck", "block": "1", "head": "1", "step": "softmax"}
@@ -50,13 +50,13 @@ def test_a_trace_opens_with_its_text(model):
     assert (widget.opening["ids"], widget.opening["edits"]) == (trace.ids[0].tolist(), 1)
 
 
-def test_a_model_opens_with_an_example_or_a_text(model):
+def test_show_model(model):
     widget = clearhead.show(model)
     assert ("text" in opened(widget), widget.opening["ids"]) == (False, None)
     assert opened(clearhead.show(model, text="Once"))["text"] == "Once"
 
 
-def test_a_model_goes_by_the_name_of_its_folder(model, tmp_path):
+def test_model_is_named_after_its_folder(model, tmp_path):
     model.save(tmp_path / "ducks")
     loaded = clearhead.load(tmp_path / "ducks")
     trace = loaded.inspect("a duck")
@@ -68,48 +68,48 @@ def test_a_model_goes_by_the_name_of_its_folder(model, tmp_path):
     assert (place["model"], place["otherModel"]) == ("ducks", "model")
 
 
-def test_two_that_were_compared_stand_side_by_side(model):
+def test_show_comparison(model):
     one, other = model.inspect("a duck"), model.inspect("a hen")
     place = opened(clearhead.show(one.compare(other)))
     assert (place["view"], place["text"], place["other"]) == ("compare", "a duck", "a hen")
     assert "otherModel" not in place
     another, changed = make_model(n_block=2).inspect("a hen"), one.edit({"final": 0})
-    for beside, name in ((another, "model (2)"), (changed, "model (1 change)")):
+    for beside, name in ((another, "model (2)"), (changed, "model (1 edit)")):
         place = opened(clearhead.show(one.compare(beside)))
         assert (place["model"], place["otherModel"]) == ("model", name)
 
 
-def test_of_one_text_twice_each_keeps_its_own_numbers(model, monkeypatch):
+def test_two_traces_of_one_text(model, monkeypatch):
     one = model.inspect("a duck")
     widget = clearhead.show(one.edit({"block.0.head.0.weights": 0.25}).compare(one))
     sent = listen(widget, monkeypatch)
-    for name in ("model (1 change)", "model"):
+    for name in ("model (1 edit)", "model"):
         reads = [{"site": "block.0.head.0.weights"}]
         body = json.dumps({"model": name, "text": one.ids[0].tolist(), "reads": reads})
         question = {"id": name, "method": "POST", "path": "/api/sites", "body": body}
-        away(partial(widget._handle_custom_msg, question, []))
+        run_in_thread(partial(widget._handle_custom_msg, question, []))
     [(_, edited), (_, plain)] = sent
     assert set(memoryview(edited).cast("f")) == {0.25}
     assert plain == one["block.0.head.0.weights"].numpy().tobytes()
 
 
-def test_messages_are_answered(model, monkeypatch):
+def test_requests_are_answered(model, monkeypatch):
     trace = model.inspect("a duck")
     widget = clearhead.show(trace)
     sent = listen(widget, monkeypatch)
     reads = [{"site": "block.0.head.0.weights"}]
     body = json.dumps({"model": "model", "text": trace.ids[0].tolist(), "reads": reads})
     question = {"id": "x 0", "method": "POST", "path": "/api/sites", "body": body}
-    away(lambda: widget._handle_custom_msg(question, []))
+    run_in_thread(lambda: widget._handle_custom_msg(question, []))
     [(content, numbers)] = sent
     assert (content["id"], content["status"], content["headers"]["x-shape"]) == ("x 0", 200, "6,6")
     assert numbers == trace["block.0.head.0.weights"].numpy().tobytes()
-    widget._handle_custom_msg({"id": "x 0", "leave": True}, [])  # too late: nothing is said
-    widget._handle_custom_msg({**question, "path": "/metrics"}, [])  # not the page's
+    widget._handle_custom_msg({"id": "x 0", "leave": True}, [])  # too late to cancel
+    widget._handle_custom_msg({**question, "path": "/metrics"}, [])  # not a route of the page
     assert len(sent) == 1
 
 
-def test_where_a_loop_runs_it_is_not_kept_waiting(model, monkeypatch):
+def test_running_event_loop_is_not_blocked(model, monkeypatch):
     widget = clearhead.show(model)
     sent = listen(widget, monkeypatch)
 
@@ -121,12 +121,12 @@ def test_where_a_loop_runs_it_is_not_kept_waiting(model, monkeypatch):
         while len(sent) < 3:
             await asyncio.sleep(0.01)
 
-    away(lambda: asyncio.run(asyncio.wait_for(ask(), 60)))
+    run_in_thread(lambda: asyncio.run(asyncio.wait_for(ask(), 60)))
     assert {content["id"] for content, _ in sent} == {"x 0", "x 1", "x 2"}
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"step": "sotfmax"}, "step = 'sotfmax': expected one of project,"),
         ({"step": 99}, "step 99 does not exist"),
@@ -134,16 +134,16 @@ def test_where_a_loop_runs_it_is_not_kept_waiting(model, monkeypatch):
         ({"head": 9}, "head 9"),
         ({"height": 3}, "height = 3: expected pixels, 200 or more"),
         ({"height": "tall"}, "height = 'tall': expected pixels"),
-        ({"text": "b"}, "text goes with a model"),
+        ({"text": "b"}, "text is only accepted with a model"),
     ],
 )
-def test_what_is_refused(model, settings, said):
-    with pytest.raises(UserError, match=re.escape(said)):
+def test_show_errors(model, settings, message):
+    with pytest.raises(UserError, match=re.escape(message)):
         clearhead.show(model.inspect("a"), **settings)
 
 
-def test_other_things_are_refused(model, monkeypatch):
-    with pytest.raises(UserError, match="show a str: expected a trace, two compared ones, or a model"):
+def test_show_of_other_types(model, monkeypatch):
+    with pytest.raises(UserError, match="show of a str: expected a trace, a comparison or a model"):
         clearhead.show("a")
     with pytest.raises(UserError, match="needs a trace of one text"):
         clearhead.show(model.inspect(["a", "b"]))

@@ -1,4 +1,4 @@
-"""A notebook in a real JupyterLab, in a real browser: its widgets are drawn, clicked and typed into."""
+"""Widgets in a real JupyterLab, in a real browser."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def write_notebook(path):
 
 @contextmanager
 def jupyterlab(folder):
-    """On a free port of this machine, with nothing of the user's own; its address."""
+    """Run JupyterLab on a free port with a clean configuration, and return its URL."""
     places = {
         name: str(folder / name.lower())
         for name in (
@@ -77,7 +77,7 @@ def jupyterlab(folder):
             assert process.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < end, (folder / "log").read_text()
             time.sleep(0.1)
-        time.sleep(0.2)  # it is being written
+        time.sleep(0.2)  # the file is being written
         yield json.loads(told[0].read_text())["url"]
     finally:
         process.terminate()
@@ -89,15 +89,15 @@ def jupyterlab(folder):
 
 
 @pytest.mark.skipif(find_spec("jupyterlab") is None, reason="there is no JupyterLab: pip install '.[dev]'")
-def test_a_notebook(browser, models, tmp_path):
+def test_widgets_in_jupyterlab(browser, models, tmp_path):
     if not has_bundles():
-        pytest.skip("the page was not built: pip install . builds it, with npm")
+        pytest.skip("the page is not built: run `pip install .` with npm installed")
     model = models["modern"]
     model.save(tmp_path / "model")
     write_notebook(tmp_path / "a.ipynb")
     trace, complaints, elsewhere = model.inspect(TEXT), [], []
     with jupyterlab(tmp_path) as address:
-        # So high that both cells are on screen: JupyterLab takes what is not out of the page.
+        # Tall enough for both cells: JupyterLab removes off-screen cells from the page.
         page = browser.new_page(viewport={"width": 1400, "height": 2600}, locale="en-GB")
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -110,14 +110,14 @@ def test_a_notebook(browser, models, tmp_path):
         widgets = page.locator(".inset")
         first, second = widgets.nth(0), widgets.nth(1)
 
-        # What Python put there stands there, each widget with its own.
+        # Each widget shows its own trace.
         second.get_by_text("1 edit made in Python is active.").wait_for()
         second.locator("[data-site='block.1.head.1.weights'] [role=gridcell]").first.wait_for()
         cells = second.locator("[role=gridcell]").all_inner_texts()
         assert len(cells) > 20
         assert set(cells) == {"0.25"}
 
-        # Clicked: a step, a cell, and keys that stay in the widget.
+        # Click a step and a cell; keys stay in the widget.
         first.get_by_role("button", name="softmax", exact=True).click()
         first.locator("[data-site='block.1.head.0.weights'] [role=gridcell]").first.wait_for()
         weights = trace["block.1.head.0.weights"]
@@ -132,7 +132,7 @@ def test_a_notebook(browser, models, tmp_path):
         assert page.locator(".jp-CodeCell").count() == len(CELLS)
         assert second.locator(".detail h2").inner_text().startswith("Block 1, head 1")
 
-        # Typed over: the model in the kernel reads it.
+        # Type another text: the model in the kernel runs it.
         first.get_by_label("Input text").fill(longer := f"{TEXT} a")
         chances = model.inspect(longer).logits[-1].softmax(-1).topk(9).values.tolist()
         page.wait_for_function(
@@ -143,7 +143,7 @@ def test_a_notebook(browser, models, tmp_path):
         shares = first.locator(".next .share").all_inner_texts()
         assert all(shows(text, chance, percent) for text, chance in zip(shares, chances, strict=True))
 
-        # Nothing of it leaks into the notebook, or comes from anywhere else.
+        # The widget's styles do not leak into the notebook, and nothing is fetched from other hosts.
         assert page.evaluate("getComputedStyle(document.body).getPropertyValue('--attention')") == ""
         page.close()
     assert not complaints

@@ -1,4 +1,4 @@
-"""A notebook in a real marimo, in a real browser: its widget is drawn, clicked and typed into."""
+"""A widget in a real marimo notebook, in a real browser."""
 
 import os
 import socket
@@ -35,7 +35,7 @@ def _():
 
 @contextmanager
 def marimo(mode, folder):
-    """On a free port of this machine, with nothing of the user's own; its address."""
+    """Run marimo on a free port with a clean configuration, and return its URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -73,9 +73,9 @@ def marimo(mode, folder):
 
 @pytest.mark.skipif(find_spec("marimo") is None, reason="there is no marimo: pip install marimo")
 @pytest.mark.parametrize(("mode", "theme"), [("run", "light"), ("edit", "dark")])
-def test_a_notebook(browser, models, tmp_path, mode, theme):
+def test_widget_in_marimo(browser, models, tmp_path, mode, theme):
     if not has_bundles():
-        pytest.skip("the page was not built: pip install . builds it, with npm")
+        pytest.skip("the page is not built: run `pip install .` with npm installed")
     model = models["modern"]
     model.save(tmp_path / "model")
     (tmp_path / "a.py").write_text(NOTEBOOK.replace("THEME", theme))
@@ -91,12 +91,12 @@ def test_a_notebook(browser, models, tmp_path, mode, theme):
             page.keyboard.press("Control+Enter")
         widget = page.locator(".inset")
 
-        # What Python put there stands there, under the model's name, light or dark as what is around.
+        # The widget shows the trace and the model's name, in the notebook's theme.
         widget.locator("main[aria-busy=false]").wait_for()
         assert widget.locator("header .quiet").inner_text() == "model"
         page.locator(f"div[data-theme={theme}] .inset").wait_for()
 
-        # Clicked: a step, a cell, and keys.
+        # Click a step and a cell, and press keys.
         widget.get_by_role("button", name="softmax", exact=True).click()
         widget.locator("[data-site='block.1.head.0.weights'] [role=gridcell]").first.wait_for()
         weights = trace["block.1.head.0.weights"]
@@ -108,7 +108,7 @@ def test_a_notebook(browser, models, tmp_path, mode, theme):
         page.keyboard.press("]")
         widget.get_by_text("Block 1, head 1: attention from").wait_for()
 
-        # Typed over: the model in the kernel reads it.
+        # Type another text: the model in the kernel runs it.
         widget.get_by_label("Input text").fill(longer := f"{TEXT} a")
         chances = model.inspect(longer).logits[-1].softmax(-1).topk(9).values.tolist()
         widget.locator(".next .share", has_text=percent(chances[0])).first.wait_for()

@@ -1,4 +1,4 @@
-"""A small model that chats, on a registry, behind a real server on a free port of this machine."""
+"""Fixtures: a registry with a small chat model, and a real server on a free port."""
 
 import pytest
 
@@ -20,13 +20,13 @@ def server(registry):
 
 @pytest.fixture
 def start(registry):
-    """Another server, with limits of its own."""
+    """Start another server, with its own limits."""
     return lambda limits=None, token=TOKEN, registry=registry: running(registry, limits, token)
 
 
 @pytest.fixture
 def registry_of():
-    """A registry with so many slots, or with other models."""
+    """Make a registry with another number of slots or other models."""
     made = []
 
     def make(slots=8, queue=64, **models):
@@ -46,11 +46,11 @@ def client(server):
 
 @pytest.fixture
 def submitted(server, monkeypatch):
-    """Handles of all requests that the engine takes."""
+    """The handles of all requests submitted to the engine."""
     handles, submit = [], server.engine.submit
 
-    def record(*given):
-        handles.append(submit(*given))
+    def record(*arguments):
+        handles.append(submit(*arguments))
         return handles[-1]
 
     monkeypatch.setattr(server.engine, "submit", record)
@@ -59,7 +59,7 @@ def submitted(server, monkeypatch):
 
 @pytest.fixture(scope="session")
 def registry_of_kinds():
-    """One model of each preset."""
+    """A registry with one model of each preset."""
     made = make_registry(
         slots=1, **{kind: make_model(kind, n_block=2) for kind in ("lecture", "gpt2", "modern")}
     )
@@ -69,7 +69,7 @@ def registry_of_kinds():
 
 @pytest.fixture(scope="session")
 def registry_of_templates():
-    """A model with each of these chat templates, beside one with a good one."""
+    """Make a registry with a model for each chat template, and one with a valid template."""
     made = []
 
     def make(**templates):
@@ -89,5 +89,5 @@ def running_server():
 
 @pytest.fixture(scope="session")
 def make_small():
-    """Another small model, of other sizes."""
+    """Make another small model, of other sizes."""
     return make_model

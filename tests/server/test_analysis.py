@@ -1,4 +1,4 @@
-"""What the page asks is what the trace answers."""
+"""The analysis routes return what the trace returns in Python."""
 
 import pytest
 import torch
@@ -15,19 +15,19 @@ def kind(request, registry_of_kinds, running_server):
 
 def ask(kind, route, **more):
     name, _, client = kind
-    answer = client.post(f"/api/{route}", json={"model": name, "text": TEXT, **more})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = client.post(f"/api/{route}", json={"model": name, "text": TEXT, **more})
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
-def refused(kind, route, **more):
+def post_invalid(kind, route, **more):
     name, _, client = kind
-    answer = client.post(f"/api/{route}", json={"model": name, "text": TEXT, **more})
-    assert answer.status_code == 400, answer.text
-    return answer.json()["error"]["message"]
+    response = client.post(f"/api/{route}", json={"model": name, "text": TEXT, **more})
+    assert response.status_code == 400, response.text
+    return response.json()["error"]["message"]
 
 
-def test_two_texts_compared(kind):
+def test_compare_two_texts(kind):
     name, model, _ = kind
     other = {"model": name, "text": OTHER}
     found = ask(kind, "compare", other=other)
@@ -39,11 +39,11 @@ def test_two_texts_compared(kind):
         assert distances[site] == pytest.approx(expected.distance(site), rel=1e-3, abs=1e-6)
     parts = [ask(kind, "compare", other=other, blocks=[i, i + 1])["distances"] for i in range(2)]
     assert {each["site"]: each["distance"] for part in parts for each in part} == pytest.approx(distances)
-    assert "no token in common" in refused(kind, "compare", other={"model": name, "text": "zz"})
-    assert "blocks 1 to 9" in refused(kind, "compare", other=other, blocks=[1, 9])
+    assert "no token in common" in post_invalid(kind, "compare", other={"model": name, "text": "zz"})
+    assert "blocks 1 to 9" in post_invalid(kind, "compare", other=other, blocks=[1, 9])
 
 
-def test_one_text_in_two_models(kind):
+def test_compare_two_models(kind):
     name, _, client = kind
     other = {"model": name, "text": TEXT, "edits": [{"site": "block.0.head.0.output", "value": 0}]}
     found = {each["site"]: each["distance"] for each in ask(kind, "compare", other=other)["distances"]}
@@ -57,37 +57,37 @@ def test_one_text_in_two_models(kind):
 
 
 @pytest.mark.parametrize("over", ["head", "position"])
-def test_what_matters_for_a_word(kind, over):
+def test_effects_of_ablation(kind, over):
     _, model, _ = kind
-    trace, word = model.inspect(TEXT), 101
+    trace, token = model.inspect(TEXT), 101
 
     def measure(each):
-        return each.logits[-1].log_softmax(-1)[word].item()
+        return each.logits[-1].log_softmax(-1)[token].item()
 
-    found = ask(kind, "effects", word=word, over=over)
+    found = ask(kind, "effects", token=token, over=over)
     assert found["before"] == pytest.approx(measure(trace), abs=1e-4)
     expected = trace.sweep("head" if over == "head" else "block × position", measure)
     torch.testing.assert_close(torch.tensor(found["after"]), expected, atol=1e-3, rtol=1e-3)
-    only = ask(kind, "effects", word=word, over=over, blocks=[1, 2])
+    only = ask(kind, "effects", token=token, over=over, blocks=[1, 2])
     assert only["after"] == [pytest.approx(found["after"][1], abs=1e-3)]
 
 
-def test_what_matters_taken_from_another_text(kind):
+def test_effects_of_patching(kind):
     _, model, _ = kind
-    word, other = 101, TEXT.replace("tired", "happy")
-    found = ask(kind, "effects", word=word, source=other)
+    token, other = 101, TEXT.replace("tired", "happy")
+    found = ask(kind, "effects", token=token, source=other)
     alone = model.inspect(TEXT).edit({"block.1.head.0.output": model.inspect(other)})
-    assert found["after"][1][0] == pytest.approx(alone.logits[-1].log_softmax(-1)[word].item(), abs=1e-3)
-    assert "positions" in refused(kind, "effects", word=word, source="short")
-    assert "does not exist" in refused(kind, "effects", word=10**6)
+    assert found["after"][1][0] == pytest.approx(alone.logits[-1].log_softmax(-1)[token].item(), abs=1e-3)
+    assert "positions" in post_invalid(kind, "effects", token=token, source="short")
+    assert "does not exist" in post_invalid(kind, "effects", token=10**6)
 
 
-def test_what_wrote_a_word_and_further_back(kind):
+def test_attribution_along_a_path(kind):
     _, model, _ = kind
-    trace, word = model.inspect(TEXT), 101
-    found = ask(kind, "attribute", word=word)
-    expected = trace.attribute(word)
-    assert found["total"] == pytest.approx(trace.logits[-1, word].item(), abs=1e-3)
+    trace, token = model.inspect(TEXT), 101
+    found = ask(kind, "attribute", token=token)
+    expected = trace.attribute(token)
+    assert found["total"] == pytest.approx(trace.logits[-1, token].item(), abs=1e-3)
     assert found["position"] == len(trace) - 1
     assert {each["name"]: each["value"] for each in found["parts"]} == pytest.approx(
         dict(zip(expected.names, expected.values.tolist(), strict=True)), abs=1e-4
@@ -97,41 +97,41 @@ def test_what_wrote_a_word_and_further_back(kind):
     for head in found["heads"]:
         name = f"block.{head['block']}.head.{head['head']}.output"
         assert sum(head["values"]) == pytest.approx(expected[name], abs=1e-3)
-    further = ask(kind, "attribute", word=word, through=[{"block": 1, "head": 0, "source": 3}], heads=0)
+    further = ask(kind, "attribute", token=token, through=[{"block": 1, "head": 0, "source": 3}], heads=0)
     assert (further["position"], further["heads"]) == (3, [])
     brought = next(each for each in found["heads"] if (each["block"], each["head"]) == (1, 0))["values"][3]
     assert further["total"] == pytest.approx(brought, abs=1e-3)
-    assert "not before this readout" in refused(
-        kind, "attribute", word=word, through=[{"block": 0, "head": 0, "source": 3}] * 2
+    assert "not before this readout" in post_invalid(
+        kind, "attribute", token=token, through=[{"block": 0, "head": 0, "source": 3}] * 2
     )
 
 
-def test_why_a_head_looks_there(kind):
+def test_score_contributions(kind):
     _, model, _ = kind
     view = model.inspect(TEXT).block[1].head[0]
-    found = ask(kind, "why", block=1, head=0, looking=-1, looked_at=2, count=5)
+    found = ask(kind, "why", block=1, head=0, query_position=-1, key_position=2, count=5)
     expected = view.why(-1, 2)
     assert found["score"] == pytest.approx(view.scores[-1, 2].item(), abs=1e-3)
     assert sum(each["value"] for each in found["query"]) == pytest.approx(found["score"], abs=1e-3)
     assert sum(each["value"] for each in found["key"]) == pytest.approx(found["score"], abs=1e-3)
     assert [(each["query"], each["key"]) for each in found["pairs"]] == [pair[:2] for pair in expected.top(5)]
-    assert "block 7" in refused(kind, "why", block=7, head=0, looking=0, looked_at=0)
+    assert "block 7" in post_invalid(kind, "why", block=7, head=0, query_position=0, key_position=0)
 
 
-def test_what_each_block_would_say(kind):
+def test_logit_lens(kind):
     _, model, _ = kind
     trace = model.inspect(TEXT)
-    found = ask(kind, "lens", word=101)["words"]
+    found = ask(kind, "lens", token=101)["tokens"]
     assert (len(found), len(found[0])) == (2, len(trace))
     for block in range(2):
         probabilities = trace.lens()[block].softmax(-1)
         for row in range(len(trace)):
-            said = found[block][row]
-            assert said["probability"] == pytest.approx(probabilities[row].max().item(), abs=1e-4)
-            assert said["text"] == trace.token_texts([int(probabilities[row].argmax())])[0]
-            assert said["chosen"] == pytest.approx(probabilities[row, 101].item(), abs=1e-5)
-    some = ask(kind, "lens", rows=[2, 4])["words"]
+            cell = found[block][row]
+            assert cell["probability"] == pytest.approx(probabilities[row].max().item(), abs=1e-4)
+            assert cell["text"] == trace.token_texts([int(probabilities[row].argmax())])[0]
+            assert cell["chosen"] == pytest.approx(probabilities[row, 101].item(), abs=1e-5)
+    some = ask(kind, "lens", rows=[2, 4])["tokens"]
     assert [[each["text"] for each in row] for row in some] == [
         [each["text"] for each in row[2:4]] for row in found
     ]
-    assert "rows 0 to 99" in refused(kind, "lens", rows=[0, 99])
+    assert "rows 0 to 99" in post_invalid(kind, "lens", rows=[0, 99])

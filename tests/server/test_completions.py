@@ -29,25 +29,25 @@ def user(text):
     return [{"role": "user", "content": text}]
 
 
-def test_models_are_listed(ai):
+def test_list_models(ai):
     assert [model.id for model in ai.models.list()] == ["small"]
     assert ai.models.retrieve("small").id == "small"
-    with pytest.raises(openai.NotFoundError, match="there is no model 'other'"):
+    with pytest.raises(openai.NotFoundError, match="model 'other' does not exist"):
         ai.models.retrieve("other")
 
 
-def test_a_completion_is_what_the_model_writes(ai, server):
-    given = ai.completions.create(model="small", prompt="Once", **SEEDED)
+def test_completion_equals_generate(ai, server):
+    response = ai.completions.create(model="small", prompt="Once", **SEEDED)
     expected = server.model.generate("Once", 30, seed=7, temperature=0.9)
-    assert given.choices[0].text == expected
-    assert given.choices[0].finish_reason == ("stop" if expected.finish_reason == "stop" else "length")
-    assert given.usage.prompt_tokens == 4
-    assert given.usage.completion_tokens == len(expected.ids)
-    assert given.usage.total_tokens == 4 + len(expected.ids)
+    assert response.choices[0].text == expected
+    assert response.choices[0].finish_reason == ("stop" if expected.finish_reason == "stop" else "length")
+    assert response.usage.prompt_tokens == 4
+    assert response.usage.completion_tokens == len(expected.ids)
+    assert response.usage.total_tokens == 4 + len(expected.ids)
     assert ai.completions.create(model="small", prompt="Once", **SEEDED).choices[0].text == expected
 
 
-def test_every_rule_of_drawing_is_the_models_own(ai, server):
+def test_sampling_options_equal_generate(ai, server):
     shared = {
         "top_p": 0.9,
         "presence_penalty": 0.5,
@@ -55,28 +55,28 @@ def test_every_rule_of_drawing_is_the_models_own(ai, server):
         "logit_bias": {"97": 5, "256": -100},
     }
     ours = {"top_k": 40, "min_p": 0.01, "repetition_penalty": 1.2}
-    given = ai.completions.create(model="small", prompt="Once", **SEEDED, **shared, extra_body=ours)
+    response = ai.completions.create(model="small", prompt="Once", **SEEDED, **shared, extra_body=ours)
     bias = {97: 5, 256: -100}
     expected = server.model.generate(
         "Once", 30, seed=7, temperature=0.9, **{**shared, "logit_bias": bias}, **ours
     )
-    assert given.choices[0].text == expected
+    assert response.choices[0].text == expected
 
 
-def test_several_prompts_and_samples_are_numbered(ai, server):
-    given = ai.completions.create(model="small", prompt=["ab", "cd"], n=2, **SEEDED)
+def test_several_prompts_and_samples(ai, server):
+    response = ai.completions.create(model="small", prompt=["ab", "cd"], n=2, **SEEDED)
     expected = [
         text
         for prompt in ("ab", "cd")
         for text in server.model.generate(prompt, 30, samples=2, seed=7, temperature=0.9)
     ]
-    assert [choice.index for choice in given.choices] == [0, 1, 2, 3]
-    assert [choice.text for choice in given.choices] == expected
+    assert [choice.index for choice in response.choices] == [0, 1, 2, 3]
+    assert [choice.text for choice in response.choices] == expected
     ids = ai.completions.create(model="small", prompt=[[97, 98], [99, 100]], n=2, **SEEDED)
     assert [choice.text for choice in ids.choices] == expected
 
 
-def test_a_stream_is_the_same_text(ai, server):
+def test_stream_equals_generate(ai, server):
     parts = list(
         ai.completions.create(
             model="small", prompt="Once", n=2, stream=True, stream_options={"include_usage": True}, **SEEDED
@@ -92,39 +92,39 @@ def test_a_stream_is_the_same_text(ai, server):
     assert all(part.usage is None for part in parts[:-1])
 
 
-def test_a_stop_string_ends_the_text(ai, server):
+def test_stop_string(ai, server):
     whole = server.model.generate("Once", 30, seed=7, temperature=0.9)
     stop = whole[5:7]
-    given = ai.completions.create(model="small", prompt="Once", stop=stop, **SEEDED).choices[0]
-    assert given.text == server.model.generate("Once", 30, seed=7, temperature=0.9, stop=stop)
-    assert stop not in given.text
-    assert given.finish_reason == "stop"
+    response = ai.completions.create(model="small", prompt="Once", stop=stop, **SEEDED).choices[0]
+    assert response.text == server.model.generate("Once", 30, seed=7, temperature=0.9, stop=stop)
+    assert stop not in response.text
+    assert response.finish_reason == "stop"
 
 
-def test_log_probabilities_are_told(ai, server):
-    given = ai.completions.create(model="small", prompt="Once", logprobs=3, **SEEDED).choices[0]
+def test_log_probabilities(ai, server):
+    response = ai.completions.create(model="small", prompt="Once", logprobs=3, **SEEDED).choices[0]
     expected = server.model.generate("Once", 30, seed=7, temperature=0.9, log_probabilities=3)
-    told = given.logprobs
-    assert told.token_logprobs == pytest.approx(expected.log_probabilities, abs=1e-4)
-    assert all(len(each) <= 3 for each in told.top_logprobs)
-    assert len(told.tokens) == len(told.text_offset) == len(expected.ids)
+    logprobs = response.logprobs
+    assert logprobs.token_logprobs == pytest.approx(expected.log_probabilities, abs=1e-4)
+    assert all(len(each) <= 3 for each in logprobs.top_logprobs)
+    assert len(logprobs.tokens) == len(logprobs.text_offset) == len(expected.ids)
 
 
-def test_chat_is_the_models_own_template(ai, server):
-    given = ai.chat.completions.create(
+def test_chat_uses_the_chat_template(ai, server):
+    response = ai.chat.completions.create(
         model="small", messages=user("Hello"), seed=7, temperature=0.9, max_completion_tokens=30
     )
     ids = server.model.chat_ids(user("Hello"))
     expected = server.model.generate(ids, 30, seed=7, temperature=0.9)
-    assert given.choices[0].message.content == expected
-    assert given.choices[0].message.role == "assistant"
-    assert given.usage.prompt_tokens == len(ids)
+    assert response.choices[0].message.content == expected
+    assert response.choices[0].message.role == "assistant"
+    assert response.usage.prompt_tokens == len(ids)
     parts = [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]
     again = ai.chat.completions.create(model="small", messages=user(parts), **SEEDED)
     assert again.choices[0].message.content == expected
 
 
-def test_chat_streams(ai, server):
+def test_chat_stream(ai, server):
     parts = list(
         ai.chat.completions.create(
             model="small",
@@ -142,21 +142,21 @@ def test_chat_streams(ai, server):
     assert parts[0].choices[0].delta.role == "assistant"
     choices = [part.choices[0] for part in parts[:-1]]
     assert "".join(choice.delta.content or "" for choice in choices) == expected
-    told = [each for choice in choices if choice.logprobs for each in choice.logprobs.content]
-    assert [each.logprob for each in told] == pytest.approx(expected.log_probabilities, abs=1e-4)
-    assert all(len(each.top_logprobs) == 2 for each in told)
+    logprobs = [each for choice in choices if choice.logprobs for each in choice.logprobs.content]
+    assert [each.logprob for each in logprobs] == pytest.approx(expected.log_probabilities, abs=1e-4)
+    assert all(len(each.top_logprobs) == 2 for each in logprobs)
     assert choices[-1].finish_reason in ("stop", "length")
     assert parts[-1].usage.completion_tokens == len(expected.ids)
 
 
-def test_a_schema_holds_the_reply(ai):
+def test_constrained_generation(ai):
     schema = {
         "type": "object",
         "properties": {"a": {"enum": [1, 2]}, "b": {"type": "boolean"}},
         "required": ["a", "b"],
         "additionalProperties": False,
     }
-    given = ai.chat.completions.create(
+    response = ai.chat.completions.create(
         model="small",
         messages=user("Hello"),
         response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}},
@@ -164,8 +164,8 @@ def test_a_schema_holds_the_reply(ai):
         max_tokens=80,
         logit_bias={"10": -100, "9": -100, "13": -100},
     )
-    assert given.choices[0].finish_reason == "stop"
-    jsonschema.validate(json.loads(given.choices[0].message.content), schema)
+    assert response.choices[0].finish_reason == "stop"
+    jsonschema.validate(json.loads(response.choices[0].message.content), schema)
     words = ai.completions.create(model="small", prompt="a", extra_body={"regex": "(yes|no)"}, **SEEDED)
     assert words.choices[0].text in ("yes", "no")
 
@@ -197,53 +197,55 @@ def test_a_schema_holds_the_reply(ai):
     ids=str,
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_mistakes_are_told_as_the_client_knows_them(ai, wrong, error, stream):
+def test_errors_map_to_the_clients_exceptions(ai, wrong, error, stream):
     with pytest.raises(error) as caught:
         ai.chat.completions.create(**{"model": "small", "messages": user("a"), "stream": stream, **wrong})
     assert caught.value.body["message"]
     assert caught.value.body["code"]
 
 
-def test_a_wrong_token_is_told(server):
+def test_wrong_token(server):
     with (
         openai.OpenAI(
             base_url=f"{server.url}/v1", api_key="wrong", http_client=httpx.Client(trust_env=False)
-        ) as stranger,
+        ) as client,
         pytest.raises(openai.AuthenticationError),
     ):
-        stranger.models.list()
+        client.models.list()
 
 
 @pytest.mark.parametrize("n", [1, 4])
-def test_who_leaves_a_stream_frees_its_slots(server, client, n, submitted):
-    with client.stream("POST", "/v1/completions", json={**LONG, "n": n, "stream": True}) as answer:
-        lines = answer.iter_lines()
+def test_disconnect_during_a_stream_frees_slots(server, client, n, submitted):
+    with client.stream("POST", "/v1/completions", json={**LONG, "n": n, "stream": True}) as response:
+        lines = response.iter_lines()
         for _ in range(5):
             next(lines)
         assert server.engine.running == n
-    server.until(server.rests)
-    assert submitted[0].events[-1].finish == "cancelled"
+    server.until(server.is_idle)
+    assert submitted[0].events[-1].finish_reason == "cancelled"
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
-def test_who_leaves_before_the_answer_frees_its_slots(server, path, caplog, submitted):
+def test_disconnect_before_the_response_frees_slots(server, path, caplog, submitted):
     body = {**LONG, "messages": user("a")}
     del body["prompt" if "chat" in path else "messages"]
     server.abandon(path, body, once=lambda: server.engine.running)
-    server.until(server.rests)
-    assert submitted[0].events[-1].finish == "cancelled"
+    server.until(server.is_idle)
+    assert submitted[0].events[-1].finish_reason == "cancelled"
     server.until(lambda: any(f"POST {path} 499" in line for line in server.log))
-    assert not [record for record in caplog.records if record.levelname == "ERROR"]  # it is no mistake
+    assert not [
+        record for record in caplog.records if record.levelname == "ERROR"
+    ]  # a disconnect is not an error
 
 
-def test_who_leaves_while_a_rule_is_made_takes_no_slot(server, monkeypatch, submitted):
-    begun, go_on, made = threading.Event(), threading.Event(), threading.Event()
+def test_disconnect_while_compiling_a_grammar_takes_no_slot(server, monkeypatch, submitted):
+    started, proceed, made = threading.Event(), threading.Event(), threading.Event()
 
-    def make_slowly(*given):
-        begun.set()
-        assert go_on.wait(60)
+    def make_slowly(*arguments):
+        started.set()
+        assert proceed.wait(60)
         made.set()
-        return make_grammar(*given)
+        return make_grammar(*arguments)
 
     monkeypatch.setattr(scheduler, "make_grammar", make_slowly)
     body = {
@@ -251,19 +253,19 @@ def test_who_leaves_while_a_rule_is_made_takes_no_slot(server, monkeypatch, subm
         "messages": user("a"),
         "max_tokens": 4096,
         "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "string"}}},
-        "logit_bias": {str(ord('"')): -100},  # which it would not end without
+        "logit_bias": {str(ord('"')): -100},  # so that generation never ends
     }
     server.log.clear()
-    server.abandon("/v1/chat/completions", body, once=begun.is_set)
-    go_on.set()
+    server.abandon("/v1/chat/completions", body, once=started.is_set)
+    proceed.set()
     server.until(lambda: any("POST /v1/chat/completions 499" in line for line in server.log))
     assert made.is_set()
-    server.until(server.rests)
+    server.until(server.is_idle)
     server.until(lambda: all(handle.done for handle in submitted))
-    assert {handle.events[-1].finish for handle in submitted} <= {"cancelled"}
+    assert {handle.events[-1].finish_reason for handle in submitted} <= {"cancelled"}
 
 
-def test_many_at_once_get_their_own_texts(server):
+def test_concurrent_requests(server):
     import asyncio
 
     async def ask(client, i):
@@ -281,7 +283,7 @@ def test_many_at_once_get_their_own_texts(server):
     assert event_loop.run(ask_all()) == expected
 
 
-def test_the_numbers_for_prometheus_grow(client):
+def test_prometheus_metrics(client):
     def read():
         lines = client.get("/metrics").text.splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}
@@ -290,14 +292,15 @@ def test_the_numbers_for_prometheus_grow(client):
     client.post("/v1/completions", json={"model": "small", "prompt": "abc", "max_tokens": 1, "seed": 1})
     after = read()
     assert (
-        after['clearhead_tokens_total{kind="read"}'] - before.get('clearhead_tokens_total{kind="read"}', 0)
+        after['clearhead_tokens_total{kind="prompt"}']
+        - before.get('clearhead_tokens_total{kind="prompt"}', 0)
         == 3
     )
     assert after['clearhead_running{model="small"}'] == 0
 
 
-def test_the_bytes_of_a_token_are_those_it_adds_to_the_text(client):
-    """Of a byte that is a part of a character, too: whoever joins them has the text."""
+def test_bytes_of_tokens(client):
+    """The bytes of all tokens joined are the text, even where a token is part of a character."""
     body = {
         "model": "small",
         "messages": user("a"),
@@ -307,15 +310,15 @@ def test_the_bytes_of_a_token_are_those_it_adds_to_the_text(client):
         "max_tokens": 9,
     }
     choice = client.post("/v1/chat/completions", json=body).json()["choices"][0]
-    told = choice["logprobs"]["content"]
+    tokens = choice["logprobs"]["content"]
     assert choice["message"]["content"] == "é€"
-    assert bytes(byte for each in told for byte in each["bytes"] or []) == "é€".encode()
-    assert told[0]["bytes"] == [0xC3]
-    end = [each for each in told if each["token"] == "<|endoftext|>"]
+    assert bytes(byte for each in tokens for byte in each["bytes"] or []) == "é€".encode()
+    assert tokens[0]["bytes"] == [0xC3]
+    end = [each for each in tokens if each["token"] == "<|endoftext|>"]
     assert all(each["bytes"] is None for each in end)
 
 
-def test_json_can_be_asked_of_a_completion_too(client):
+def test_completion_with_a_json_schema(client):
     body = {
         "model": "small",
         "prompt": "a",
@@ -340,16 +343,16 @@ def test_json_can_be_asked_of_a_completion_too(client):
         ("/api/trace", "foo", 1),
     ],
 )
-def test_a_field_that_would_change_the_answer_is_not_passed_over(client, path, field, value):
+def test_unsupported_fields_are_rejected(client, path, field, value):
     body = {"model": "small", field: value}
     body |= {"messages": user("a")} if "chat" in path else {"text" if "api" in path else "prompt": "a"}
-    answer = client.post(path, json=body)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == f"{field}: this is not offered"
-    assert answer.json()["error"]["param"] == field
+    response = client.post(path, json=body)
+    assert response.status_code == 400
+    assert response.json()["error"]["message"] == f"{field}: not supported"
+    assert response.json()["error"]["param"] == field
 
 
-def test_what_is_for_the_books_of_others_is_left_alone(client):
+def test_bookkeeping_fields_are_ignored(client):
     body = {
         "model": "small",
         "prompt": "a",
@@ -359,20 +362,24 @@ def test_what_is_for_the_books_of_others_is_left_alone(client):
         "store": False,
     }
     assert client.post("/v1/completions", json=body).status_code == 200
-    asked = [*user("a"), {"role": "assistant", "content": None, "refusal": None}, *user("b")]
-    body = {"model": "small", "messages": asked, "max_tokens": 1, "tool_choice": "auto"}
+    messages = [*user("a"), {"role": "assistant", "content": None, "refusal": None}, *user("b")]
+    body = {"model": "small", "messages": messages, "max_tokens": 1, "tool_choice": "auto"}
     assert client.post("/v1/chat/completions", json=body).status_code == 200
 
 
-def test_what_is_wrong_is_named(client):
-    def said(path, **body):
-        answer = client.post(path, json={"model": "small", **body})
-        assert answer.status_code == 400
-        return answer.json()["error"]["message"]
+def test_error_messages(client):
+    def post_invalid(path, **body):
+        response = client.post(path, json={"model": "small", **body})
+        assert response.status_code == 400
+        return response.json()["error"]["message"]
 
-    assert said("/v1/completions", prompt=["a"] * 17).startswith("prompt: List should have at most 16 items")
-    assert said("/v1/chat/completions", messages=user("a"), top_logprobs=2).endswith("only with logprobs")
+    assert post_invalid("/v1/completions", prompt=["a"] * 17).startswith(
+        "prompt: List should have at most 16 items"
+    )
+    assert post_invalid("/v1/chat/completions", messages=user("a"), top_logprobs=2).endswith(
+        "requires logprobs"
+    )
     deep = b'{"model": "small", "prompt": ' + b"[" * 100_000
-    answer = client.post("/v1/completions", content=deep, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 400
-    assert "JSON" in answer.json()["error"]["message"]
+    response = client.post("/v1/completions", content=deep, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400
+    assert "JSON" in response.json()["error"]["message"]

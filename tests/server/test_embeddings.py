@@ -5,11 +5,11 @@ from clearhead.inspect.word_senses import map_senses
 
 
 def post(client, route, **body):
-    answer = client.post(f"/api/{route}", json={"model": "small", **body})
-    return answer.status_code, answer.json()
+    response = client.post(f"/api/{route}", json={"model": "small", **body})
+    return response.status_code, response.json()
 
 
-def test_senses_are_those_of_the_traces(client, server):
+def test_senses_equal_python(client, server):
     sentences = ["a cat sat", "", "the cat ran to a cat", "no such word"]
     status, found = post(client, "senses", word="cat", sentences=sentences)
     assert status == 200, found
@@ -26,35 +26,33 @@ def test_senses_are_those_of_the_traces(client, server):
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ({"word": "dog", "sentences": ["a cat"]}, "nowhere"),
         ({"word": "cat", "sentences": ["", ""]}, "empty"),
-        ({"word": "cat", "sentences": ["cat " * 2000]}, "at most 4096"),
+        ({"word": "cat", "sentences": ["cat " * 2000]}, "the limit is 4096"),
     ],
 )
-def test_what_has_no_senses_is_told(client, body, said):
+def test_senses_errors(client, body, message):
     status, found = post(client, "senses", **body)
     assert status == 400
-    assert said in found["error"]["message"]
+    assert message in found["error"]["message"]
 
 
-def test_neighbours(client, server):
+def test_neighbors(client, server):
     model = server.model
-    status, found = post(client, "neighbours", text="abc", position=1, count=3)
+    status, found = post(client, "neighbors", text="abc", position=1, count=3)
     assert status == 200, found
-    assert found["neighbours"][0]["text"] == "b"
-    assert found["neighbours"][0]["cosine"] == pytest.approx(1, abs=1e-4)
-    # From a to c, begun at a, is c.
-    status, found = post(
-        client, "neighbours", text="a", position=0, along={"start": "a", "end": "c"}, count=1
-    )
-    assert [each["text"] for each in found["neighbours"]] == ["c"]
+    assert found["neighbors"][0]["text"] == "b"
+    assert found["neighbors"][0]["cosine"] == pytest.approx(1, abs=1e-4)
+    # The vector of a, moved along the direction from a to c, is nearest to c.
+    status, found = post(client, "neighbors", text="a", position=0, along={"start": "a", "end": "c"}, count=1)
+    assert [each["text"] for each in found["neighbors"]] == ["c"]
     trace = model.inspect("abc")
-    status, found = post(client, "neighbours", text="abc", stage="final", count=2)
+    status, found = post(client, "neighbors", text="abc", stage="final", count=2)
     cosines = torch.nn.functional.cosine_similarity(
         model.network.unembedding.weight, trace["final"][-1][None], dim=-1
     )
-    assert found["neighbours"][0]["id"] == cosines.argmax().item()
-    assert post(client, "neighbours", text="abc", stage="middle")[0] == 400
-    assert post(client, "neighbours", text="abc", along={"start": "ab", "end": "c"})[0] == 400
+    assert found["neighbors"][0]["id"] == cosines.argmax().item()
+    assert post(client, "neighbors", text="abc", stage="middle")[0] == 400
+    assert post(client, "neighbors", text="abc", along={"start": "ab", "end": "c"})[0] == 400

@@ -1,8 +1,8 @@
-"""What is refused has a code and the values of its message, with which it can be said in other languages."""
+"""Errors have a code and the values of their message, so that clients can translate them."""
 
 import pytest
 
-from clearhead.api.base import MOST_CHARACTERS
+from clearhead.api.base import MAX_CHARACTERS
 
 WEIGHTS = "block.0.head.0.weights"
 
@@ -12,7 +12,7 @@ WEIGHTS = "block.0.head.0.weights"
     [
         ("trace", {"model": "none", "text": "a"}, "model_not_found", {"name": "none"}),
         ("trace", {"text": ""}, "text_empty", {}),
-        ("trace", {"text": "a" * (MOST_CHARACTERS + 1)}, "text_too_long", {"most": MOST_CHARACTERS}),
+        ("trace", {"text": "a" * (MAX_CHARACTERS + 1)}, "text_too_long", {"most": MAX_CHARACTERS}),
         ("senses", {"word": "dog", "sentences": ["a cat"]}, "word_seldom", {"word": "dog", "count": 0}),
         (
             "senses",
@@ -21,13 +21,13 @@ WEIGHTS = "block.0.head.0.weights"
             {"count": 8000, "most": 4096},
         ),
         (
-            "neighbours",
+            "neighbors",
             {"text": "abc", "along": {"start": "ab", "end": "c"}},
             "not_one_token",
             {"word": "ab", "count": 2},
         ),
         (
-            "neighbours",
+            "neighbors",
             {"text": "abc", "position": 7},
             "no_such_number",
             {"what": "position", "number": 7, "last": 2},
@@ -49,13 +49,13 @@ WEIGHTS = "block.0.head.0.weights"
     ],
 )
 def test_code_and_values(client, route, body, code, values):
-    answer = client.post(f"/api/{route}", json={"model": "small", **body})
-    error = answer.json()["error"]
-    assert answer.status_code in (400, 404), error
+    response = client.post(f"/api/{route}", json={"model": "small", **body})
+    error = response.json()["error"]
+    assert response.status_code in (400, 404), error
     assert (error["code"], error["values"]) == (code, values)
 
 
-def test_a_text_longer_than_the_context(client, server):
+def test_text_longer_than_the_context(client, server):
     most = server.model.config.n_context
     error = client.post("/api/trace", json={"model": "small", "text": "a" * (most + 3)}).json()["error"]
     assert error["code"] == "context_length_exceeded"
@@ -63,11 +63,11 @@ def test_a_text_longer_than_the_context(client, server):
     assert error["values"]["count"] > most
 
 
-def test_values_are_short(client):
+def test_values_are_truncated(client):
     name = "x" * 150
     word = "y" * 180
     error = client.post("/api/trace", json={"model": name, "text": "a"}).json()["error"]
     assert error["values"] == {"name": name}
     along = {"start": word * 20, "end": "c"}
-    answer = client.post("/api/neighbours", json={"model": "small", "text": "abc", "along": along})
-    assert all(len(str(value)) <= 200 for value in answer.json()["error"]["values"].values())
+    response = client.post("/api/neighbors", json={"model": "small", "text": "abc", "along": along})
+    assert all(len(str(value)) <= 200 for value in response.json()["error"]["values"].values())

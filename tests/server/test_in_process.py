@@ -1,4 +1,4 @@
-"""What is answered in this process is what the server answers, to the byte."""
+"""The in-process client returns the same bytes as the server."""
 
 import asyncio
 import json
@@ -18,75 +18,75 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def routes(model):
+def local(model):
     return InProcessClient({"small": (model, ())})
 
 
-def test_answers_are_the_server_s(model, routes):
-    asked = {"model": "small", "text": TEXT}
-    questions = {
-        "/api/trace": {**asked, "count": 5},
+def test_same_responses_as_the_server(model, local):
+    body = {"model": "small", "text": TEXT}
+    requests = {
+        "/api/trace": {**body, "count": 5},
         "/api/sites": {
-            **asked,
+            **body,
             "reads": [{"site": "block.0.head.1.weights"}, {"weight": "block.0.head.0.W_Q"}],
         },
-        "/api/patterns": {**asked, "cells": 3},
-        "/api/streams": asked,
-        "/api/tokens": asked,
-        "/api/site": {**asked, "site": "block.7.input"},  # which is not there
+        "/api/patterns": {**body, "cells": 3},
+        "/api/streams": body,
+        "/api/tokens": body,
+        "/api/site": {**body, "site": "block.7.input"},  # does not exist
         "/api/pull": {"name": "smollm2"},
         "/api/open": {"model": "elsewhere"},
     }
     registry = make_registry(small=model)
     with running(registry) as server, server.client() as client:
-        for path, question in questions.items():
-            there, here = client.post(path, json=question), routes.ask("POST", path, json.dumps(question))
-            assert (here.status, here.body) == (there.status_code, there.content), path
-            assert here.headers.get("x-shape") == there.headers.get("x-shape")
-            assert here.headers["content-type"] == there.headers["content-type"]
+        for path, body in requests.items():
+            remote, own = client.post(path, json=body), local.request("POST", path, json.dumps(body))
+            assert (own.status, own.body) == (remote.status_code, remote.content), path
+            assert own.headers.get("x-shape") == remote.headers.get("x-shape")
+            assert own.headers["content-type"] == remote.headers["content-type"]
     registry.close(cancel=True)
-    [listed] = json.loads(routes.ask("GET", "/api/models").body)["models"]
+    [listed] = json.loads(local.request("GET", "/api/models").body)["models"]
     assert (listed["name"], listed["state"]) == ("small", "loaded")
 
 
-def test_a_trace_made_in_python_stands_for_its_text(model):
+def test_requests_use_traces_made_in_python(model):
     trace = model.inspect(TEXT, edit={"block.0.hidden": lambda x: 3 * x})
-    routes = InProcessClient({"small": (model, (trace,))})
+    local = InProcessClient({"small": (model, (trace,))})
 
     def logits(text, **more):
-        asked = {"model": "small", "text": text, "count": 3, "sites": False, **more}
+        body = {"model": "small", "text": text, "count": 3, "sites": False, **more}
         return [
-            word["logit"]
-            for word in json.loads(routes.ask("POST", "/api/trace", json.dumps(asked)).body)["next"]
+            token["logit"]
+            for token in json.loads(local.request("POST", "/api/trace", json.dumps(body)).body)["next"]
         ]
 
     assert logits(TEXT) == pytest.approx(trace.logits[-1].topk(3).values.tolist(), rel=1e-5)
     assert logits(trace.ids[0].tolist()) == logits(TEXT)
-    longer = f"{TEXT} went"  # which begins alike, and where nothing is edited
+    longer = f"{TEXT} went"  # has the same prefix and no edits
     assert logits(longer) == pytest.approx(model.logits(longer)[-1].topk(3).values.tolist(), rel=1e-5)
     more = trace.edit({"block.0.head.0.output": 0})
-    put = [{"site": "block.0.head.0.output", "value": 0}]
-    assert logits(TEXT, edits=put) == pytest.approx(more.logits[-1].topk(3).values.tolist(), rel=1e-5)
+    edits = [{"site": "block.0.head.0.output", "value": 0}]
+    assert logits(TEXT, edits=edits) == pytest.approx(more.logits[-1].topk(3).values.tolist(), rel=1e-5)
 
 
-def test_who_leaves_is_not_worked_for(routes):
-    async def leave():
-        left = asyncio.Event()
-        left.set()
-        return await routes.answer("POST", "/api/heads", json.dumps({"model": "small"}), left)
+def test_disconnect_cancels_the_request(local):
+    async def disconnect():
+        disconnected = asyncio.Event()
+        disconnected.set()
+        return await local.request_async("POST", "/api/heads", json.dumps({"model": "small"}), disconnected)
 
-    assert run_in_background(leave()).result(60).status == 499
+    assert run_in_background(disconnect()).result(60).status == 499
 
 
-def test_a_mistake_of_ours_is_an_answer(model, caplog, monkeypatch):
-    routes = InProcessClient({"small": (model, ())})
+def test_internal_errors_are_responses(model, caplog, monkeypatch):
+    local = InProcessClient({"small": (model, ())})
     monkeypatch.setattr(type(model.tokenizer), "encode", lambda *_: 1 / 0)
-    answer = routes.ask("POST", "/api/tokens", json.dumps({"model": "small", "text": "a"}))
-    assert (answer.status, json.loads(answer.body)["error"]["code"]) == (500, "internal_error")
+    response = local.request("POST", "/api/tokens", json.dumps({"model": "small", "text": "a"}))
+    assert (response.status, json.loads(response.body)["error"]["code"]) == (500, "internal_error")
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_all_share_one_thread(model):
+def test_clients_share_one_thread(model):
     for _ in range(3):
-        InProcessClient({"small": (model, ())}).ask("GET", "/api/models")
+        InProcessClient({"small": (model, ())}).request("GET", "/api/models")
     assert [each.name for each in threading.enumerate()].count("clearhead-notebook") == 1

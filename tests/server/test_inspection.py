@@ -23,35 +23,35 @@ def every_kind(registry_of_kinds, running_server):
 
 
 def post(client, path, body, **headers):
-    answer = client.post(path, json=body, headers=headers)
-    assert answer.status_code == 200, answer.text
-    return answer
+    response = client.post(path, json=body, headers=headers)
+    assert response.status_code == 200, response.text
+    return response
 
 
-def matrix(answer):
-    shape = [int(size) for size in answer.headers["x-shape"].split(",")]
-    return torch.from_numpy(np.frombuffer(answer.content, "<f4").reshape(shape).copy())
+def matrix(response):
+    shape = [int(size) for size in response.headers["x-shape"].split(",")]
+    return torch.from_numpy(np.frombuffer(response.content, "<f4").reshape(shape).copy())
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_site_is_told_with_its_shape_and_its_bytes(every_kind, kind):
+def test_every_site(every_kind, kind):
     trace = every_kind.registry.model(kind).inspect(TEXT)
-    asked = {"model": kind, "text": TEXT}
+    body = {"model": kind, "text": TEXT}
     with every_kind.client() as client:
-        told = post(client, "/api/trace", asked).json()
-        assert [site["name"] for site in told["sites"]] == trace.sites()
-        assert told["tokens"] == trace.tokens
-        assert post(client, "/api/trace", {**asked, "sites": False}).json() == {**told, "sites": []}
-        for site in told["sites"]:
+        result = post(client, "/api/trace", body).json()
+        assert [site["name"] for site in result["sites"]] == trace.sites()
+        assert result["tokens"] == trace.tokens
+        assert post(client, "/api/trace", {**body, "sites": False}).json() == {**result, "sites": []}
+        for site in result["sites"]:
             expected = trace.read(site["name"])
             assert site["shape"] == list(expected.shape), site["name"]
-            answer = post(client, "/api/site", {**asked, "site": site["name"]})
-            assert answer.content == expected.numpy().astype("<f4").tobytes(), site["name"]
-            assert list(matrix(answer).shape) == site["shape"]
+            response = post(client, "/api/site", {**body, "site": site["name"]})
+            assert response.content == expected.numpy().astype("<f4").tobytes(), site["name"]
+            assert list(matrix(response).shape) == site["shape"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_weight_can_be_read(every_kind, kind):
+def test_every_weight(every_kind, kind):
     model = every_kind.registry.model(kind)
     with every_kind.client() as client:
         for name in weight_names(model.config):
@@ -59,22 +59,22 @@ def test_every_weight_can_be_read(every_kind, kind):
             assert torch.equal(got, model.weight(name).detach()), name
 
 
-def test_what_comes_next_is_told(client, server):
-    told = post(client, "/api/trace", {"model": "small", "text": TEXT, "count": 3}).json()["next"]
+def test_next_tokens(client, server):
+    result = post(client, "/api/trace", {"model": "small", "text": TEXT, "count": 3}).json()["next"]
     logits = server.model.logits(TEXT)[-1]
-    assert [word["id"] for word in told] == logits.topk(3).indices.tolist()
-    for word in told:
-        assert word["logit"] == pytest.approx(logits[word["id"]].item(), abs=1e-5)
-        assert word["probability"] == pytest.approx(logits.softmax(-1)[word["id"]].item(), abs=1e-5)
+    assert [token["id"] for token in result] == logits.topk(3).indices.tolist()
+    for token in result:
+        assert token["logit"] == pytest.approx(logits[token["id"]].item(), abs=1e-5)
+        assert token["probability"] == pytest.approx(logits.softmax(-1)[token["id"]].item(), abs=1e-5)
     by_ids = {"model": "small", "text": server.model.tokenizer.encode(TEXT), "count": 3}
-    assert post(client, "/api/trace", by_ids).json()["next"] == told
+    assert post(client, "/api/trace", by_ids).json()["next"] == result
 
 
 def test_slices(client, server):
     whole = server.model.inspect(TEXT).read("logits")
-    asked = {"model": "small", "text": TEXT, "site": "logits"}
+    body = {"model": "small", "text": TEXT, "site": "logits"}
     for rows, columns in ((None, None), ([2, 5], None), (None, [10, 20]), ([0, 1], [256, 257])):
-        got = matrix(post(client, "/api/site", {**asked, "rows": rows, "columns": columns}))
+        got = matrix(post(client, "/api/site", {**body, "rows": rows, "columns": columns}))
         expected = whole[slice(*rows) if rows else slice(None), slice(*columns) if columns else slice(None)]
         assert got.shape == expected.shape
         torch.testing.assert_close(got, expected, atol=1e-5, rtol=0)
@@ -83,23 +83,23 @@ def test_slices(client, server):
         matrix(post(client, "/api/weight", weight)), server.model.weight("embedding.W").detach()[3:5, :4]
     )
     for bad in ([5, 2], [0, 0], [-1, 2], [0, 10], [0, 2**31 - 1], [1], [1, 2, 3], "ab", {}):
-        assert client.post("/api/site", json={**asked, "rows": bad}).status_code == 400
+        assert client.post("/api/site", json={**body, "rows": bad}).status_code == 400
 
 
-def test_what_is_hidden_is_null_in_json(client, server):
-    asked = {"model": "small", "text": TEXT, "site": "block.0.head.0.masked"}
-    answer = post(client, "/api/site", asked, Accept="application/json")
-    assert "Infinity" not in answer.text
-    told = json.loads(answer.text)
-    expected = server.model.inspect(TEXT).read(asked["site"])
-    assert told["shape"] == list(expected.shape)
-    for row, there in zip(told["values"], expected.tolist(), strict=True):
+def test_masked_scores_are_null_in_json(client, server):
+    body = {"model": "small", "text": TEXT, "site": "block.0.head.0.masked"}
+    response = post(client, "/api/site", body, Accept="application/json")
+    assert "Infinity" not in response.text
+    result = json.loads(response.text)
+    expected = server.model.inspect(TEXT).read(body["site"])
+    assert result["shape"] == list(expected.shape)
+    for row, there in zip(result["values"], expected.tolist(), strict=True):
         assert row == [None if value == -math.inf else value for value in there]
-    assert told["values"][0][1:] == [None] * 8
+    assert result["values"][0][1:] == [None] * 8
 
 
 @pytest.mark.parametrize(
-    ("told", "meant"),
+    ("edits", "expected_edits"),
     [
         ([{"site": "block.0.attention", "value": 0}], {"block.0.attention": 0.0}),
         (
@@ -117,15 +117,15 @@ def test_what_is_hidden_is_null_in_json(client, server):
         ),
     ],
 )
-def test_edits_are_the_models_own(client, server, told, meant):
-    expected = server.model.inspect(TEXT, edit=meant).read("logits")
-    asked = {"model": "small", "text": TEXT, "site": "logits", "edits": told}
-    got = matrix(post(client, "/api/site", asked))
+def test_edits_equal_python(client, server, edits, expected_edits):
+    expected = server.model.inspect(TEXT, edit=expected_edits).read("logits")
+    body = {"model": "small", "text": TEXT, "site": "logits", "edits": edits}
+    got = matrix(post(client, "/api/site", body))
     torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
     assert not torch.allclose(got, server.model.inspect(TEXT).read("logits"), atol=1e-3)
 
 
-def test_an_edit_from_another_text(client, server):
+def test_patching_from_another_text(client, server):
     other = server.model.inspect("Twice bad")
     expected = server.model.inspect(TEXT, edit={"block.0.input": Edit(other, at=[0])}).read("logits")
     edits = [{"site": "block.0.input", "text": "Twice bad", "at": [0]}]
@@ -161,26 +161,26 @@ def test_an_edit_from_another_text(client, server):
     ],
     ids=str,
 )
-def test_what_cannot_be_looked_at_is_told(client, wrong):
-    asked = {"model": "small", "text": TEXT, "site": "logits", **wrong}
-    answer = client.post("/api/site", json=asked)
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["message"]
+def test_invalid_requests(client, wrong):
+    body = {"model": "small", "text": TEXT, "site": "logits", **wrong}
+    response = client.post("/api/site", json=body)
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]["message"]
 
 
-def test_numbers_that_ran_away_are_null(client):
+def test_infinite_numbers_are_null(client):
     edits = [{"site": "block.0.input", "scale": 1e30}, {"site": "block.0.feedforward", "scale": 1e30}]
-    answer = post(client, "/api/trace", {"model": "small", "text": TEXT, "edits": edits})
-    assert "NaN" not in answer.text
-    assert "Infinity" not in answer.text
+    response = post(client, "/api/trace", {"model": "small", "text": TEXT, "edits": edits})
+    assert "NaN" not in response.text
+    assert "Infinity" not in response.text
 
 
 @pytest.mark.parametrize("name", ["nowhere", "__class__", "block.0", "block.0.head.7.W_Q", "block.-1.W_1"])
-def test_a_weight_that_is_not_there_is_told(client, name):
+def test_unknown_weights(client, name):
     assert client.post("/api/weight", json={"model": "small", "name": name}).status_code == 400
 
 
-def test_models_are_told_with_what_they_are(client, server):
+def test_model_details(client, server):
     small, broken = client.get("/api/models").json()["models"]
     assert small["parameters"] == server.model.config.n_parameter
     assert small["config"] == json.loads(json.dumps(server.model.config.to_json()))
@@ -188,36 +188,36 @@ def test_models_are_told_with_what_they_are(client, server):
     assert broken["error"] == "could not be loaded"
 
 
-def test_tokens_are_the_tokenizers(client, server):
-    told = post(client, "/api/tokens", {"model": "small", "text": "Ab é"}).json()
-    assert told["ids"] == server.model.tokenizer.encode("Ab é")
-    assert told["tokens"] == server.model.tokenizer.pieces(told["ids"])
+def test_tokens(client, server):
+    result = post(client, "/api/tokens", {"model": "small", "text": "Ab é"}).json()
+    assert result["ids"] == server.model.tokenizer.encode("Ab é")
+    assert result["tokens"] == server.model.tokenizer.pieces(result["ids"])
 
 
-def test_words_are_told_by_their_ids(client, server):
+def test_texts_of_token_ids(client, server):
     model = server.model
     ids = [model.config.n_vocab - 1, *model.tokenizer.encode(" é b"), 0]
-    told = post(client, "/api/words", {"model": "small", "ids": ids}).json()
-    assert told == {"words": model.tokenizer.pieces(ids)}
-    for wrong, said in (
+    result = post(client, "/api/words", {"model": "small", "ids": ids}).json()
+    assert result == {"tokens": model.tokenizer.pieces(ids)}
+    for wrong, message in (
         ([model.config.n_vocab], f"token {model.config.n_vocab} does not exist"),
         ([], "ids"),
         ([0] * 4097, "ids"),
         ([-1], "ids"),
     ):
-        answer = client.post("/api/words", json={"model": "small", "ids": wrong})
-        assert answer.status_code == 400
-        assert said in answer.json()["error"]["message"]
+        response = client.post("/api/words", json={"model": "small", "ids": wrong})
+        assert response.status_code == 400
+        assert message in response.json()["error"]["message"]
 
 
-def test_positions_that_are_none_are_told_by_name(client):
+def test_invalid_positions_are_named(client):
     edits = [{"site": "block.0.input", "value": 0}, {"site": "block.0.input", "value": 0, "at": []}]
     error = client.post("/api/trace", json={"model": "small", "text": TEXT, "edits": edits}).json()["error"]
     assert error["param"] == "edits.1.at"
     assert error["message"] == "edits.1.at: List should have at least 1 item after validation, not 0"
 
 
-def test_edits_at_one_site_follow_each_other(client, server):
+def test_edits_at_one_site_apply_in_order(client, server):
     edits = [
         {"site": "block.0.input", "value": 2},
         {"site": "block.0.feedforward", "scale": 2},
@@ -237,16 +237,16 @@ def test_edits_at_one_site_follow_each_other(client, server):
 
 
 class Runs:
-    """How often a model reads a text, and how often at the same time. Reading waits while `go` is clear."""
+    """Counts how often a model runs, and how often concurrently. Runs wait while `go` is clear."""
 
     def __init__(self):
-        self.begun, self.now, self.most = 0, 0, 0
+        self.started, self.now, self.most = 0, 0, 0
         self.lock, self.go = threading.Lock(), threading.Event()
         self.go.set()
 
     def __call__(self, *_):
         with self.lock:
-            self.begun += 1
+            self.started += 1
             self.now += 1
             self.most = max(self.most, self.now)
         assert self.go.wait(60)
@@ -256,7 +256,7 @@ class Runs:
 
 @contextmanager
 def watched(server):
-    """The forward passes of the server's model."""
+    """Count the forward passes of the server's model."""
     runs = Runs()
     hook = server.model.network.embedding.register_forward_pre_hook(runs)
     try:
@@ -266,14 +266,14 @@ def watched(server):
         hook.remove()
 
 
-def test_a_text_that_is_patched_from_is_read_once(client, server):
+def test_patch_sources_run_once(client, server):
     edits = [{"site": "block.0.input", "text": "Twice bad", "at": [i % 9]} for i in range(256)]
     with watched(server) as runs:
         post(client, "/api/trace", {"model": "small", "text": TEXT, "edits": edits})
-    assert runs.begun <= 3  # the text, the other one, and the edits
+    assert runs.started <= 3  # the text, the source, and the edits
 
 
-def test_of_a_text_that_begins_alike_only_the_rest_is_read(client, server, monkeypatch):
+def test_common_prefix_is_reused(client, server, monkeypatch):
     read = []
     go_through = TracingDecoder.go_through
     monkeypatch.setattr(
@@ -286,7 +286,7 @@ def test_of_a_text_that_begins_alike_only_the_rest_is_read(client, server, monke
         found = matrix(post(client, "/api/site", {"model": "small", "text": text, "site": "final"}))
         torch.testing.assert_close(found, server.model.inspect(text)["final"], rtol=1e-4, atol=1e-5)
     assert read == [1, 1, 4]
-    # An edited text is not what another one is like.
+    # An edited trace is never reused as a prefix.
     edit = {"site": "block.0.head.0.output", "value": 0}
     post(client, "/api/site", {"model": "small", "text": "Edited", "site": "logits", "edits": [edit]})
     plain = matrix(post(client, "/api/site", {"model": "small", "text": "Edited?", "site": "final"}))
@@ -298,30 +298,32 @@ def patched(name):
     return {"model": "small", "text": TEXT, "edits": edits}
 
 
-def test_who_leaves_is_not_worked_for(server, caplog, monkeypatch):
-    left = []
+def test_disconnect_cancels_the_request(server, caplog, monkeypatch):
+    events = []
 
     async def in_thread(work):
-        return await disconnect.in_thread(lambda gone: left.append(gone) or work(gone))
+        return await disconnect.in_thread(lambda cancelled: events.append(cancelled) or work(cancelled))
 
     monkeypatch.setattr(trace_cache, "in_thread", in_thread)
     server.log.clear()
     with watched(server) as runs, server.client() as client:
         runs.go.clear()
-        server.abandon("/api/trace", patched("Leave"), once=lambda: runs.begun)
-        server.until(left[0].is_set)
+        server.abandon("/api/trace", patched("Leave"), once=lambda: runs.started)
+        server.until(events[0].is_set)
         runs.go.set()
         server.until(lambda: any("POST /api/trace 499" in line for line in server.log))
         post(client, "/api/trace", {"model": "small", "text": "another text"})
-        assert runs.begun == 2  # the one that was being read, and the other request's
-    assert not [record for record in caplog.records if record.levelname == "ERROR"]  # it is no mistake
+        assert runs.started == 2  # the running one, and that of the other request
+    assert not [
+        record for record in caplog.records if record.levelname == "ERROR"
+    ]  # a disconnect is not an error
 
 
-def test_work_for_those_who_leave_does_not_pile_up(server):
+def test_work_of_disconnected_clients_does_not_accumulate(server):
     with watched(server) as runs:
         runs.go.clear()
         for i in range(5):
-            server.abandon("/api/trace", patched(f"Pile {i}"), once=lambda: runs.begun)
+            server.abandon("/api/trace", patched(f"Pile {i}"), once=lambda: runs.started)
         runs.go.set()
         with server.client() as client:
             post(client, "/api/trace", {"model": "small", "text": "one more text"})

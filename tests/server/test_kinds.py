@@ -1,4 +1,4 @@
-"""A recurrent network on the server: it writes as any other, and what it has not is said in one line."""
+"""Serving a recurrent network: it generates like any other model, and unsupported routes return an error."""
 
 import httpx
 import pytest
@@ -30,18 +30,18 @@ def registry_of_gru():
     made.close(cancel=True)
 
 
-def test_it_writes(client, registry_of_gru):
+def test_completion(client, registry_of_gru):
     body = {"model": "gru", "prompt": "Once", "max_tokens": 12, "seed": 4, "temperature": 0.8}
-    answer = client.post("/v1/completions", json=body)
-    assert answer.status_code == 200, answer.text
+    response = client.post("/v1/completions", json=body)
+    assert response.status_code == 200, response.text
     [alone] = registry_of_gru.model("gru").generate(["Once"], 12, seed=4, temperature=0.8)
-    assert answer.json()["choices"][0]["text"] == alone
+    assert response.json()["choices"][0]["text"] == alone
     messages = [{"role": "user", "content": "Hello"}]
     chat = client.post("/v1/chat/completions", json={"model": "gru", "messages": messages, "max_tokens": 4})
     assert chat.status_code == 200, chat.text
 
 
-def test_its_kind_is_told(client):
+def test_kind(client):
     [gru] = [each for each in client.get("/api/models").json()["models"] if each["name"] == "gru"]
     assert gru["kind"] == "gru"
     assert gru["config"] is None
@@ -57,34 +57,34 @@ def test_its_kind_is_told(client):
         ("/api/lens", {}),
         ("/api/heads", {}),
         ("/api/weight", {"name": "block.0.head.0.W_Q"}),
-        ("/api/neighbours", {"position": 0, "stage": "final"}),
+        ("/api/neighbors", {"position": 0, "stage": "final"}),
     ],
 )
-def test_what_only_transformers_have_is_refused_in_a_line(client, path, more):
-    asked = {"model": "gru", **({} if path in ("/api/heads", "/api/weight") else ASKED), **more}
-    answer = client.post(path, json=asked)
-    assert answer.status_code == 400, (path, answer.text)
-    message = answer.json()["error"]["message"]
+def test_routes_for_transformers_return_an_error(client, path, more):
+    body = {"model": "gru", **({} if path in ("/api/heads", "/api/weight") else ASKED), **more}
+    response = client.post(path, json=body)
+    assert response.status_code == 400, (path, response.text)
+    message = response.json()["error"]["message"]
     assert "kind gru" in message
     assert "\n" not in message
 
 
-def test_no_route_breaks(client: httpx.Client):
-    """Every route that is asked about a model: none fails, whatever it answers."""
+def test_no_route_fails(client: httpx.Client):
+    """No route that takes a model returns a server error."""
     document = client.get("/openapi.json").json()
     bodies = [ASKED, {**ASKED, "site": "final", "token": 3, "position": 0}]
     for path, methods in document["paths"].items():
         if "post" in methods and path.startswith("/api/") and "train" not in path and "pull" not in path:
             for body in bodies:
-                answer = client.post(path, json=body)
-                assert answer.status_code < 500, (path, answer.text)
+                response = client.post(path, json=body)
+                assert response.status_code < 500, (path, response.text)
 
 
-def test_senses_are_told_of_states_too(client):
+def test_senses_of_hidden_states(client):
     sentences = ["I am scared of bats", "I swing bats"]
-    answer = client.post("/api/senses", json={"model": "gru", "word": "bats", "sentences": sentences})
-    assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert told["stages"] == ["embedding", "block.0.state"]
-    assert told["cosines"][0][0][1] == pytest.approx(1, abs=1e-5)
-    assert told["cosines"][1][0][1] < 0.999
+    response = client.post("/api/senses", json={"model": "gru", "word": "bats", "sentences": sentences})
+    assert response.status_code == 200, response.text
+    result = response.json()
+    assert result["stages"] == ["embedding", "block.0.state"]
+    assert result["cosines"][0][0][1] == pytest.approx(1, abs=1e-5)
+    assert result["cosines"][1][0][1] < 0.999

@@ -30,7 +30,7 @@ def head(server, more="", method="POST", path="/api/tokens"):
 
 
 def receive(connection):
-    """All that comes until the server ends the connection."""
+    """Receive until the server closes the connection."""
     got = b""
     try:
         while part := connection.recv(65536):
@@ -44,7 +44,7 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_a_long_body_is_refused_by_its_length(server):
+def test_content_length_is_limited(server):
     with connect(server) as connection:
         connection.sendall(head(server, f"Content-Length: {100 * MB}\r\n"))
         got = receive(connection)
@@ -53,7 +53,7 @@ def test_a_long_body_is_refused_by_its_length(server):
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "99999999999999999999999", "5, 6", "0x10"])
-def test_a_length_that_is_none_is_refused(server, length):
+def test_invalid_content_length(server, length):
     with connect(server) as connection:
         connection.sendall(head(server, f"Content-Length: {length}\r\n"))
         assert receive(connection)[9:12] in (b"400", b"413")
@@ -79,23 +79,23 @@ PIECES = f"{len(WHOLE):x}\r\n{WHOLE}\r\n0\r\n\r\n"
         ("X-A: a\rb\r\nContent-Length: 0\r\n", ""),
     ],
 )
-def test_a_request_that_can_be_read_in_two_ways_is_the_last_one(server, more, body):
-    """What comes after it on the connection may be a part of it, and is not answered."""
+def test_ambiguous_requests_close_the_connection(server, more, body):
+    """What follows on the connection may be part of the request and is not answered."""
     after = head(server, method="GET", path="/healthz")
     with connect(server) as connection:
         connection.sendall(head(server, more) + body.encode() + after)
         got = receive(connection)
     assert got.startswith(b"HTTP/1.1 400 ")
     assert got.count(b"HTTP/1.1") == 1
-    told, _, answer = got.partition(b"\r\n\r\n")
-    assert b"\r\ncontent-security-policy: " in told.lower()
-    assert json.loads(answer)["error"]["type"] == "invalid_request_error"
+    headers, _, response = got.partition(b"\r\n\r\n")
+    assert b"\r\ncontent-security-policy: " in headers.lower()
+    assert json.loads(response)["error"]["type"] == "invalid_request_error"
 
 
 @pytest.mark.parametrize(
     "target", ["http://evil.com/healthz", "http://127.0.0.1/healthz", "evil.com:80", "*"]
 )
-def test_only_addresses_of_this_server_are_answered(server, target):
+def test_other_request_targets_are_rejected(server, target):
     with connect(server) as connection:
         connection.sendall(head(server, "Connection: close\r\n", "GET", target))
         assert receive(connection).startswith(b"HTTP/1.1 404 ")
@@ -113,11 +113,11 @@ def test_only_addresses_of_this_server_are_answered(server, target):
     ],
     ids=str,
 )
-def test_bodies_are_plain_json(client, headers):
+def test_bodies_must_be_plain_json(client, headers):
     for body in (WHOLE.encode(), gzip.compress(WHOLE.encode())):
-        answer = client.post("/api/tokens", content=body, headers=headers)
-        assert answer.status_code == 415
-        assert answer.json()["error"]["type"] == "invalid_request_error"
+        response = client.post("/api/tokens", content=body, headers=headers)
+        assert response.status_code == 415
+        assert response.json()["error"]["type"] == "invalid_request_error"
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_bodies_are_plain_json(client, headers):
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_many_mistakes_take_no_longer_than_one(client, path, more):
-    """Nobody else is answered while they are looked for."""
+def test_validation_stops_at_the_first_error(client, path, more):
+    """Validation blocks the event loop."""
     body = json.dumps({"model": "small", **more}).encode()
     assert len(body) < 2 * MB
-    begun = time.process_time()
-    answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
-    assert time.process_time() - begun < 10  # all mistakes together would take minutes
-    assert answer.status_code == 400
+    started = time.process_time()
+    response = client.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert time.process_time() - started < 10  # reporting every error would take minutes
+    assert response.status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -154,21 +154,21 @@ def test_many_mistakes_take_no_longer_than_one(client, path, more):
         ("/api/trace", {"edits": [{"site": "final", "value": [[1, "a"]]}]}, "edits.0.value.0.1", "number"),
     ],
 )
-def test_the_field_that_is_wrong_is_named(client, path, more, where, what):
+def test_invalid_fields_are_named(client, path, more, where, what):
     error = client.post(path, json={**GOOD[path][1], **more}).json()["error"]
     assert error["param"] in (where, f"{where}.x")
     assert error["message"].startswith(where)
     assert what in error["message"]
 
 
-def test_what_is_no_json_is_told_with_its_place(client):
-    told = client.post("/api/tokens", content=WHOLE + "}", headers={"Content-Type": "application/json"})
-    error = told.json()["error"]
+def test_json_errors_have_a_position(client):
+    response = client.post("/api/tokens", content=WHOLE + "}", headers={"Content-Type": "application/json"})
+    error = response.json()["error"]
     assert error["message"] == f"the body is not JSON: Extra data at character {len(WHOLE)}"
     assert error["param"] is None
 
 
-def test_a_long_body_in_pieces_is_refused_without_being_kept(server):
+def test_chunked_bodies_are_limited_without_buffering(server):
     before, most = resident(), 0
     piece = b"100000\r\n" + b" " * MB + b"\r\n"
     with connect(server) as connection:
@@ -179,7 +179,7 @@ def test_a_long_body_in_pieces_is_refused_without_being_kept(server):
                 connection.sendall(piece)
                 sent += 1
                 most = max(most, resident())
-        except OSError:  # it was closed on us
+        except OSError:  # the server closed the connection
             pass
         got = b"" if sent < 100 else receive(connection)
     assert sent < 100 or got.startswith(b"HTTP/1.1 413 ")
@@ -187,21 +187,21 @@ def test_a_long_body_in_pieces_is_refused_without_being_kept(server):
     server.until(lambda: any(" 413 " in line for line in server.log))
 
 
-def test_a_slow_body_is_not_waited_for(start):
+def test_slow_bodies_time_out(start):
     with start(Limits(body_timeout=0.3)) as server, connect(server) as connection:
         connection.sendall(head(server, "Content-Length: 100\r\n") + b'{"model"')
         got = receive(connection)
         assert got.startswith(b"HTTP/1.1 408 ")
 
 
-@pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "])
-def test_slow_heads_are_cut_off(start, said):
+@pytest.mark.parametrize("received", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "])
+def test_slow_headers_time_out(start, received):
     with start(Limits(header_timeout=0.3)) as server, connect(server) as connection:
-        connection.sendall(said)
+        connection.sendall(received)
         ended = threading.Event()
 
         def drip():
-            while said and not ended.wait(0.05):
+            while received and not ended.wait(0.05):
                 try:
                     connection.sendall(b"a")
                 except OSError:
@@ -215,24 +215,24 @@ def test_slow_heads_are_cut_off(start, said):
         assert got == b""
 
 
-def test_a_connection_that_was_used_is_not_kept_for_ever(start):
+def test_idle_connections_time_out(start):
     with start(Limits(header_timeout=0.3)) as server, connect(server) as connection:
         connection.sendall(head(server, method="GET", path="/healthz"))
         assert receive(connection).startswith(b"HTTP/1.1 200 ")
 
 
-def test_who_does_not_take_its_answer_is_cut_off(start):
+def test_clients_that_do_not_read_time_out(start):
     with start(Limits(header_timeout=0.5)) as server, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(60)
         connection.connect(("127.0.0.1", server.credentials.port))
-        begun = time.monotonic()
-        with pytest.raises(ConnectionError):  # noqa: PT012 (many answers are asked for, and none is read)
-            while time.monotonic() - begun < 60:
+        started = time.monotonic()
+        with pytest.raises(ConnectionError):  # noqa: PT012 (many requests, no response is read)
+            while time.monotonic() - started < 60:
                 connection.sendall(head(server, method="GET", path="/openapi.json"))
 
 
-def test_a_flood_of_headers_is_cut_off(server):
+def test_header_size_is_limited(server):
     with connect(server) as connection:
         flood = b"".join(b"X-%d: %s\r\n" % (i, b"a" * 1000) for i in range(2000))
         try:
@@ -242,25 +242,25 @@ def test_a_flood_of_headers_is_cut_off(server):
         assert receive(connection)[9:10] in (b"", b"4")
 
 
-def test_too_many_requests_are_told_to_come_back(start):
+def test_too_many_requests(start):
     with start(Limits(max_requests=2, body_timeout=20)) as server, server.client() as client:
         held = [connect(server) for _ in range(2)]
         try:
             for connection in held:
                 connection.sendall(head(server, "Content-Length: 100\r\n"))
-            answer = client.get("/healthz")
-            while answer.status_code == 200:  # until both have come in
-                answer = client.get("/healthz")
+            response = client.get("/healthz")
+            while response.status_code == 200:  # until both have arrived
+                response = client.get("/healthz")
         finally:
             for connection in held:
                 connection.close()
-        assert answer.status_code == 429
-        assert int(answer.headers["retry-after"]) >= 1
-        assert answer.json()["error"]["type"] == "rate_limit_error"
+        assert response.status_code == 429
+        assert int(response.headers["retry-after"]) >= 1
+        assert response.json()["error"]["type"] == "rate_limit_error"
         server.until(lambda: client.get("/healthz").status_code == 200)
 
 
-def test_too_many_connections_are_not_taken(start):
+def test_too_many_connections(start):
     with start(Limits(max_connections=3)) as server:
         held = [connect(server) for _ in range(3)]
         try:
@@ -271,7 +271,7 @@ def test_too_many_connections_are_not_taken(start):
                 connection.close()
 
 
-def test_a_full_queue_tells_to_come_back(start, registry_of):
+def test_full_queue(start, registry_of):
     with start(registry=registry_of(slots=1, queue=1)) as server, server.client() as client:
         body = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}}
         with client.stream("POST", "/v1/completions", json={**body, "stream": True}) as first:
@@ -279,10 +279,10 @@ def test_a_full_queue_tells_to_come_back(start, registry_of):
             next(lines)
             with client.stream("POST", "/v1/completions", json={**body, "stream": True}):
                 server.until(lambda: server.engine.waiting == 1)
-                answer = client.post("/v1/completions", json=body)
-        assert answer.status_code == 429
-        assert answer.headers["retry-after"]
-        server.until(server.rests)
+                response = client.post("/v1/completions", json=body)
+        assert response.status_code == 429
+        assert response.headers["retry-after"]
+        server.until(server.is_idle)
 
 
 GOOD = {
@@ -299,7 +299,7 @@ GOOD = {
 
 
 def numeric(annotation):
-    """Whether a field may be a number, and its bounds."""
+    """Return whether a field accepts a number."""
     if annotation in (int, float):
         return True
     return any(
@@ -316,7 +316,7 @@ NUMBERS = [
 ]
 
 
-def test_the_numbers_are_found():
+def test_numeric_fields_are_found():
     assert {"temperature", "top_k", "seed", "n", "max_tokens", "logprobs", "best_of", "count", "rows"} <= {
         name for _, name, _ in NUMBERS
     }
@@ -346,19 +346,23 @@ BAD = [
 ]
 
 
-FINE = {"prompt": ('"1"', '["1"]'), "text": ('"1"',), "logit_bias": ("{}",)}  # texts, and no biases
+FINE = {
+    "prompt": ('"1"', '["1"]'),
+    "text": ('"1"',),
+    "logit_bias": ("{}",),
+}  # valid texts, and an empty mapping
 
 
 @pytest.mark.parametrize(("path", "name"), [(path, name) for path, name, _ in NUMBERS])
-def test_numbers_that_are_none_are_refused(client, path, name):
+def test_invalid_numbers(client, path, name):
     for bad in BAD:
         good = GOOD[path][1]
         if bad in FINE.get(name, ()):
             continue
         text = json.dumps({**good, name: "HERE"}).replace('"HERE"', bad)
-        answer = client.post(path, content=text, headers={"Content-Type": "application/json"})
-        assert answer.status_code == 400, (bad, answer.text)
-        error = answer.json()["error"]
+        response = client.post(path, content=text, headers={"Content-Type": "application/json"})
+        assert response.status_code == 400, (bad, response.text)
+        error = response.json()["error"]
         assert error["type"] == "invalid_request_error"
         assert error["message"]
 
@@ -373,7 +377,7 @@ def find_bounds(annotation, found):
 
 
 @pytest.mark.parametrize(("path", "name", "field"), NUMBERS, ids=lambda value: str(value)[:30])
-def test_one_beyond_the_bound_is_refused(client, path, name, field):
+def test_numbers_out_of_bounds(client, path, name, field):
     bounds = [
         bound
         for bound in find_bounds(field.annotation, list(field.metadata))
@@ -384,8 +388,8 @@ def test_one_beyond_the_bound_is_refused(client, path, name, field):
         step = 1 if isinstance(edge, int) or abs(edge) < 1e6 else abs(edge)
         beyond = edge - step if isinstance(bound, (Ge, Gt)) else edge + step
         for value in (beyond, [beyond], [[beyond]], {"5": beyond}, [beyond, beyond]):
-            answer = client.post(path, json={**GOOD[path][1], name: value})
-            assert answer.status_code == 400, (value, answer.text)
+            response = client.post(path, json={**GOOD[path][1], name: value})
+            assert response.status_code == 400, (value, response.text)
 
 
 def vars_of(bound):
@@ -409,22 +413,22 @@ def vars_of(bound):
     ],
     ids=lambda body: body[:12].decode("latin-1"),
 )
-def test_bodies_that_are_none_are_refused(client, path, body):
-    answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"]
+def test_invalid_bodies(client, path, body):
+    response = client.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400
+    assert response.json()["error"]["message"]
 
 
-def test_odd_texts_do_no_harm(client):
+def test_unusual_texts(client):
     for text in ("\x00", "\u202e\ufeff", "\U0010ffff", "a\u0300" * 100, "<|endoftext|>"):
         for path, (_, good) in GOOD.items():
             for name in ("text", "prompt", "model", "site", "name"):
                 if name in good:
-                    answer = client.post(path, json={**good, name: text})
-                    assert answer.status_code in (200, 400, 404), (path, name, answer.text)
+                    response = client.post(path, json={**good, name: text})
+                    assert response.status_code in (200, 400, 404), (path, name, response.text)
 
 
-def test_deep_schemas_do_no_harm(client):
+def test_deep_schemas(client):
     deep = {"type": "object"}
     for _ in range(150):
         deep = {"type": "object", "properties": {"a": deep}, "required": ["a"]}
@@ -439,13 +443,13 @@ def test_deep_schemas_do_no_harm(client):
         {"type": "string", "pattern": "(a{1000}){1000}"},
         False,
     ):
-        asked = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
-        body = {**GOOD["/v1/chat/completions"][1], "response_format": asked}
-        answer = client.post("/v1/chat/completions", json=body)
-        assert answer.status_code in (200, 400), (schema, answer.text)
+        response_format = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+        body = {**GOOD["/v1/chat/completions"][1], "response_format": response_format}
+        response = client.post("/v1/chat/completions", json=body)
+        assert response.status_code in (200, 400), (schema, response.text)
     for regex in ("(", "(a{1000}){1000}", "a{1000000}", "(?=a)b", "[^\\x00-\\x{10ffff}]"):
-        answer = client.post("/v1/completions", json={**GOOD["/v1/completions"][1], "regex": regex})
-        assert answer.status_code in (200, 400), (regex, answer.text)
+        response = client.post("/v1/completions", json={**GOOD["/v1/completions"][1], "regex": regex})
+        assert response.status_code in (200, 400), (regex, response.text)
 
 
 NAMES = [
@@ -466,11 +470,11 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_are_no_paths(client, name):
+def test_names_are_not_paths(client, name):
     for path, (_, good) in GOOD.items():
-        answer = client.post(path, json={**good, "model": name})
-        assert answer.status_code == 404, path
-        assert answer.json()["error"]["code"] == "model_not_found"
+        response = client.post(path, json={**good, "model": name})
+        assert response.status_code == 404, path
+        assert response.json()["error"]["code"] == "model_not_found"
 
 
 @pytest.mark.parametrize(
@@ -487,7 +491,7 @@ def test_names_are_no_paths(client, name):
         "%ff",
     ],
 )
-def test_addresses_are_no_paths(server, path):
+def test_urls_are_not_paths(server, path):
     with connect(server) as connection:
         connection.sendall(head(server, "Connection: close\r\n", "GET", f"/v1/models/{path}"))
         got = receive(connection)
@@ -496,7 +500,7 @@ def test_addresses_are_no_paths(server, path):
         assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["type"] == "not_found_error"
 
 
-def test_what_is_not_there_is_told_in_the_same_shape(client):
+def test_not_found_has_the_error_format(client):
     for method, path, status in (
         ("GET", "/nowhere", 404),
         ("GET", "/v1/nowhere", 404),
@@ -504,25 +508,25 @@ def test_what_is_not_there_is_told_in_the_same_shape(client):
         ("PUT", "/v1/models", 405),
         ("GET", "/v1/completions", 405),
     ):
-        answer = client.request(method, path)
-        assert answer.status_code == status
-        assert answer.json()["error"]["message"]
+        response = client.request(method, path)
+        assert response.status_code == status
+        assert response.json()["error"]["message"]
 
 
-def test_a_model_that_is_not_there_is_told_without_its_folder(client):
+def test_error_of_a_failed_model_has_no_path(client):
     for path, (_, good) in GOOD.items():
-        answer = client.post(path, json={**good, "model": "broken"})
-        assert answer.status_code == 503
-        assert "secret" not in answer.text
+        response = client.post(path, json={**good, "model": "broken"})
+        assert response.status_code == 503
+        assert "secret" not in response.text
     assert "secret" not in client.get("/api/models").text
     assert "secret" not in client.get("/").text
 
 
-def test_too_much_at_once_is_refused(client):
+def test_too_many_samples(client):
     for more in (
         {"prompt": ["a"] * 17},
         {"prompt": ["a"] * 4, "n": 5},
-        {"prompt": "a" * (base.MOST_CHARACTERS + 1)},
+        {"prompt": "a" * (base.MAX_CHARACTERS + 1)},
         {"prompt": "a" * 129},
         {"prompt": [300]},
         {"prompt": [257]},
@@ -537,5 +541,5 @@ def test_too_much_at_once_is_refused(client):
         {"echo": True},
         {"suffix": "a"},
     ):
-        answer = client.post("/v1/completions", json={**GOOD["/v1/completions"][1], **more})
-        assert answer.status_code == 400, more
+        response = client.post("/v1/completions", json={**GOOD["/v1/completions"][1], **more})
+        assert response.status_code == 400, more

@@ -1,4 +1,4 @@
-"""Many clients at once, for a few seconds: `bench/load_test.py` is the same for longer."""
+"""Many concurrent clients for a few seconds; `bench/load_test.py` runs longer."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from tests import event_loop
 
 @pytest.mark.clock
 def test_many_clients_at_once():
-    """The limits of time are wide, for machines that do other work; the measurement asks for a second."""
+    """The time limits are generous for busy machines; the benchmark's own limit is a second."""
     figures = main(count=24, seconds=2, short=True)
     assert figures["errors"] == 0, figures
     assert figures["mismatches"] == 0
@@ -26,7 +26,7 @@ def test_many_clients_at_once():
 
 @pytest.fixture
 def slow_registry(registry_of):
-    """One whose model has a chat template that goes on until it is stopped."""
+    """A registry whose model has a chat template that never ends."""
     registry = registry_of(slots=1, queue=1)
     model = registry.model("small")
     slow = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
@@ -37,8 +37,8 @@ def slow_registry(registry_of):
 CHAT = {"model": "small", "messages": [{"role": "user", "content": "a"}]}
 
 
-def test_nobody_waits_behind_chat_templates(start, slow_registry):
-    """More of them than the server has threads."""
+def test_chat_templates_do_not_block_other_requests(start, slow_registry):
+    """Start more of them than the server has threads."""
 
     async def ask(server):
         headers = {"Authorization": f"Bearer {server.credentials.token}"}
@@ -58,16 +58,16 @@ def test_nobody_waits_behind_chat_templates(start, slow_registry):
         event_loop.run(ask(server))
 
 
-def test_a_chat_that_cannot_be_taken_is_told_before_its_template_is_filled_in(start, slow_registry):
+def test_full_queue_is_checked_before_rendering_the_template(start, slow_registry):
     with start(registry=slow_registry) as server, server.client() as client:
         request = server.model.request("a", 4096, logit_bias={server.model.tokenizer.end_id: -100})
         handles = [server.engine.submit(request)]
         server.until(lambda: server.engine.running == 1)
         handles.append(server.engine.submit(request))
-        refused = client.post("/v1/chat/completions", json=CHAT)
+        rejected = client.post("/v1/chat/completions", json=CHAT)
         for handle in handles:
             handle.cancel()
-        assert refused.status_code == 429
-        assert refused.headers["Retry-After"] == "1"
-        server.until(server.rests)
-        assert client.post("/v1/chat/completions", json=CHAT).status_code == 400  # it takes too long
+        assert rejected.status_code == 429
+        assert rejected.headers["Retry-After"] == "1"
+        server.until(server.is_idle)
+        assert client.post("/v1/chat/completions", json=CHAT).status_code == 400  # the template times out

@@ -1,4 +1,4 @@
-"""Models on the disk, opened while the server runs."""
+"""Models on disk that are opened while the server runs."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
-from clearhead.server.model_loader import BYTES, ModelLibrary, strip_folders
+from clearhead.server.model_loader import BYTES_PER_PARAMETER, ModelLibrary, strip_folders
 from clearhead.server.model_registry import LoadOptions, ModelRegistry, ServedModel, load_models
 
 TEXT = "Once upon a time"
@@ -18,7 +18,7 @@ TEXT = "Once upon a time"
 
 @pytest.fixture
 def runs(model_folder, tmp_path):
-    """Three models in a folder, one after the other."""
+    """A folder with three models, saved one after the other."""
     place = tmp_path / "secret-place" / "runs"
     for name in ("first", "second", "third"):
         shutil.copytree(model_folder, place / name)
@@ -26,8 +26,8 @@ def runs(model_folder, tmp_path):
 
 
 @pytest.fixture
-def offering(runs, running_server, tmp_path):
-    """A server that offers these models, and has loaded one of them; with so much memory."""
+def start_library(runs, running_server, tmp_path):
+    """Start a server with a library of these models, one of them loaded."""
     registry = load_models([runs / "first"], LoadOptions("cpu", slots=2))
 
     def serve(memory=None):
@@ -40,7 +40,7 @@ def offering(runs, running_server, tmp_path):
 
 
 def size(runs):
-    return BYTES * load(runs / "first", "cpu").config.n_parameter
+    return BYTES_PER_PARAMETER * load(runs / "first", "cpu").config.n_parameter
 
 
 def states(client):
@@ -55,15 +55,15 @@ def open_model(client, name):
     return client.post("/api/open", json={"model": name})
 
 
-def test_what_is_on_the_disk_is_listed_and_loaded_when_chosen(offering, runs):
-    with offering() as server, server.client() as client:
+def test_models_on_disk_are_listed_and_opened(start_library, runs):
+    with start_library() as server, server.client() as client:
         assert states(client) == {"first": "loaded", "second": "not loaded", "third": "not loaded"}
         listed = client.get("/api/models").json()["models"]
         assert {each["origin"] for each in listed} == {"run"}
         assert len({json.dumps(each["config"]) for each in listed}) == 1
         assert all(each["bytes"] > 1000 and each["parameters"] > 1000 for each in listed)
-        refused = ask(client, "second")
-        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "model_not_open")
+        rejected = ask(client, "second")
+        assert (rejected.status_code, rejected.json()["error"]["code"]) == (503, "model_not_open")
         opened = open_model(client, "second")
         assert (opened.status_code, opened.json()["state"]) == (200, "loaded")
         assert opened.json()["tokenizer"] == "char"
@@ -75,12 +75,12 @@ def test_what_is_on_the_disk_is_listed_and_loaded_when_chosen(offering, runs):
         assert "secret-place" not in client.get("/api/models").text
 
 
-def test_what_comes_later_is_listed_and_what_goes_is_not(offering, runs):
-    with offering() as server, server.client() as client:
+def test_list_follows_the_disk(start_library, runs):
+    with start_library() as server, server.client() as client:
         states(client)
         shutil.copytree(runs / "third", runs / "fourth")
         shutil.rmtree(runs / "second")
-        shutil.rmtree(runs / "first")  # it is loaded, and goes on being served
+        shutil.rmtree(runs / "first")  # it stays loaded and available
         assert states(client) == {"first": "loaded", "third": "not loaded", "fourth": "not loaded"}
         assert open_model(client, "fourth").status_code == 200
         assert ask(client, "first").status_code == 200
@@ -89,46 +89,46 @@ def test_what_comes_later_is_listed_and_what_goes_is_not(offering, runs):
 @pytest.mark.parametrize(
     "name", ["nothing", "../runs/second", "runs/second", "second/", "/etc", "smollm2", "second\x00"]
 )
-def test_only_names_of_the_list_are_opened(offering, runs, name):
-    with offering() as server, server.client() as client:
+def test_only_listed_names_can_be_opened(start_library, runs, name):
+    with start_library() as server, server.client() as client:
         states(client)
-        answer = open_model(client, name)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
-        answer = open_model(client, str(runs / "second"))
-        assert answer.status_code == 404
+        response = open_model(client, name)
+        assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
+        response = open_model(client, str(runs / "second"))
+        assert response.status_code == 404
 
 
-def test_without_an_offer_nothing_else_is_there(client, home, copied_model):
+def test_without_a_library_only_the_registry_is_served(client, home, copied_model):
     assert states(client) == {"small": "loaded", "broken": "failed"}
     assert open_model(client, "small").json()["state"] == "loaded"
     assert open_model(client, "model").status_code == 404
     assert open_model(client, "broken").status_code == 503
     assert client.get("/api/models").json()["can_be_pulled"] == []
-    refused = client.post("/api/pull", json={"name": "smollm2"})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "cannot_be_pulled")
+    rejected = client.post("/api/pull", json={"name": "smollm2"})
+    assert (rejected.status_code, rejected.json()["error"]["code"]) == (404, "cannot_be_pulled")
 
 
-def test_one_that_cannot_be_loaded_says_why_without_where(offering, runs):
+def test_load_errors_contain_no_path(start_library, runs):
     weights = runs / "second" / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-5])
-    with offering() as server, server.client() as client:
+    with start_library() as server, server.client() as client:
         states(client)
-        answer = open_model(client, "second")
-        assert answer.status_code == 503
-        assert "could not be loaded: second/model.safetensors" in answer.json()["error"]["message"]
+        response = open_model(client, "second")
+        assert response.status_code == 503
+        assert "could not be loaded: second/model.safetensors" in response.json()["error"]["message"]
         listed = client.get("/api/models")
         assert states(client)["second"] == "failed"
-        assert "secret-place" not in answer.text + listed.text
+        assert "secret-place" not in response.text + listed.text
         assert any("secret-place" in line for line in server.log)
         assert ask(client, "first").status_code == 200
-        # Once it is mended, it can be tried again.
+        # After it is repaired, it can be opened.
         weights.write_bytes(whole)
         assert open_model(client, "second").status_code == 200
 
 
-def test_the_least_recently_used_is_closed_and_leaves_the_memory(offering, runs):
-    with offering(memory=4 * size(runs)) as server, server.client() as client:
+def test_least_recently_used_model_is_unloaded(start_library, runs):
+    with start_library(memory=4 * size(runs)) as server, server.client() as client:
         states(client)
         assert ask(client, "first").status_code == 200
         first = weakref.ref(server.registry.model("first"))
@@ -138,13 +138,13 @@ def test_the_least_recently_used_is_closed_and_leaves_the_memory(offering, runs)
         assert states(client) == {"first": "not loaded", "second": "loaded", "third": "loaded"}
         assert first() is None
         assert ask(client, "first").status_code == 503
-        assert open_model(client, "first").status_code == 200  # and back again
+        assert open_model(client, "first").status_code == 200  # loaded again
         assert states(client)["second"] == "not loaded"
         assert ask(client, "first").status_code == 200
 
 
-def test_who_is_at_work_is_not_closed(offering, runs):
-    with offering(memory=3 * size(runs)) as server, server.client() as client:
+def test_models_in_use_are_not_unloaded(start_library, runs):
+    with start_library(memory=3 * size(runs)) as server, server.client() as client:
         states(client)
         body = {"model": "first", "prompt": "a", "max_tokens": 4096, "stream": True, "seconds": 60}
         bias = {str(i): -100 for i in server.registry.model("first").tokenizer.end_ids}
@@ -152,24 +152,24 @@ def test_who_is_at_work_is_not_closed(offering, runs):
             lines = stream.iter_lines()
             assert "error" not in next(lines)
             with server.client() as other:
-                refused = open_model(other, "second")
-                assert refused.status_code == 429
-                assert "all at work" in refused.json()["error"]["message"]
+                rejected = open_model(other, "second")
+                assert rejected.status_code == 429
+                assert "all loaded models are in use" in rejected.json()["error"]["message"]
                 assert states(other) == {"first": "loaded", "second": "not loaded", "third": "not loaded"}
-        server.until(lambda: not server.registry.served["first"].writes)
+        server.until(lambda: not server.registry.served["first"].generating)
         assert open_model(client, "second").status_code == 200
         assert states(client)["first"] == "not loaded"
 
 
-def test_one_that_is_too_large_is_refused_before_it_is_loaded(offering, runs):
-    with offering(memory=size(runs) - 1) as server, server.client() as client:
+def test_models_larger_than_memory_are_not_loaded(start_library, runs):
+    with start_library(memory=size(runs) - 1) as server, server.client() as client:
         states(client)
         assert "GB of memory" in open_model(client, "second").json()["error"]["message"]
         assert states(client)["first"] == "loaded"
 
 
 class Slow(LoadOptions):
-    """Takes its time, and counts."""
+    """Loads slowly and counts."""
 
     waiting = threading.Event()
     loaded: ClassVar = []
@@ -180,47 +180,49 @@ class Slow(LoadOptions):
         return super().load(name, source)
 
 
-def test_others_are_served_while_one_is_loaded_and_it_is_loaded_once(runs, running_server, tmp_path):
+def test_loading_does_not_block_and_happens_once(runs, running_server, tmp_path):
     Slow.waiting.clear()
     Slow.loaded.clear()
     registry = load_models([runs / "first"], LoadOptions("cpu", slots=2))
-    answers = []
+    responses = []
     with (
         running_server(registry, library=ModelLibrary([runs], tmp_path, Slow("cpu"))) as server,
         server.client() as client,
     ):
         states(client)
 
-        def opening(name):
+        def open_later(name):
             with server.client() as other:
-                answers.append(open_model(other, name).status_code)
+                responses.append(open_model(other, name).status_code)
 
         shutil.copytree(runs / "third", runs / "fourth")
         states(client)
-        threads = [threading.Thread(target=opening, args=(name,)) for name in ("second", "second", "third")]
+        threads = [
+            threading.Thread(target=open_later, args=(name,)) for name in ("second", "second", "third")
+        ]
         for thread in threads:
             thread.start()
         server.until(lambda: list(states(client).values()) == ["loaded", "loading", "loading", "not loaded"])
         assert ask(client, "first").status_code == 200
-        # One who leaves before its turn has come is not worked for.
+        # A load whose clients have disconnected is not started.
         server.abandon("/api/open", {"model": "fourth"}, once=lambda: states(client)["fourth"] == "loading")
         Slow.waiting.set()
         for thread in threads:
             thread.join(60)
-        assert answers == [200, 200, 200]
+        assert responses == [200, 200, 200]
         assert sorted(Slow.loaded) == ["second", "third"]
         server.until(lambda: states(client)["fourth"] == "not loaded")
     registry.close(cancel=True)
 
 
-def test_a_shelf_is_gone_through_while_another_model_is_put_there():
+def test_registry_can_change_during_iteration():
     registry = ModelRegistry([ServedModel("one"), ServedModel("two")])
     for each in registry:
-        registry.put(ServedModel(f"after {each.name}"))
+        registry.add(ServedModel(f"after {each.name}"))
     assert [each.name for each in registry] == ["one", "two", "after one", "after two"]
 
 
-def test_an_empty_shelf_can_be_filled(runs, running_server, tmp_path):
+def test_registry_can_start_empty(runs, running_server, tmp_path):
     registry = ModelRegistry([])
     with (
         running_server(registry, library=ModelLibrary([runs], tmp_path, LoadOptions("cpu"))) as server,
@@ -232,21 +234,21 @@ def test_an_empty_shelf_can_be_filled(runs, running_server, tmp_path):
     registry.close(cancel=True)
 
 
-def test_folders_are_left_out_of_what_is_said(tmp_path):
+def test_strip_folders(tmp_path):
     path = tmp_path / "my runs" / "one"
     assert strip_folders(f"{path}/config.json is not JSON", path) == "one/config.json is not JSON"
     assert str(tmp_path) not in strip_folders(f"no space left in {tmp_path}: free some", path)
     assert strip_folders("runs/one has no weights", path.relative_to(tmp_path)) == "runs/one has no weights"
 
 
-def test_only_the_first_that_loads(model_folder, tmp_path):
-    said = []
+def test_load_only_the_first(model_folder, tmp_path):
+    log = []
     registry = load_models(
-        [tmp_path / "no", model_folder, model_folder], LoadOptions("cpu"), said.append, True
+        [tmp_path / "no", model_folder, model_folder], LoadOptions("cpu"), log.append, True
     )
     try:
         assert list(registry.served) == ["small"]
-        assert "no could not be loaded" in said[0]
+        assert "no could not be loaded" in log[0]
         assert list(load_models([tmp_path / "no"], LoadOptions("cpu"), only_first=True)) == []
         with pytest.raises(UserError):
             load_models([tmp_path / "no"], LoadOptions("cpu"))
@@ -254,7 +256,7 @@ def test_only_the_first_that_loads(model_folder, tmp_path):
         registry.close(cancel=True)
 
 
-def test_what_was_given_and_is_damaged_is_listed_once(runs, running_server, tmp_path):
+def test_damaged_models_are_listed_once(runs, running_server, tmp_path):
     (runs / "second" / "model.safetensors").write_bytes(b"nothing")
     registry = load_models([runs / "first", runs / "second"], LoadOptions("cpu", slots=1))
     try:

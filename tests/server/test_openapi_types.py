@@ -1,4 +1,4 @@
-"""The page's types are those of what the server takes and gives now."""
+"""The page's generated types match the OpenAPI document."""
 
 import json
 import os
@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.server.openapi import document
+from clearhead.server.openapi import openapi_document
 
 WEB = Path(__file__).parents[2] / "web"
 
 
-def test_the_types_of_the_page_are_those_of_the_server(tmp_path):
+def test_generated_types_are_up_to_date(tmp_path):
     command = WEB / "node_modules" / ".bin" / "openapi-typescript"
     if shutil.which("node") is None or not command.exists():
         pytest.skip("there is no node, or the packages of web/ are not installed: npm ci")
-    (tmp_path / "openapi.json").write_text(json.dumps(document()), encoding="utf-8")
-    # As `npm run types` does it, but for where from and where to.
+    (tmp_path / "openapi.json").write_text(json.dumps(openapi_document()), encoding="utf-8")
+    # As `npm run types`, but with other input and output paths.
     words = shlex.split(json.loads((WEB / "package.json").read_text())["scripts"]["types"])
     assert (words[0], words[-2:]) == (command.name, ["--output", "src/generated/api.ts"])
     made = tmp_path / "api.ts"

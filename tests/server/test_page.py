@@ -1,4 +1,4 @@
-"""The page: a small one made here, the one that was built, and none."""
+"""Serving the page: a small one made here, the built one, and none."""
 
 import gzip
 import json
@@ -13,16 +13,18 @@ import pytest
 from fastapi import FastAPI
 
 from clearhead.page.assets import SITE, has_site
-from clearhead.server.authentication import KEPT, SECURITY_HEADERS, AuthenticationMiddleware, Credentials
+from clearhead.server.authentication import IMMUTABLE, SECURITY_HEADERS, AuthenticationMiddleware, Credentials
 from clearhead.server.page import make_router
-from clearhead.server.process import address
+from clearhead.server.process import make_url
 from tests import event_loop
 
-BUDGET = 400_000  # bytes of JavaScript and styles, as gzip sends them
+BUDGET = 400_000  # bytes of JavaScript and styles, gzipped
 WEB = Path(__file__).parents[2] / "web"
 TOKEN = "a-token-for-the-page"
 
-built = pytest.mark.skipif(not has_site(), reason="the page was not built: pip install . builds it, with npm")
+built = pytest.mark.skipif(
+    not has_site(), reason="the page is not built: run `pip install .` with npm installed"
+)
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def folder(tmp_path):
     files = {
         "index.html": b"<!doctype html><title>a page</title>",
         "icon.svg": b"<svg/>",
-        "licences.md": "# ©".encode(),
+        "licenses.md": "# ©".encode(),
         "assets/index-1a2B.js": b"export {}",
         "assets/index-3c4D.css": b"a {}",
         "assets/inter-5e6F.woff2": b"wOF2\x00\xff",
@@ -46,7 +48,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def get(registry):
-    """Ask for a path, as it stands, of the routes of a folder behind their credentials."""
+    """Request a raw path from the routes of a folder, behind authentication."""
 
     def ask(folder, path, **headers):
         app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
@@ -67,20 +69,20 @@ def get(registry):
     [
         ("/", "index.html", "text/html; charset=utf-8"),
         ("/icon.svg", "icon.svg", "image/svg+xml"),
-        ("/licences.md", "licences.md", "text/plain; charset=utf-8"),
+        ("/licenses.md", "licenses.md", "text/plain; charset=utf-8"),
         ("/assets/index-1a2B.js", "assets/index-1a2B.js", "text/javascript; charset=utf-8"),
         ("/assets/index-3c4D.css", "assets/index-3c4D.css", "text/css; charset=utf-8"),
         ("/assets/inter-5e6F.woff2", "assets/inter-5e6F.woff2", "font/woff2"),
         ("/assets/more/odd-7g8H.xyz", "assets/more/odd-7g8H.xyz", "application/octet-stream"),
     ],
 )
-def test_each_file_as_what_it_is(get, folder, path, name, kind):
-    answer = get(folder, path)
-    assert (answer.status_code, answer.content) == (200, (folder / name).read_bytes())
-    assert answer.headers["content-type"] == kind
-    assert {each: answer.headers[each] for each in SECURITY_HEADERS} == {
+def test_files_and_media_types(get, folder, path, name, kind):
+    response = get(folder, path)
+    assert (response.status_code, response.content) == (200, (folder / name).read_bytes())
+    assert response.headers["content-type"] == kind
+    assert {each: response.headers[each] for each in SECURITY_HEADERS} == {
         **SECURITY_HEADERS,
-        "Cache-Control": KEPT if path.startswith("/assets/") else "no-store",
+        "Cache-Control": IMMUTABLE if path.startswith("/assets/") else "no-store",
     }
 
 
@@ -98,14 +100,14 @@ def test_each_file_as_what_it_is(get, folder, path, name, kind):
         "/assets/index-1a2B.js%00",
     ],
 )
-def test_nothing_else_is_there(get, folder, path):
-    answer = get(folder, path)
-    assert answer.status_code in (307, 404)
-    assert b"secret" not in answer.content
-    assert answer.headers["Cache-Control"] == "no-store"
+def test_other_paths_do_not_exist(get, folder, path):
+    response = get(folder, path)
+    assert response.status_code in (307, 404)
+    assert b"secret" not in response.content
+    assert response.headers["Cache-Control"] == "no-store"
 
 
-def test_a_file_that_came_later_is_not_served_and_one_that_went_is(get, folder, registry):
+def test_files_are_read_at_startup(get, folder, registry):
     routes = make_router(registry, folder)
     (folder / "assets" / "late.js").write_text("late")
     (folder / "icon.svg").unlink()
@@ -124,32 +126,32 @@ def test_a_file_that_came_later_is_not_served_and_one_that_went_is(get, folder, 
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/assets/index-1a2B.js"])
-def test_who_is_not_let_in_gets_no_file_and_keeps_nothing(get, folder, path, headers, status):
-    answer = get(folder, path, **headers)
-    assert answer.status_code == status
-    assert answer.headers["Cache-Control"] == "no-store"
+def test_files_require_authentication(get, folder, path, headers, status):
+    response = get(folder, path, **headers)
+    assert response.status_code == status
+    assert response.headers["Cache-Control"] == "no-store"
 
 
-def test_without_a_page_one_is_told_what_is_here_and_how_to_build_it(get, tmp_path):
-    answer = get(tmp_path, "/")
-    assert answer.status_code == 200
-    assert "Here are served: small." in answer.text
-    assert "<code>pip install .</code> builds it" in answer.text
+def test_start_page_without_a_build(get, tmp_path):
+    response = get(tmp_path, "/")
+    assert response.status_code == 200
+    assert "Models: small." in response.text
+    assert "Run <code>pip install .</code>" in response.text
     assert get(tmp_path, "/assets/index.js").status_code == 404
 
 
-def test_the_document_does_not_speak_of_the_page(client):
+def test_page_is_not_in_the_document(client):
     paths = client.get("/openapi.json").json()["paths"]
     assert all(path.startswith(("/v1/", "/api/", "/healthz", "/metrics", "/openapi.json")) for path in paths)
 
 
 @built
-def test_the_page_comes_with_all_that_it_asks_for(client):
-    answer = client.get("/")
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "<style" not in answer.text
-    assert not re.search(r"<script(?![^>]*\bsrc=)", answer.text)  # the policy would not run it
-    asked = re.findall(r'(?:src|href)="(.*?)"', answer.text)
+def test_page_is_self_contained(client):
+    response = client.get("/")
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "<style" not in response.text
+    assert not re.search(r"<script(?![^>]*\bsrc=)", response.text)  # the policy forbids inline scripts
+    asked = re.findall(r'(?:src|href)="(.*?)"', response.text)
     assert any(path.endswith(".js") for path in asked)
     for path in asked:
         assert re.fullmatch(r"\./[\w./-]+", path), path
@@ -163,26 +165,26 @@ def test_the_page_comes_with_all_that_it_asks_for(client):
 
 
 @built
-def test_the_page_is_small():
+def test_page_size():
     made = [path for path in SITE.rglob("*") if path.suffix in (".js", ".css")]
     assert made
     assert sum(len(gzip.compress(path.read_bytes())) for path in made) < BUDGET
 
 
 @built
-def test_the_licences_of_what_is_bundled_are_there():
-    said = (SITE / "licences.md").read_text(encoding="utf-8")
-    assert "## svelte " in said
+def test_licenses_of_bundled_packages():
+    licenses = (SITE / "licenses.md").read_text(encoding="utf-8")
+    assert "## svelte " in licenses
     packages = json.loads((WEB / "package.json").read_text())["devDependencies"]
     fonts = [name for name in packages if name.startswith("@fontsource")]
     for name in fonts:
         family = name.rpartition("/")[2]
         bundled = any(SITE.glob(f"assets/{family}-*.woff2"))
-        assert (f"## {name} " in said) == bundled, name
+        assert (f"## {name} " in licenses) == bundled, name
 
 
 @built
-def test_the_page_comes_to_life_in_a_browser_under_the_policy(server, tmp_path):
+def test_page_runs_in_a_browser(server, tmp_path):
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("there is no chromium")
@@ -191,7 +193,7 @@ def test_the_page_comes_to_life_in_a_browser_under_the_policy(server, tmp_path):
             *(chromium, "--headless", "--disable-gpu", f"--user-data-dir={tmp_path}"),
             *(["--no-sandbox"] if os.geteuid() == 0 else []),
             *("--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"),
-            address("127.0.0.1", server.credentials),
+            make_url("127.0.0.1", server.credentials),
         ],
         capture_output=True,
         text=True,

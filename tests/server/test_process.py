@@ -1,4 +1,4 @@
-"""The server as a process. A start takes seconds, so each of them is asked about as much as it can tell."""
+"""The server as a process. Starting takes seconds, so each test checks many things."""
 
 import json
 import os
@@ -19,39 +19,39 @@ from clearhead.language_model import load
 from clearhead.server.model_registry import LoadOptions, load_models
 
 LONG = {"max_tokens": 4096, "seed": 1, "stream": True}
-# Goes on until it is stopped, which it is after some of the processor's time.
+# Never ends, and is stopped after some CPU time.
 SLOW_TEMPLATE = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 
 
 class Process:
-    """`clearhead serve` as a user runs it, with folders of its own to leave things in."""
+    """`clearhead serve` as a user runs it, with its own temporary folders."""
 
     def __init__(self, place, *arguments, port=0):
         self.places = [place / name for name in ("temporary", "person", "work")]
         for each in self.places:
             each.mkdir(parents=True, exist_ok=True)
-        self.log = place / f"said-{time.monotonic_ns()}"
+        self.log = place / f"output-{time.monotonic_ns()}"
         temporary, person, work = self.places
         command = [sys.executable, "-m", "clearhead", "serve", *map(str, arguments), "--device", "cpu"]
-        with self.log.open("wb") as said:
+        with self.log.open("wb") as output:
             self.popen = subprocess.Popen(
                 [*command, "--port", str(port)],
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 cwd=work,
                 env={**os.environ, "TMPDIR": str(temporary), "HOME": str(person)},
                 start_new_session=True,
             )
 
     @property
-    def said(self):
+    def output(self):
         return self.log.read_text()
 
     def open(self):
-        """The address that it prints, once it is there."""
-        wait_for(lambda: re.search(r"^open http", self.said, re.MULTILINE) or self.popen.poll() is not None)
-        found = re.search(r"^open (http\S+)", self.said, re.MULTILINE)
-        assert found, self.said
+        """Wait for the URL that it prints."""
+        wait_for(lambda: re.search(r"^open http", self.output, re.MULTILINE) or self.popen.poll() is not None)
+        found = re.search(r"^open (http\S+)", self.output, re.MULTILINE)
+        assert found, self.output
         self.address = found[1]
         self.token = self.address.partition("token=")[2]
         return self
@@ -62,7 +62,7 @@ class Process:
         return httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60)
 
     def descendants(self):
-        """Those that live, of all processes that it or its children ever started."""
+        """Return the living processes that it or its children started."""
         return [pid for pid, session, state in _processes() if session == self.popen.pid and state != "Z"]
 
     def left_behind(self):
@@ -73,7 +73,7 @@ def _processes():
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
+        except OSError:  # it has just exited
             continue
         yield int(path.parent.name), int(fields[3]), fields[0]
 
@@ -99,17 +99,17 @@ def process(*arguments, **options):
 
 @contextmanager
 def streaming(client, body):
-    """Lines of a stream that has begun."""
-    with client.stream("POST", "/v1/completions", json=body) as answer:
-        assert answer.status_code == 200
-        lines = answer.iter_lines()
+    """Return the lines of a stream that has started."""
+    with client.stream("POST", "/v1/completions", json=body) as response:
+        assert response.status_code == 200
+        lines = response.iter_lines()
         for _ in range(3):
             next(lines)
         yield lines
 
 
-def without_end(folder, prompt="a", seconds=60):
-    """A text that never ends by itself."""
+def endless(folder, prompt="a", seconds=60):
+    """Return a request whose generation does not end by itself."""
     bias = {str(i): -100 for i in load(folder, "cpu").tokenizer.end_ids}
     return {
         "model": folder.name,
@@ -121,7 +121,7 @@ def without_end(folder, prompt="a", seconds=60):
 
 
 def end(started, client, body, number):
-    """Signal the server while it streams: the text must come to its end, and then the server."""
+    """Signal the server while it streams: the stream must finish, and then the server must exit."""
     with streaming(client, body) as lines:
         started.popen.send_signal(number)
         rest = [line for line in lines if line]
@@ -130,30 +130,30 @@ def end(started, client, body, number):
     assert json.loads(rest[-2].removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
     with pytest.raises(httpx.TransportError):
         client.get("/healthz")
-    assert started.popen.wait(60) == 0, started.said
-    assert started.said.rstrip().endswith("ended")
-    assert "Traceback" not in started.said
+    assert started.popen.wait(60) == 0, started.output
+    assert started.output.rstrip().endswith("ended")
+    assert "Traceback" not in started.output
 
 
-def test_from_start_to_end(model_folder, tmp_path):
-    """Of three models two cannot be loaded; clients err, vanish and stream; then SIGTERM."""
+def test_start_serve_and_shut_down(model_folder, tmp_path):
+    """Two of three models cannot be loaded; clients send errors, disconnect and stream; then SIGTERM."""
     bad = tmp_path / "bad"
     bad.mkdir()
     (bad / "config.json").write_text("{")
     body = {"model": "small", "prompt": "secretprompt", "max_tokens": 2}
     with process(tmp_path / "place", bad, model_folder, tmp_path / "nowhere") as started:
         started.open()
-        assert "bad could not be loaded" in started.said
+        assert "bad could not be loaded" in started.output
         assert len(started.token) >= 32
         assert httpx.get(started.address, trust_env=False).status_code == 303
         with started.client() as client:
-            # What fails does not take the others down.
+            # Models that fail to load do not affect the others.
             assert [model["id"] for model in client.get("/v1/models").json()["data"]] == ["small"]
             assert client.post("/v1/completions", json=body).status_code == 200
-            refused = client.post("/v1/completions", json={**body, "model": "bad"})
-            assert refused.status_code == 503
-            assert str(tmp_path) not in refused.text
-            # All of these are told of in the log, and nothing of what is in them.
+            rejected = client.post("/v1/completions", json={**body, "model": "bad"})
+            assert rejected.status_code == 503
+            assert str(tmp_path) not in rejected.text
+            # All of these are logged, without their contents.
             client.get(f"/v1/models/secretname?token={started.token}")
             client.get("/v1/models/secretname?secretquery=1")
             client.get("/secretpath")
@@ -161,33 +161,33 @@ def test_from_start_to_end(model_folder, tmp_path):
             client.post("/v1/completions", json={**body, "top_p": 5})
             client.post("/api/tokens", content=b"secretbody")
             client.get("/", headers={"Host": "secrethost"})
-            # Nothing waits for the text of a client that vanished.
-            with started.client() as other, streaming(other, without_end(model_folder)):
+            # Generation stops for a client that disconnected.
+            with started.client() as other, streaming(other, endless(model_folder)):
                 pass
-            end(started, client, without_end(model_folder, "secretprompt", seconds=2), signal.SIGTERM)
-        log = started.said.partition(started.address)[2]
+            end(started, client, endless(model_folder, "secretprompt", seconds=2), signal.SIGTERM)
+        log = started.output.partition(started.address)[2]
         assert not started.left_behind()
     moment = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d "
     assert len(re.findall(moment + r"(?:GET|POST|-) \S+ \d+ \d+ ms", log, re.MULTILINE)) == 13, log
-    assert re.search(r"POST /v1/completions 200 \d+ ms \S+ \d+ read \d+ written", log)
+    assert re.search(r"POST /v1/completions 200 \d+ ms \S+ \d+ prompt \d+ completion tokens", log)
     assert started.token not in log
-    assert "secret" not in started.said.lower()
+    assert "secret" not in started.output.lower()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
-def test_killed_and_started_again(copied_model, tmp_path):
-    """SIGKILL while a text streams and a template is filled in; the next takes its place until SIGINT."""
+def test_kill_and_restart(copied_model, tmp_path):
+    """SIGKILL while a response streams and a template is rendered; then a second server until SIGINT."""
     settings = copied_model / "tokenizer_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "chat_template": SLOW_TEMPLATE}))
     before = {path: path.read_bytes() for path in copied_model.rglob("*")}
-    body, place = without_end(copied_model), tmp_path / "place"
+    body, place = endless(copied_model), tmp_path / "place"
 
     with process(place, copied_model) as started, started.open().client() as client:
 
         def chat():
             asked = {"model": copied_model.name, "messages": [{"role": "user", "content": "a"}]}
             with started.client() as other, suppress(httpx.TransportError):
-                while True:  # each is ended after a while
+                while True:  # each request times out
                     other.post("/v1/chat/completions", json=asked)
 
         chatting = threading.Thread(target=chat)
@@ -212,12 +212,12 @@ def test_killed_and_started_again(copied_model, tmp_path):
     assert not again.left_behind()
 
 
-def test_nothing_is_served_where_nothing_loads(tmp_path):
+def test_error_if_no_model_loads(tmp_path):
     with pytest.raises(UserError, match="none of the models"):
         load_models([str(tmp_path / "nowhere")], LoadOptions("cpu"))
 
 
-def test_names_are_made_of_the_last_part(model_folder):
+def test_names_are_unique(model_folder):
     registry = load_models([str(model_folder), f"{model_folder}/"], LoadOptions("cpu", slots=1))
     try:
         assert list(registry.served) == ["small", "small-2"]
@@ -225,7 +225,7 @@ def test_names_are_made_of_the_last_part(model_folder):
         registry.close(cancel=True)
 
 
-def test_what_outlasts_the_grace_ends_where_it_stands_and_is_told(registry_of, running_server, caplog):
+def test_generation_is_cancelled_after_the_grace_period(registry_of, running_server, caplog):
     forever = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}, "seed": 1}
     plain = []
     with running_server(registry_of(), grace=0.5) as server, server.client() as client:
@@ -235,13 +235,13 @@ def test_what_outlasts_the_grace_ends_where_it_stands_and_is_told(registry_of, r
             lines = stream.iter_lines()
             next(lines)
             server.until(lambda: server.engine.running == 2)
-            server.leave()
+            server.shut_down()
             rest = [line for line in lines if line]
         asking.join(60)
     *_, last, done = rest
     assert done == "data: [DONE]"
     assert json.loads(last.removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
-    answer = plain[0]
-    assert answer.status_code == 200
-    assert 0 < answer.json()["usage"]["completion_tokens"] < 4096
+    response = plain[0]
+    assert response.status_code == 200
+    assert 0 < response.json()["usage"]["completion_tokens"] < 4096
     assert not [record for record in caplog.records if record.levelname == "ERROR"]

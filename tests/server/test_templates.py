@@ -1,4 +1,4 @@
-"""Models whose chat templates attack the server. What each comes to alone is in tests/text/test_chat.py."""
+"""Models whose chat templates attack the server; tests/text/test_chat.py tests the templates alone."""
 
 import threading
 
@@ -33,36 +33,36 @@ def attacked(registry_of_templates, running_server):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_one_clear_refusal(attacked, name, stream):
+def test_attacks_get_an_error(attacked, name, stream):
     with attacked.client() as client:
-        answer = client.post("/v1/chat/completions", json={**ASKED, "model": name, "stream": stream})
-    assert answer.status_code == 400
-    error = answer.json()["error"]
+        response = client.post("/v1/chat/completions", json={**ASKED, "model": name, "stream": stream})
+    assert response.status_code == 400
+    error = response.json()["error"]
     assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_request")
     assert error["message"].startswith("the chat template ")
     assert HOSTILE[name][1] in error["message"]
     assert "\n" not in error["message"]
-    assert len(answer.content) < 1000
+    assert len(response.content) < 1000
     for secret in ("Traceback", "site-packages", "clearhead/", "root:", "PATH", attacked.credentials.token):
-        assert secret not in answer.text
+        assert secret not in response.text
 
 
-def test_what_is_hidden_is_written_nowhere(attacked):
-    """Not in the answer, and not to the model either: what it read is a single letter."""
+def test_environment_is_not_exposed(attacked):
+    """Neither in the response nor in the prompt, which is a single letter."""
     with attacked.client() as client:
-        answer = client.post("/v1/chat/completions", json={**ASKED, "model": "hidden"})
-    assert answer.status_code == 200
-    assert answer.json()["usage"]["prompt_tokens"] == 1
+        response = client.post("/v1/chat/completions", json={**ASKED, "model": "hidden"})
+    assert response.status_code == 200
+    assert response.json()["usage"]["prompt_tokens"] == 1
 
 
-def test_more_than_the_model_reads_is_refused(attacked):
+def test_rendered_prompt_longer_than_the_context(attacked):
     with attacked.client() as client:
-        answer = client.post("/v1/chat/completions", json={**ASKED, "model": "writes_much"})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["code"] == "context_length_exceeded"
+        response = client.post("/v1/chat/completions", json={**ASKED, "model": "writes_much"})
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "context_length_exceeded"
 
 
-def test_others_are_answered_meanwhile(attacked):
+def test_other_models_respond_during_attacks(attacked):
     answered = []
 
     def attack(name):
@@ -79,10 +79,10 @@ def test_others_are_answered_meanwhile(attacked):
                 ("/v1/completions", {"prompt": "a", "max_tokens": 2}),
                 ("/api/trace", {"text": "a"}),
             ):
-                answer = client.post(path, json={**asked, "model": "small"})
-                assert answer.status_code == 200, answer.text
+                response = client.post(path, json={**asked, "model": "small"})
+                assert response.status_code == 200, response.text
             assert client.get("/healthz").status_code == 200
-            assert len(answered) < len(attackers)  # they are still at it
+            assert len(answered) < len(attackers)  # the attacks are still running
     finally:
         for attacker in attackers:
             attacker.join(60)

@@ -1,4 +1,4 @@
-"""Runs that are begun, watched, stopped and gone on with through the server, by real processes."""
+"""Runs that the server starts, watches, stops and resumes, in real processes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from clearhead.server.model_registry import LoadOptions, ModelRegistry
 from tests.serving import make_finished
 
 SMALL = {"blocks": 1, "heads": 2, "width": 16, "context": 32}
-LONG = 100_000  # steps that no test waits for
+LONG = 100_000  # steps: more than any test waits for
 TEXT = "Once upon a time"
 
 
@@ -31,16 +31,16 @@ def place(tmp_path):
 
 @pytest.fixture
 def serve(place, running_server, tmp_path):
-    """A server that trains there, with an empty registry."""
+    """Start a server with an empty registry that trains in this folder."""
     made = []
 
-    def begin():
+    def run():
         made.append(ModelRegistry([]))
         return running_server(
             made[-1], library=ModelLibrary([place], tmp_path / "home", LoadOptions("cpu", slots=1))
         )
 
-    yield begin
+    yield run
     for registry in made:
         registry.close(cancel=True)
 
@@ -52,8 +52,8 @@ def server(serve):
 
 
 def start(client, story_text, name="my", **more):
-    asked = {"name": name, "text": story_text, "text_name": "My tales.txt", **SMALL, **more}
-    return client.post("/api/train", json=asked)
+    body = {"name": name, "text": story_text, "text_name": "My tales.txt", **SMALL, **more}
+    return client.post("/api/train", json=body)
 
 
 def find(client, name="my"):
@@ -64,19 +64,19 @@ def metrics(client, name="my", after=0):
     return client.get(f"/api/runs/{name}/metrics", params={"after": after}).json()
 
 
-def reach(server, client, steps, name="my"):
+def wait_for_step(server, client, steps, name="my"):
     server.until(lambda: find(client, name)["steps_done"] >= steps, 60)
 
 
-def rest(server, client):
+def wait_until_idle(server, client):
     server.until(lambda: client.get("/api/runs").json()["now"] is None, 60)
 
 
-def test_a_run_from_its_first_step_to_its_end(client, server, place, story_text):
+def test_complete_run(client, server, place, story_text):
     listed = client.get("/api/runs").json()
     assert listed == {"runs": [], "can_start": True, "now": None}
-    begun = start(client, story_text, steps=60, snapshots=5)
-    assert (begun.status_code, begun.json()["now"]) == (200, "my")
+    started = start(client, story_text, steps=60, snapshots=5)
+    assert (started.status_code, started.json()["now"]) == (200, "my")
     assert (find(client)["state"], find(client)["own"]) == ("starting", True)
     seen, last, speeds = [], 0, []
     end = time.monotonic() + 90
@@ -86,7 +86,7 @@ def test_a_run_from_its_first_step_to_its_end(client, server, place, story_text)
         if told.get("steps"):
             seen += told["steps"]
             last = seen[-1]["step"]
-            speeds.append(told["tokens_a_second"])
+            speeds.append(told["tokens_per_second"])
         time.sleep(0.05)
     seen += metrics(client, after=last)["steps"]
     kept = read_metrics(place / "my")
@@ -102,21 +102,21 @@ def test_a_run_from_its_first_step_to_its_end(client, server, place, story_text)
     assert (run["texts"], run["model"], run["preset"]) == (["My-tales.txt"], "my", "modern")
     assert run["tokens"] == kept[-1]["tokens"]
     assert (place / "my" / "My-tales.txt").read_text(encoding="utf-8") == story_text
-    assert metrics(client)["tokens_a_second"] is None
+    assert metrics(client)["tokens_per_second"] is None
     assert "secret-place" not in client.get("/api/runs").text
     check_snapshots(client, place, run["snapshots"])
 
 
 def check_snapshots(client, place, steps):
-    """Each is opened by its name, is what Python loads, and is in no list of models."""
+    """Each snapshot can be opened by its name, equals what Python loads, and is not listed as a model."""
     assert steps[0] == 1
     assert steps[-1] == 60
     for step in steps[:2]:
         name = f"my@{step}"
         opened = client.post("/api/open", json={"model": name}).json()
         assert (opened["name"], opened["state"], opened["origin"]) == (name, "loaded", "run")
-        asked = {"model": name, "text": TEXT, "site": "block.0.head.1.weights"}
-        raw = client.post("/api/site", json=asked).content
+        body = {"model": name, "text": TEXT, "site": "block.0.head.1.weights"}
+        raw = client.post("/api/site", json=body).content
         mine = load(place / "my", "cpu", step=step).inspect(TEXT)["block.0.head.1.weights"]
         given = np.frombuffer(raw, dtype="<f4").reshape(mine.shape)
         assert np.abs(given - mine.numpy()).max() < 1e-6
@@ -126,13 +126,13 @@ def check_snapshots(client, place, steps):
 @pytest.mark.parametrize(
     "name", ["my@", "my@x", "my@7", "my@-1", "other@1", "@1", "my@1@1", "../my@1", "my@1/"]
 )
-def test_other_snapshots_are_not_there(client, server, place, model_folder, name):
+def test_unknown_snapshots(client, server, place, model_folder, name):
     make_finished(place / "my", model_folder)
-    refused = client.post("/api/open", json={"model": name})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "model_not_found")
+    rejected = client.post("/api/open", json={"model": name})
+    assert (rejected.status_code, rejected.json()["error"]["code"]) == (404, "model_not_found")
 
 
-def test_of_a_long_run_some_steps_from_all_over_are_told(client, server, place, model_folder):
+def test_metrics_of_long_runs_are_thinned(client, server, place, model_folder):
     make_finished(place / "my", model_folder, steps=10_000)
     told = [each["step"] for each in metrics(client)["steps"]]
     assert len(told) == 2000
@@ -142,7 +142,7 @@ def test_of_a_long_run_some_steps_from_all_over_are_told(client, server, place, 
     assert metrics(client, after=10_000)["steps"] == []
 
 
-def test_few_snapshots_are_in_memory_at_a_time(client, server, place, model_folder):
+def test_number_of_loaded_snapshots_is_limited(client, server, place, model_folder):
     make_finished(place / "my", model_folder)
     for step in range(2, 12):
         shutil.copytree(model_folder, place / "my" / "snapshots" / f"step-{step:09d}")
@@ -153,62 +153,62 @@ def test_few_snapshots_are_in_memory_at_a_time(client, server, place, model_fold
     assert client.post("/api/open", json={"model": "my@1"}).status_code == 200
 
 
-def test_stopped_and_gone_on_with(client, server, place, story_text):
+def test_stop_and_resume(client, server, place, story_text):
     start(client, story_text, steps=LONG)
-    reach(server, client, 5)
+    wait_for_step(server, client, 5)
     again = start(client, story_text, "other", steps=5)
     assert (again.status_code, again.json()["error"]["code"]) == (409, "already_training")
     assert client.post("/api/runs/my/resume").status_code == 409
     assert client.post("/api/runs/my/stop").json()["runs"][0]["state"] in ("stopping", "stopped")
-    rest(server, client)
+    wait_until_idle(server, client)
     stopped = find(client)
-    assert (stopped["state"], stopped["resumes"], stopped["error"]) == ("stopped", True, None)
+    assert (stopped["state"], stopped["resumable"], stopped["error"]) == ("stopped", True, None)
     assert (place / "my" / "checkpoints").is_dir()
-    assert client.post("/api/runs/my/stop").status_code == 200  # which does nothing now
+    assert client.post("/api/runs/my/stop").status_code == 200  # has no effect now
     client.get("/api/models")
     client.post("/api/open", json={"model": "my"})
-    asked = {"model": "my", "text": TEXT, "site": "logits"}
-    before = client.post("/api/site", json=asked).content
+    body = {"model": "my", "text": TEXT, "site": "logits"}
+    before = client.post("/api/site", json=body).content
     assert client.post("/api/runs/my/resume").json()["now"] == "my"
-    reach(server, client, stopped["steps_done"] + 5)
+    wait_for_step(server, client, stopped["steps_done"] + 5)
     steps = [each["step"] for each in metrics(client)["steps"]]
     assert steps == list(range(1, len(steps) + 1))
     client.post("/api/runs/my/stop")
-    rest(server, client)
-    # It was trained further, so what was in memory is read again.
-    server.until(lambda: client.post("/api/site", json=asked).status_code == 503)
+    wait_until_idle(server, client)
+    # The model has changed, so it is loaded again.
+    server.until(lambda: client.post("/api/site", json=body).status_code == 503)
     client.post("/api/open", json={"model": "my"})
-    assert client.post("/api/site", json=asked).content != before
+    assert client.post("/api/site", json=body).content != before
 
 
-def test_it_ends_with_the_server_and_its_state_is_saved(serve, place, story_text):
+def test_server_shutdown_stops_and_saves_the_run(serve, place, story_text):
     with serve() as server, server.client() as client:
         start(client, story_text, steps=LONG)
-        reach(server, client, 5)
-        (said,) = (line for line in server.log if line.startswith("training my"))
-        process = int(said.rpartition(" ")[2])
+        wait_for_step(server, client, 5)
+        (line,) = (each for each in server.log if each.startswith("training my"))
+        process = int(line.rpartition(" ")[2])
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
     assert list((place / "my" / "checkpoints").iterdir())
     assert not (place / "my" / ".lock").exists()
     with serve() as server, server.client() as client:
-        assert (find(client)["state"], find(client)["resumes"]) == ("stopped", True)
+        assert (find(client)["state"], find(client)["resumable"]) == ("stopped", True)
 
 
-def test_what_was_killed_is_stopped_and_says_so(client, server, place, story_text):
+def test_killed_run_is_stopped_with_an_error(client, server, place, story_text):
     start(client, story_text, steps=LONG)
-    reach(server, client, 2)
-    (said,) = (line for line in server.log if line.startswith("training my"))
-    os.kill(int(said.rpartition(" ")[2]), signal.SIGKILL)
-    rest(server, client)
+    wait_for_step(server, client, 2)
+    (line,) = (each for each in server.log if each.startswith("training my"))
+    os.kill(int(line.rpartition(" ")[2]), signal.SIGKILL)
+    wait_until_idle(server, client)
     run = find(client)
     assert run["state"] == "stopped"
     assert run["error"]
 
 
-def test_what_cannot_begin_says_why_and_leaves_nothing(client, server, place):
+def test_failed_start_has_an_error_and_leaves_no_folder(client, server, place):
     assert start(client, "too short", steps=5).status_code == 200
-    rest(server, client)
+    wait_until_idle(server, client)
     run = find(client)
     assert run["state"] == "failed"
     error = run["error"]
@@ -218,7 +218,7 @@ def test_what_cannot_begin_says_why_and_leaves_nothing(client, server, place):
         "training_text_short",
         {"count": 9, "context": 32, "least": 64},
     )
-    assert not (place / "my").exists()  # the name is free again
+    assert not (place / "my").exists()  # the name is available again
 
 
 @pytest.mark.parametrize(
@@ -243,16 +243,16 @@ def test_what_cannot_begin_says_why_and_leaves_nothing(client, server, place):
         {"text": "\ud800 alone"},
     ],
 )
-def test_what_is_wrong_is_refused_and_nothing_begins(client, server, place, wrong):
+def test_invalid_requests_start_nothing(client, server, place, wrong):
     body = json.dumps({"name": "my", "text": "a b c", **wrong})
-    refused = client.post("/api/train", content=body, headers={"Content-Type": "application/json"})
-    assert refused.status_code == 400
-    assert len(refused.json()["error"]["message"]) > 5
+    rejected = client.post("/api/train", content=body, headers={"Content-Type": "application/json"})
+    assert rejected.status_code == 400
+    assert len(rejected.json()["error"]["message"]) > 5
     assert client.get("/api/runs").json()["runs"] == []
     assert not place.exists() or list(place.iterdir()) == []
 
 
-def test_names_that_are_taken_and_names_that_are_not_there(client, server, place, model_folder):
+def test_taken_and_unknown_names(client, server, place, model_folder):
     make_finished(place / "my", model_folder)
     taken = start(client, "a b c")
     assert (taken.status_code, taken.json()["error"]["code"]) == (409, "name_taken")
@@ -265,7 +265,7 @@ def test_names_that_are_taken_and_names_that_are_not_there(client, server, place
     assert (place / "my" / "run.json").exists()
 
 
-def test_only_here_may_a_body_be_as_long_as_a_text(serve, place, tmp_path, running_server):
+def test_only_the_train_route_accepts_large_bodies(serve, place, tmp_path, running_server):
     long = {"name": "my", "text": "a" * 3_000_000, "preset": "none"}
     with serve() as server, server.client() as client:
         assert client.post("/api/train", json=long).status_code == 400
@@ -280,34 +280,34 @@ def test_only_here_may_a_body_be_as_long_as_a_text(serve, place, tmp_path, runni
         assert client.post("/api/train", json=long).status_code == 413
 
 
-def test_without_an_offer_there_is_no_run_and_none_begins(registry, running_server, story_text, tmp_path):
+def test_without_a_library_runs_are_disabled(registry, running_server, story_text, tmp_path):
     for library in (None, ModelLibrary([], tmp_path / "home", LoadOptions("cpu"))):
         with running_server(registry, library=library) as server, server.client() as client:
             assert client.get("/api/runs").json() == {"runs": [], "can_start": False, "now": None}
-            refused = start(client, story_text)
-            assert (refused.status_code, refused.json()["error"]["code"]) == (404, "cannot_be_trained")
+            rejected = start(client, story_text)
+            assert (rejected.status_code, rejected.json()["error"]["code"]) == (404, "cannot_be_trained")
             assert client.post("/api/runs/my/resume").status_code == 404
             assert client.post("/api/open", json={"model": "my@1"}).status_code == 404
 
 
-def test_answers_are_as_the_document_tells(client, server, place, model_folder, story_text):
+def test_responses_conform_to_the_document(client, server, place, model_folder, story_text):
     make_finished(place / "done", model_folder)
     document = make_api(ModelRegistry([]), ServerMetrics(ModelRegistry([]))).openapi()
 
-    def check(method, path, name="", **asked):
-        told = document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"]
-        answer = client.request(method, path.replace("{name}", name), **asked)
-        assert answer.status_code == 200, answer.text
-        jsonschema.validate(answer.json(), {**told, "components": document["components"]})
+    def check(method, path, name="", **options):
+        schema = document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"]
+        response = client.request(method, path.replace("{name}", name), **options)
+        assert response.status_code == 200, response.text
+        jsonschema.validate(response.json(), {**schema, "components": document["components"]})
 
     check("get", "/api/runs")
     check("get", "/api/runs/{name}/metrics", "done")
-    asked = {"name": "my", "text": story_text, "text_name": "My tales.txt", **SMALL, "steps": LONG}
-    check("post", "/api/train", json=asked)
-    reach(server, client, 3)
+    body = {"name": "my", "text": story_text, "text_name": "My tales.txt", **SMALL, "steps": LONG}
+    check("post", "/api/train", json=body)
+    wait_for_step(server, client, 3)
     check("get", "/api/runs/{name}/metrics", "my")
     check("post", "/api/runs/{name}/stop", "my")
-    rest(server, client)
+    wait_until_idle(server, client)
     check("post", "/api/runs/{name}/resume", "my")
     check("post", "/api/runs/{name}/stop", "my")
-    rest(server, client)
+    wait_until_idle(server, client)

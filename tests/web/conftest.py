@@ -59,7 +59,7 @@ def server(registry):
 def visit(browser, server):
     """Someone who has been here before; at the end the browser must have had nothing to complain of."""
     if not has_site():
-        pytest.skip("the page was not built: pip install . builds it, with npm")
+        pytest.skip("the page is not built: run `pip install .` with npm installed")
     made = []
 
     def come(server=server, width=1800, height=1000, walked=True, **settings):

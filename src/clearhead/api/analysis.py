@@ -1,4 +1,4 @@
-"""Questions to a text's way through a model: where two differ, what matters, what wrote a word, and why."""
+"""Analyses of a trace: comparison, effects of edits, attribution, attention scores and the logit lens."""
 
 from __future__ import annotations
 
@@ -6,64 +6,64 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clearhead.api.base import Asked, Id, Ids, Index, Range, Text, Wire
+from clearhead.api.base import Id, Ids, Index, Range, RequestModel, Text, WireModel
 from clearhead.api.inspection import TextRequest
 
-MOST_HOPS = 64
-LONGEST_COMPARED = 1024  # tokens
-LONGEST_SWEPT = 256
-LONGEST_LENS = 128  # rows at a time
+MAX_HOPS = 64
+MAX_COMPARED = 1024  # tokens
+MAX_SWEPT = 256  # tokens
+MAX_LENS = 128  # rows in one response
 
-Word = Annotated[Id, Field(description="A token's id.")]
-Position = Annotated[Index, Field(description="Counted from 0, or back from -1.")]
+TokenId = Annotated[Id, Field(description="A token id.")]
+Position = Annotated[Index, Field(description="Counted from 0, or from the end with -1.")]
 Blocks = Annotated[
     Range | None,
-    Field(description="From a first to, and without, a last; all unless said.", examples=[[0, 4]]),
+    Field(description="From a start to an exclusive stop; all by default.", examples=[[0, 4]]),
 ]
 
 
 class CompareRequest(TextRequest):
-    """Two texts through one model, or one through two models of the same shape."""
+    """Two texts in one model, or one text in two models of the same shape."""
 
     other: TextRequest
     blocks: Blocks = None
 
 
-class SiteDistance(Wire):
+class SiteDistance(WireModel):
     site: str
     distance: float | None
 
 
-class CompareAnswer(Wire):
-    """Which positions belong together, and how far apart the two are: ‖difference‖ over ‖value‖."""
+class CompareResponse(WireModel):
+    """The aligned positions, and the distance at each site: ‖difference‖ / ‖value‖."""
 
     pairs: list[tuple[int, int]]
-    distances: list[SiteDistance] = Field(description="Those outside blocks come with block 0.")
+    distances: list[SiteDistance] = Field(description="Sites outside the blocks are returned with block 0.")
 
 
 class EffectsRequest(TextRequest):
-    """How likely a word is when one thing after the other is changed."""
+    """A token's log-probability after each of many edits."""
 
-    word: Word
+    token: TokenId
     position: Position = -1
     over: Literal["head", "position"] = Field(
-        "head", description="Each head's output; or the stream that enters each block at each position."
+        "head", description="Edit each head's output, or each block's input at each position."
     )
     source: Text | Ids | None = Field(
-        None, description="Take them from this text, of as many tokens; silence them unless said."
+        None, description="Patch from this text, which has as many tokens; ablate to zero by default."
     )
     blocks: Blocks = None
 
 
-class EffectsAnswer(Wire):
-    """Logarithms of the word's probability: as it is, and for each of the blocks after each change."""
+class EffectsResponse(WireModel):
+    """The token's log-probability before any edit and, for each block, after each edit."""
 
     before: float | None
     after: list[list[float | None]]
 
 
-class Hop(Asked):
-    """A head, and the position that it looked at."""
+class Hop(RequestModel):
+    """A head, and a position it attends to."""
 
     block: Annotated[int, Field(ge=0, lt=2**31)]
     head: Annotated[int, Field(ge=0, lt=2**31)]
@@ -71,32 +71,32 @@ class Hop(Asked):
 
 
 class AttributeRequest(TextRequest):
-    """What wrote a word's logit; or, further back, what a head brought of it."""
+    """The contributions to a token's logit, or to what a head contributes to it."""
 
-    word: Word
+    token: TokenId
     position: Position = -1
-    through: Annotated[list[Hop], Field(fail_fast=True, max_length=MOST_HOPS)] = Field(
-        [], description="From the end back: each in an earlier block than the one before it."
+    through: Annotated[list[Hop], Field(fail_fast=True, max_length=MAX_HOPS)] = Field(
+        [], description="A path from the logit backward: each hop is in an earlier block than the one before."
     )
     heads: Annotated[int, Field(ge=0, le=64)] = Field(
-        12, description="For so many heads, those that matter most, what each token gave."
+        12, description="For this many of the largest heads, return the contribution of each token."
     )
 
 
-class Part(Wire):
+class Part(WireModel):
     name: str
     value: float | None
 
 
-class HeadTokens(Wire):
-    """What a head brought from each position."""
+class HeadTokens(WireModel):
+    """The contribution of each position through a head."""
 
     block: int
     head: int
     values: list[float | None]
 
 
-class AttributeAnswer(Wire):
+class AttributeResponse(WireModel):
     """The parts sum to the total."""
 
     position: int
@@ -106,23 +106,23 @@ class AttributeAnswer(Wire):
 
 
 class WhyRequest(TextRequest):
-    """Why a head looks from one position to another."""
+    """The contributions to a head's attention score of a query and a key position."""
 
     block: Annotated[int, Field(ge=0, lt=2**31)]
     head: Annotated[int, Field(ge=0, lt=2**31)]
-    looking: Position
-    looked_at: Position
-    count: Annotated[int, Field(ge=1, le=200)] = Field(20, description="How many pairs of parts.")
+    query_position: Position
+    key_position: Position
+    count: Annotated[int, Field(ge=1, le=200)] = Field(20, description="The number of pairs of parts.")
 
 
-class PartPair(Wire):
+class PartPair(WireModel):
     query: str
     key: str
     value: float | None
 
 
-class WhyAnswer(Wire):
-    """The score, what each part gives it on either side, and the pairs of parts that matter most."""
+class WhyResponse(WireModel):
+    """The score, the contribution of each part on either side, and the pairs of parts that contribute most."""
 
     score: float | None
     query: list[Part]
@@ -131,19 +131,19 @@ class WhyAnswer(Wire):
 
 
 class LensRequest(TextRequest):
-    """What each block would say next, if the model stopped there."""
+    """The logit lens: the next token if the model ended after each block."""
 
-    rows: Range | None = Field(None, description=f"At most {LONGEST_LENS}; all unless said.")
-    word: Word | None = Field(None, description="One whose probability is told everywhere.")
+    rows: Range | None = Field(None, description=f"At most {MAX_LENS} rows; all by default.")
+    token: TokenId | None = Field(None, description="A token whose probability is returned as well.")
 
 
-class LensWord(Wire):
+class LensToken(WireModel):
     text: str
     probability: float | None
-    chosen: float | None = Field(description="How likely the word is that was asked for.")
+    chosen: float | None = Field(description="The probability of the requested token.")
 
 
-class LensAnswer(Wire):
-    """For each block, and each of the rows, the likeliest next word."""
+class LensResponse(WireModel):
+    """The most likely next token for each block and each row."""
 
-    words: list[list[LensWord]]
+    tokens: list[list[LensToken]]

@@ -1,7 +1,7 @@
-"""What all requests and answers share.
+"""What all requests and responses share.
 
-Every number that a client may say is bounded. In JSON, numbers that are not finite are null. A list is left
-at the first thing in it that is wrong: to tell of each of a million would take seconds.
+Every number in a request is bounded. Numbers that are not finite are null in JSON. Validation of a list stops
+at the first invalid item: reporting an error for each of a million items would take seconds.
 """
 
 from __future__ import annotations
@@ -10,38 +10,38 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-MOST_CHARACTERS = 200_000  # of a prompt, or of all messages of a conversation
+MAX_CHARACTERS = 200_000  # of a prompt, or of all messages of a conversation
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-ModelName = Annotated[Name, Field(description="One of those that /v1/models lists.")]
-Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+ModelName = Annotated[Name, Field(description="A model listed by /v1/models.")]
+Text = Annotated[str, StringConstraints(max_length=MAX_CHARACTERS)]
 Id = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
-Ids = Annotated[list[Id], Field(fail_fast=True, min_length=1, max_length=MOST_CHARACTERS)]
+Ids = Annotated[list[Id], Field(fail_fast=True, min_length=1, max_length=MAX_CHARACTERS)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e30, le=1e30)]
 Numbers = Annotated[list[Number], Field(fail_fast=True)]
 Index = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
 Values = dict[str, str | int]
-Range = Annotated[tuple[Index, Index], Field(strict=False)]  # which JSON writes as a list
+Range = Annotated[tuple[Index, Index], Field(strict=False)]  # a list in JSON
 
 
-class Wire(BaseModel):
-    """Numbers are finite, and neither texts nor true and false."""
+class WireModel(BaseModel):
+    """Base of all schemas. Numbers must be finite; strings and booleans are not converted to numbers."""
 
     model_config = ConfigDict(
         strict=True,
         allow_inf_nan=False,
         extra="ignore",
         protected_namespaces=(),
-        json_schema_serialization_defaults_required=True,  # an answer has all its fields
+        json_schema_serialization_defaults_required=True,  # a response has all its fields
     )
 
 
-class Asked(Wire):
-    """A request: a field that is not known may be meant to change the answer, so it is refused."""
+class RequestModel(WireModel):
+    """Base of all requests. Unknown fields are rejected, because they may be meant to change the response."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Fault(Wire):
+class ErrorDetail(WireModel):
     """What went wrong."""
 
     message: str
@@ -49,11 +49,11 @@ class Fault(Wire):
     param: str | None = None
     code: str | None = None
     values: Values = Field(
-        default={}, description="What the message is made of, for who says it in another language."
+        default={}, description="The values in the message, for clients that translate it by its code."
     )
 
 
-class Refusal(Wire):
-    """Every answer that is not what was asked for, in OpenAI's shape."""
+class ErrorResponse(WireModel):
+    """Every error, in OpenAI's format."""
 
-    error: Fault
+    error: ErrorDetail

@@ -1,4 +1,4 @@
-"""Vectors of words: one word in many sentences, and the words that lie nearest to it."""
+"""Word vectors: one word in many sentences, and the nearest neighbors of a vector."""
 
 from __future__ import annotations
 
@@ -7,60 +7,62 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from clearhead.api.analysis import Position
-from clearhead.api.base import Asked, ModelName, Name, Text, Wire
+from clearhead.api.base import ModelName, Name, RequestModel, Text, WireModel
 from clearhead.api.inspection import TextRequest
 
-MOST_SENTENCES = 64
-LONGEST_SENTENCES = 4096  # tokens of all of them
+MAX_SENTENCES = 64
+MAX_SENTENCE_TOKENS = 4096  # of all sentences together
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-class SensesRequest(Asked):
+class SensesRequest(RequestModel):
     """One word in many sentences."""
 
     model: ModelName
     word: Word = Field(examples=["bank"])
-    sentences: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=MOST_SENTENCES)]
+    sentences: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=MAX_SENTENCES)]
 
 
-class Occurrence(Wire):
+class Occurrence(WireModel):
     sentence: int
     position: int
-    piece: str = Field(description="The token there: the last of those that the word is made of.")
+    piece: str = Field(description="The token at this position, which is the last token of the word.")
 
 
-class SensesAnswer(Wire):
-    """At every stage, from the static vector to the end: points on a plane, and how alike the vectors are."""
+class SensesResponse(WireModel):
+    """The vectors at every stage, from the static embedding to the end: as points on a plane, and their cosines."""
 
     stages: list[str]
     occurrences: list[Occurrence]
     points: list[list[list[float]]]
-    shares: list[list[float]] = Field(description="Of how they differ, what each direction shows.")
+    shares: list[list[float]] = Field(description="The share of the variance along each axis of the plane.")
     cosines: list[list[list[float]]]
 
 
-class Step(Asked):
-    """The direction from one token to another."""
+class Direction(RequestModel):
+    """The direction from one token's vector to another's."""
 
     start: Word
     end: Word
 
 
-class NeighboursRequest(TextRequest):
-    """The words whose vectors lie nearest to that of a position."""
+class NeighborsRequest(TextRequest):
+    """The tokens whose vectors are nearest to the vector at a position."""
 
     position: Position = -1
-    stage: Name = Field("embedding", description="One of those that /api/senses names.")
-    along: Step | None = Field(None, description="Added to the vector: as king to queen.")
+    stage: Name = Field("embedding", description="A stage listed by /api/senses.")
+    along: Direction | None = Field(
+        None, description="Added to the vector, such as the direction from king to queen."
+    )
     count: Annotated[int, Field(ge=1, le=100)] = 12
 
 
-class Neighbour(Wire):
+class Neighbor(WireModel):
     id: int
     text: str
     cosine: float | None
 
 
-class NeighboursAnswer(Wire):
-    neighbours: list[Neighbour]
+class NeighborsResponse(WireModel):
+    neighbors: list[Neighbor]

@@ -1,6 +1,6 @@
-"""Texts through models, and what stands at their sites.
+"""Traces of texts, and the values of their sites.
 
-Matrices go as raw little-endian float32, their shape in the header X-Shape.
+Matrices are raw little-endian float32, with their shape in the header X-Shape.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from clearhead.api.base import (
-    MOST_CHARACTERS,
-    Asked,
+    MAX_CHARACTERS,
     Id,
     Ids,
     Index,
@@ -20,80 +19,77 @@ from clearhead.api.base import (
     Number,
     Numbers,
     Range,
+    RequestModel,
     Text,
-    Wire,
+    WireModel,
 )
 
-MOST_EDITS = 256
-MOST_TEXTS = 16  # that the edits of a trace patch from
-MOST_READS = 64
-MOST_WORDS = 4096  # told at once
-MOST_VALUES = 2**24  # numbers of a matrix at once: 64 MB
-MOST_JSON = 2**18  # as JSON, which takes far more time and room
+MAX_EDITS = 256
+MAX_TEXTS = 16  # that the edits of a trace patch from
+MAX_READS = 64
+MAX_IDS = 4096
+MAX_VALUES = 2**24  # of a binary response: 64 MB
+MAX_JSON_VALUES = 2**18  # JSON takes far more time and memory
 SiteName = Annotated[
-    Name, Field(description="As /api/trace lists them.", examples=["block.0.head.0.weights"])
+    Name, Field(description="A site listed by /api/trace.", examples=["block.0.head.0.weights"])
 ]
 WeightName = Annotated[
-    Name, Field(description="As docs/sites.md names them.", examples=["block.0.head.0.W_Q"])
+    Name, Field(description="A weight, named as in docs/sites.md.", examples=["block.0.head.0.W_Q"])
 ]
 
 
-class EditRequest(Asked):
-    """What to put at a site: one of a value, a factor for what is there, or what is there in another text."""
+class EditRequest(RequestModel):
+    """An edit of a site: exactly one of a value, a factor, or a text to patch from."""
 
     site: SiteName
     value: Number | Numbers | Annotated[list[Numbers], Field(fail_fast=True)] | None = Field(
-        None, description="One number for all that is there, or as many as there are."
+        None, description="One number for all elements, or one for each element."
     )
-    scale: Number | None = Field(None, description="What is there, so many times.")
+    scale: Number | None = Field(None, description="Multiply the site's value by this factor.")
     text: Text | None = Field(
         None,
-        description=f"What stands there in another text; at most {MOST_TEXTS} different ones in a request.",
+        description=f"Take the site's value from this text; at most {MAX_TEXTS} different texts per request.",
     )
-    at: Annotated[list[Index], Field(fail_fast=True, min_length=1, max_length=MOST_CHARACTERS)] | None = (
-        Field(None, description="The positions to change, counted from 0 or back from -1; all unless said.")
+    at: Annotated[list[Index], Field(fail_fast=True, min_length=1, max_length=MAX_CHARACTERS)] | None = Field(
+        None, description="The positions to edit, counted from 0, or from the end with -1; all by default."
     )
-    columns: (
-        Annotated[list[Index], Field(fail_fast=True, min_length=1, max_length=MOST_CHARACTERS)] | None
-    ) = Field(
-        None, description="The columns to change: neurons, features, what is looked at; all unless said."
+    columns: Annotated[list[Index], Field(fail_fast=True, min_length=1, max_length=MAX_CHARACTERS)] | None = (
+        Field(None, description="The columns to edit: neurons, features or key positions; all by default.")
     )
 
 
-class TextRequest(Asked):
-    """A text through a model, with some of what it computes changed."""
+class TextRequest(RequestModel):
+    """A text, run through a model with edits."""
 
     model: ModelName
-    text: Text | Ids = Field(
-        description="A text, or its tokens' ids.", examples=["The duck crossed the road"]
-    )
-    edits: Annotated[list[EditRequest], Field(fail_fast=True, max_length=MOST_EDITS)] = Field(
-        [], description="In force all together; of two at one site the later sees what the earlier gave."
+    text: Text | Ids = Field(description="A text, or token ids.", examples=["The duck crossed the road"])
+    edits: Annotated[list[EditRequest], Field(fail_fast=True, max_length=MAX_EDITS)] = Field(
+        [], description="All are active together; edits of the same site are applied in order."
     )
 
 
 class TraceRequest(TextRequest):
-    """What comes next, and what can be looked at."""
+    """The next tokens, and the sites that can be requested."""
 
-    count: Annotated[int, Field(ge=1, le=1000)] = Field(10, description="How many of the likeliest words.")
-    sites: bool = Field(True, description="Whether to list every site; there are many.")
+    count: Annotated[int, Field(ge=1, le=1000)] = Field(10, description="The number of next tokens.")
+    sites: bool = Field(True, description="Whether to list the sites, of which there are many.")
 
 
-class Slice(Asked):
-    """Rows and columns from a first one up to, and without, a last one; all unless said."""
+class Slice(RequestModel):
+    """Rows and columns, each from a start to an exclusive stop; all by default."""
 
     rows: Range | None = Field(None, examples=[[0, 5]])
     columns: Range | None = None
 
 
 class SiteRequest(TextRequest, Slice):
-    """What stands at one site."""
+    """The value of one site."""
 
     site: SiteName
 
 
-class Read(Slice):
-    """A slice of one site, or of one weight."""
+class SliceRead(Slice):
+    """A slice of one site or of one weight."""
 
     site: SiteName | None = None
     weight: WeightName | None = None
@@ -102,70 +98,70 @@ class Read(Slice):
 class SitesRequest(TextRequest):
     """Several slices at once."""
 
-    reads: Annotated[list[Read], Field(fail_fast=True, min_length=1, max_length=MOST_READS)]
+    reads: Annotated[list[SliceRead], Field(fail_fast=True, min_length=1, max_length=MAX_READS)]
 
 
 class PatternsRequest(TextRequest):
-    """The attention weights of all heads of some blocks, made small."""
+    """The attention weights of all heads of some blocks, pooled to thumbnails."""
 
-    blocks: Range | None = Field(None, description="From a first to, and without, a last; all unless said.")
-    cells: Annotated[int, Field(ge=1, le=64)] = Field(24, description="At most so many a side.")
+    blocks: Range | None = Field(None, description="From a start to an exclusive stop; all by default.")
+    cells: Annotated[int, Field(ge=1, le=64)] = Field(24, description="The maximum number of cells per side.")
 
 
 class WeightRequest(Slice):
-    """A weight by its name."""
+    """A weight by name."""
 
     model: ModelName
     name: WeightName
 
 
-class TokensRequest(Asked):
-    """A text to be cut into tokens."""
+class TokensRequest(RequestModel):
+    """A text to tokenize."""
 
     model: ModelName
     text: Text
 
 
-class TokensAnswer(Wire):
+class TokensResponse(WireModel):
     ids: list[int]
     tokens: list[str]
 
 
-class WordsRequest(Asked):
-    """Tokens by their ids."""
+class TokenTextsRequest(RequestModel):
+    """Token ids to convert to text."""
 
     model: ModelName
-    ids: Annotated[list[Id], Field(fail_fast=True, min_length=1, max_length=MOST_WORDS)]
+    ids: Annotated[list[Id], Field(fail_fast=True, min_length=1, max_length=MAX_IDS)]
 
 
-class WordsAnswer(Wire):
-    words: list[str] = Field(description="What each says, in the order they were asked for.")
+class TokenTextsResponse(WireModel):
+    tokens: list[str] = Field(description="The text of each token, in the order of the request.")
 
 
-class NextWord(Wire):
+class NextToken(WireModel):
     id: int
     text: str
     logit: float | None
     probability: float | None
 
 
-class SiteShape(Wire):
+class SiteShape(WireModel):
     name: str
     shape: list[int]
 
 
-class TraceAnswer(Wire):
-    """The text as the model reads it, what may come next, and every site that can be asked for."""
+class TraceResponse(WireModel):
+    """The text's tokens, the most likely next tokens, and every site that can be requested."""
 
     ids: list[int]
-    text: str = Field(description="What the ids say, without tokens that have no text.")
+    text: str = Field(description="The decoded ids, without tokens that have no text.")
     tokens: list[str]
-    next: list[NextWord]
+    next: list[NextToken]
     sites: list[SiteShape]
 
 
-class Matrix(Wire):
-    """Numbers as JSON, for who asks for it; those that are not finite are null."""
+class Matrix(WireModel):
+    """A matrix as JSON; numbers that are not finite are null."""
 
     shape: list[int]
     values: list[float | None] | list[list[float | None]]

@@ -1,4 +1,4 @@
-"""Labs: what there is, what can be set, and what came out."""
+"""Labs: the list of them, their settings, and their results."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from clearhead.api.base import Asked, Name, Number, Wire
+from clearhead.api.base import Name, Number, RequestModel, WireModel
 from clearhead.labs.lab import Lab, Result, Setting
 
-MOST_SETTINGS = 32
+MAX_SETTINGS = 32
 SettingText = Annotated[str, StringConstraints(max_length=2000)]
-Given = bool | int | Number | SettingText
+SettingValue = bool | int | Number | SettingText
 Value = bool | int | float | str | None
 KINDS: dict[type, Literal["switch", "whole", "number", "text"]] = {
     bool: "switch",
@@ -21,7 +21,7 @@ KINDS: dict[type, Literal["switch", "whole", "number", "text"]] = {
 }
 
 
-class LabSetting(Wire):
+class LabSetting(WireModel):
     name: str
     kind: Literal["switch", "whole", "number", "text"]
     default: Value
@@ -43,16 +43,16 @@ class LabSetting(Wire):
         )
 
 
-class LabDetails(Wire):
-    """What it shows, and the question it ends with."""
+class LabDetails(WireModel):
+    """A lab, and the question it ends with."""
 
     name: str
     title: str
     says: str
     question: str
     settings: list[LabSetting]
-    model: str | None = Field(description="The model it is meant for; none where it looks into none.")
-    long: bool = Field(description="It trains: seconds to minutes.")
+    model: str | None = Field(description="The model it is designed for; null if it uses none.")
+    long: bool = Field(description="Whether it trains, which takes seconds to minutes.")
 
     @classmethod
     def of(cls, lab: Lab) -> LabDetails:
@@ -67,20 +67,20 @@ class LabDetails(Wire):
         )
 
 
-class LabList(Wire):
+class LabList(WireModel):
     labs: list[LabDetails]
 
 
-class LabRequest(Asked):
-    """A lab by name; what is not set is as usual."""
+class LabRequest(RequestModel):
+    """A lab by name; settings that are not given have their defaults."""
 
     name: Name = Field(examples=["attention"])
-    model: Name | None = Field(None, description="For a lab that looks into one: one of /v1/models.")
-    settings: dict[Name, Given] = Field({}, max_length=MOST_SETTINGS, examples=[{"boost": 10}])
+    model: Name | None = Field(None, description="A model listed by /v1/models, for a lab that inspects one.")
+    settings: dict[Name, SettingValue] = Field({}, max_length=MAX_SETTINGS, examples=[{"boost": 10}])
 
 
-class LabTable(Wire):
-    """Numbers or words; shaded, they are drawn as colours too."""
+class LabTable(WireModel):
+    """A table of numbers or texts; if shaded, its numbers are also drawn as colors."""
 
     kind: Literal["table"]
     name: str
@@ -90,8 +90,8 @@ class LabTable(Wire):
     shaded: bool
 
 
-class LabLines(Wire):
-    """A line for each name, and around it how far apart seeds lie."""
+class LabLines(WireModel):
+    """A line for each name, with its range over several seeds."""
 
     kind: Literal["lines"]
     name: str
@@ -103,8 +103,8 @@ class LabLines(Wire):
     logarithmic: bool
 
 
-class LabPoints(Wire):
-    """Places on a map."""
+class LabPoints(WireModel):
+    """Labeled points on a plane."""
 
     kind: Literal["points"]
     name: str
@@ -113,19 +113,19 @@ class LabPoints(Wire):
     places: list[list[float | None]]
 
 
-class LabFound(Wire):
+class LabFound(WireModel):
     name: str
     value: Value
 
 
-class LabAnswer(Wire):
+class LabResponse(WireModel):
     lab: str
     settings: dict[str, Value]
-    found: list[LabFound] = Field(description="The numbers that its claim stands on.")
+    found: list[LabFound] = Field(description="The numbers that support the lab's claim.")
     parts: list[Annotated[LabTable | LabLines | LabPoints, Field(discriminator="kind")]]
 
     @classmethod
-    def of(cls, result: Result) -> LabAnswer:
+    def of(cls, result: Result) -> LabResponse:
         plain: dict[str, Any] = result.to_dict()
         found = [{"name": name, "value": value} for name, value in plain["found"].items()]
         return cls.model_validate({**plain, "found": found})

@@ -1,4 +1,4 @@
-"""The models that there are, what can be pulled, and what a model's heads do."""
+"""Models: those available, those that can be pulled, and the scores of a model's heads."""
 
 from __future__ import annotations
 
@@ -6,64 +6,65 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clearhead.api.base import Asked, ModelName, Name, Wire
+from clearhead.api.base import ModelName, Name, RequestModel, WireModel
 from clearhead.model.config import Config
 
 
-class OpenRequest(Asked):
-    """A model to be loaded."""
+class OpenRequest(RequestModel):
+    """A model to load."""
 
     model: Annotated[
-        Name, Field(description="One of /api/models, or a snapshot of a run of /api/runs: NAME@STEP.")
+        Name,
+        Field(description="A model listed by /api/models, or a snapshot of a run of /api/runs: NAME@STEP."),
     ]
 
 
-class PullRequest(Asked):
-    """A model to be pulled."""
+class PullRequest(RequestModel):
+    """A model to pull."""
 
-    name: Annotated[Name, Field(description="One of those that /api/models says can be pulled.")]
+    name: Annotated[Name, Field(description="A model listed by /api/models under can_be_pulled.")]
 
 
-class HeadsRequest(Asked):
-    """What each head of a model does."""
+class HeadsRequest(RequestModel):
+    """A model whose heads are scored."""
 
     model: ModelName
 
 
-class ModelDetails(Wire):
-    """A model as we know it. One that is not loaded is, when it is opened; `error` says why it was not."""
+class ModelDetails(WireModel):
+    """A model. Opening it loads it; `error` gives the reason if that failed."""
 
     name: str
     state: Literal["loaded", "loading", "not loaded", "failed"]
     origin: Literal["run", "pulled", "file"] = Field(
-        description="Trained here, pulled, or a folder or file from elsewhere."
+        description="Trained here, pulled, or another folder or file."
     )
     error: str | None = None
     parameters: int | None = None
-    kind: str | None = Field(None, description="Of network: transformer, elman, gru or lstm.")
-    config: Config | None = Field(None, description="Of a transformer.")
-    tokenizer: str | None = Field(None, description="Known once it is loaded.")
-    chats: bool = Field(False, description="Known once it is loaded.")
-    bytes: int | None = Field(None, description="On the disk.")
-    licence: str | None = None
+    kind: str | None = Field(None, description="The kind of network: transformer, elman, gru, lstm or ngram.")
+    config: Config | None = Field(None, description="For transformers only.")
+    tokenizer: str | None = Field(None, description="Known once the model is loaded.")
+    chats: bool = Field(False, description="Whether it has a chat template; known once the model is loaded.")
+    bytes: int | None = Field(None, description="Its size on disk.")
+    license: str | None = None
 
 
-class PullableModel(Wire):
+class PullableModel(WireModel):
     """A model that can be pulled."""
 
     name: str
     title: str
-    licence: str
-    bytes: int = Field(description="To be downloaded.")
+    license: str
+    bytes: int = Field(description="The size of the download.")
 
 
-class ModelDetailsList(Wire):
+class ModelDetailsList(WireModel):
     models: list[ModelDetails]
     can_be_pulled: list[PullableModel]
 
 
-class PullState(Wire):
-    """How far the last pull came."""
+class PullState(WireModel):
+    """The progress of the current or last pull."""
 
     name: str | None = None
     state: Literal["none", "downloading", "unpacking", "done", "cancelled", "failed"] = "none"
@@ -72,10 +73,10 @@ class PullState(Wire):
     error: str | None = None
 
 
-class HeadsAnswer(Wire):
-    """For each kind of looking the mean weight that each head gives it: blocks × heads, from 0 to 1.
+class HeadsResponse(WireModel):
+    """For each kind of attention, the mean weight that each head gives it: blocks × heads, from 0 to 1.
 
-    `chance` is what a head that looks at all it can see alike would score.
+    `chance` is the score of a head with uniform attention.
     """
 
     kinds: dict[str, list[list[float | None]]]

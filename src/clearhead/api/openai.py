@@ -1,6 +1,6 @@
-"""The OpenAI routes: they take and give what that interface does, as far as a language model of ours can.
+"""The schemas of the OpenAI routes, as far as they are supported.
 
-What we know beyond it (top_k, min_p, repetition_penalty, regex) has our names.
+Extensions such as top_k, min_p, repetition_penalty and regex have the names of the Python options.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from clearhead.api.base import Asked, Ids, ModelName, Text, Wire
+from clearhead.api.base import Ids, ModelName, RequestModel, Text, WireModel
 from clearhead.generate.sampling import OPTIONS
 
-MOST_TOKENS = 4096  # to write for one sample
-MOST_SAMPLES = 16
-MOST_PROMPTS = 16
-MOST_MESSAGES = 512
-MOST_STOPS = 16
-MOST_BIASES = 1024
+MAX_TOKENS = 4096  # generated for one sample
+MAX_SAMPLES = 16
+MAX_PROMPTS = 16
+MAX_MESSAGES = 512
+MAX_STOPS = 16
+MAX_BIASES = 1024
 TEMPERATURE = 1.0  # the default of OpenAI's interface
 Stop = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
-class SchemaFormat(Wire):
+class SchemaFormat(WireModel):
     name: str | None = None
     json_schema: dict[str, Any] = Field(alias="schema")
     strict: bool | None = None
 
 
-class ResponseFormat(Wire):
+class ResponseFormat(WireModel):
     type: Literal["text", "json_object", "json_schema"]
     json_schema: SchemaFormat | None = None
 
@@ -48,7 +48,7 @@ def described(name: str, default: Any = ..., note: str = "", **settings: Any) ->
     )
 
 
-class SamplingFields(Asked):
+class SamplingFields(RequestModel):
     """The sampling options that both OpenAI routes share."""
 
     temperature: Annotated[float, limits("temperature", le=100)] | None = described(
@@ -66,18 +66,18 @@ class SamplingFields(Asked):
                 Annotated[str, StringConstraints(pattern=r"^\d{1,9}$")],
                 Annotated[float, limits("logit_bias")],
             ],
-            Field(fail_fast=True, max_length=MOST_BIASES),
+            Field(fail_fast=True, max_length=MAX_BIASES),
         ]
         | None
     ) = described("logit_bias", note=" The keys are token ids.", examples=[{"50256": -100}])
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = described(
         "seed", None, note=" Without a seed, the text differs each time."
     )
-    stop: Stop | Annotated[list[Stop], Field(fail_fast=True, max_length=MOST_STOPS)] | None = described(
+    stop: Stop | Annotated[list[Stop], Field(fail_fast=True, max_length=MAX_STOPS)] | None = described(
         "stop", note=" Of several strings, the first that occurs counts."
     )
-    n: Annotated[int, limits("samples", le=MOST_SAMPLES)] | None = described(
-        "samples", note=f" For all prompts together, at most {MOST_SAMPLES}."
+    n: Annotated[int, limits("samples", le=MAX_SAMPLES)] | None = described(
+        "samples", note=f" For all prompts together, at most {MAX_SAMPLES}."
     )
     regex: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = described(
         "regex", note=" The syntax is that of Rust.", examples=["(yes|no)"]
@@ -86,12 +86,12 @@ class SamplingFields(Asked):
     seconds: Annotated[float, limits("seconds", le=3600)] | None = described("seconds")
 
 
-class StreamOptions(Wire):
+class StreamOptions(WireModel):
     include_usage: bool = False
 
 
-class Ignored(Asked):
-    """What clients of OpenAI's send for its own books: taken, and left alone."""
+class Ignored(RequestModel):
+    """Fields that OpenAI's clients send for its bookkeeping: accepted and ignored."""
 
     user: Any = None
     metadata: Any = None
@@ -103,74 +103,75 @@ class Ignored(Asked):
     tool_choice: Literal["none", "auto"] | None = None
 
 
-class Streaming(Asked):
-    stream: bool | None = Field(False, description="Whether to send the text in events as it is written.")
+class Streaming(RequestModel):
+    stream: bool | None = Field(False, description="Whether to stream the text as server-sent events.")
     stream_options: StreamOptions | None = None
 
 
 class CompletionRequest(SamplingFields, Streaming, Ignored):
-    """Go on from a text."""
+    """A prompt to continue."""
 
     model: ModelName
     prompt: (
-        Text | Ids | Annotated[list[Text | Ids], Field(fail_fast=True, min_length=1, max_length=MOST_PROMPTS)]
-    ) = Field(description="A text, or its tokens' ids; or several of either.", examples=["Once upon a time"])
-    max_tokens: Annotated[int, limits("tokens", le=MOST_TOKENS)] | None = described("tokens", 16)
+        Text | Ids | Annotated[list[Text | Ids], Field(fail_fast=True, min_length=1, max_length=MAX_PROMPTS)]
+    ) = Field(description="A text, token ids, or a list of either.", examples=["Once upon a time"])
+    max_tokens: Annotated[int, limits("tokens", le=MAX_TOKENS)] | None = described("tokens", 16)
     logprobs: Annotated[int, limits("log_probabilities")] | None = described("log_probabilities")
-    echo: bool | None = Field(False, description="Not offered: false, or nothing.")
-    best_of: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = Field(
-        None, description="Not offered: the same as n, or nothing."
+    echo: bool | None = Field(False, description="Not supported: must be false or null.")
+    best_of: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None = Field(
+        None, description="Not supported: must be null or equal to n."
     )
-    suffix: Literal[""] | None = Field(None, description="Not offered.")
+    suffix: Literal[""] | None = Field(None, description="Not supported.")
 
 
-class TextPart(Wire):
+class TextPart(WireModel):
     type: Literal["text"]
     text: Text
 
 
-class Message(Wire):
+class Message(WireModel):
     role: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
-        description="What the model's template knows, such as user, assistant and system.", examples=["user"]
+        description="A role that the model's chat template supports, such as user, assistant or system.",
+        examples=["user"],
     )
     content: Text | Annotated[list[TextPart], Field(fail_fast=True, max_length=64)] | None
 
 
 class ChatRequest(SamplingFields, Streaming, Ignored):
-    """Go on with a conversation, as the model's own template writes it."""
+    """A conversation to continue, formatted with the model's chat template."""
 
     model: ModelName
-    messages: Annotated[list[Message], Field(fail_fast=True, min_length=1, max_length=MOST_MESSAGES)]
-    max_tokens: Annotated[int, limits("tokens", le=MOST_TOKENS)] | None = described("tokens", None)
-    max_completion_tokens: Annotated[int, limits("tokens", le=MOST_TOKENS)] | None = Field(
-        None, description="The newer name of max_tokens, and stronger."
+    messages: Annotated[list[Message], Field(fail_fast=True, min_length=1, max_length=MAX_MESSAGES)]
+    max_tokens: Annotated[int, limits("tokens", le=MAX_TOKENS)] | None = described("tokens", None)
+    max_completion_tokens: Annotated[int, limits("tokens", le=MAX_TOKENS)] | None = Field(
+        None, description="The newer name of max_tokens; it takes precedence."
     )
-    logprobs: bool | None = Field(False, description="Whether to tell log-probabilities.")
+    logprobs: bool | None = Field(False, description="Whether to return log-probabilities.")
     top_logprobs: Annotated[int, limits("log_probabilities")] | None = None
-    tools: Annotated[list[Any], Field(max_length=0)] | None = Field(None, description="Not offered.")
+    tools: Annotated[list[Any], Field(max_length=0)] | None = Field(None, description="Not supported.")
 
 
-class Usage(Wire):
+class Usage(WireModel):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
 
 
-class CompletionLogprobs(Wire):
+class CompletionLogprobs(WireModel):
     tokens: list[str]
     token_logprobs: list[float | None]
     top_logprobs: list[dict[str, float | None]]
     text_offset: list[int]
 
 
-class CompletionChoice(Wire):
+class CompletionChoice(WireModel):
     index: int
     text: str
     logprobs: CompletionLogprobs | None = None
     finish_reason: Literal["stop", "length"] | None = None
 
 
-class Completion(Wire):
+class Completion(WireModel):
     id: str
     object: Literal["text_completion"] = "text_completion"
     created: int
@@ -179,7 +180,7 @@ class Completion(Wire):
     usage: Usage | None = None
 
 
-class Alternative(Wire):
+class Alternative(WireModel):
     token: str
     logprob: float | None
     bytes: list[int] | None
@@ -189,23 +190,23 @@ class TokenLogprob(Alternative):
     top_logprobs: list[Alternative]
 
 
-class ChatLogprobs(Wire):
+class ChatLogprobs(WireModel):
     content: list[TokenLogprob]
 
 
-class Reply(Wire):
+class Reply(WireModel):
     role: Literal["assistant"] = "assistant"
     content: str
 
 
-class ChatChoice(Wire):
+class ChatChoice(WireModel):
     index: int
     message: Reply
     logprobs: ChatLogprobs | None = None
     finish_reason: Literal["stop", "length"] | None = None
 
 
-class ChatCompletion(Wire):
+class ChatCompletion(WireModel):
     id: str
     object: Literal["chat.completion"] = "chat.completion"
     created: int
@@ -214,19 +215,19 @@ class ChatCompletion(Wire):
     usage: Usage | None = None
 
 
-class Delta(Wire):
+class Delta(WireModel):
     role: Literal["assistant"] | None = None
     content: str | None = None
 
 
-class ChatChunkChoice(Wire):
+class ChatChunkChoice(WireModel):
     index: int
     delta: Delta
     logprobs: ChatLogprobs | None = None
     finish_reason: Literal["stop", "length"] | None = None
 
 
-class ChatChunk(Wire):
+class ChatChunk(WireModel):
     id: str
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     created: int
@@ -235,8 +236,8 @@ class ChatChunk(Wire):
     usage: Usage | None = None
 
 
-class Model(Wire):
-    """One of the models that are served, as OpenAI lists them."""
+class Model(WireModel):
+    """A loaded model, in OpenAI's format."""
 
     id: str
     object: Literal["model"] = "model"
@@ -244,6 +245,6 @@ class Model(Wire):
     owned_by: str = "clearhead"
 
 
-class ModelList(Wire):
+class ModelList(WireModel):
     object: Literal["list"] = "list"
     data: list[Model]

@@ -118,7 +118,7 @@ def _forget_output() -> None:
 
 def _keep(error: UserError) -> None:
     """Write the error to the file that the server asks for; the page shows it in the reader's language."""
-    if (path := os.environ.get("CLEARHEAD_REFUSAL")) and error.code is not None:
+    if (path := os.environ.get("CLEARHEAD_ERROR_FILE")) and error.code is not None:
         with suppress(OSError):
             Path(path).write_text(json.dumps({"code": error.code, "values": error.values}))
 

@@ -47,8 +47,8 @@ def publish(
       clearhead publish site
       clearhead publish site "The king was old." "The queen was old." --model runs/my
     """
-    from clearhead.export.publication import TEXTS, check_folder
-    from clearhead.export.publication import publish as write
+    from clearhead.export.published_folder import TEXTS, check_folder
+    from clearhead.export.published_folder import publish as write
     from clearhead.page.assets import has_bundles
 
     if not has_bundles():

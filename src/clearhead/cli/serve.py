@@ -96,7 +96,7 @@ def run(
     from clearhead.files import home
     from clearhead.server.model_loader import ModelLibrary
     from clearhead.server.model_registry import LoadOptions, load_models
-    from clearhead.server.process import address, make_credentials, make_token, open_socket
+    from clearhead.server.process import make_credentials, make_token, make_url, open_socket
     from clearhead.server.process import serve as run_server
 
     if token is not None and (
@@ -106,11 +106,11 @@ def run(
     token = None if no_token else token or make_token()
     opened = open_socket(host, port, token)
     with opened:
-        loader = LoadOptions(device, slots, queue)
-        library = None if places is None else ModelLibrary(places, home(), loader)
-        registry = load_models(models, loader, err.print, only_first)
+        options = LoadOptions(device, slots, queue)
+        library = None if places is None else ModelLibrary(places, home(), options)
+        registry = load_models(models, options, err.print, only_first)
         credentials = make_credentials(host, opened, token, allowed)
-        err.print(f"open {address(host, credentials)}")
-        show(address(host, credentials))
+        err.print(f"open {make_url(host, credentials)}")
+        show(make_url(host, credentials))
         run_server(registry, opened, credentials, log=err.print, library=library, grace=grace)
     err.print("ended")

@@ -1,6 +1,6 @@
-"""What the page will ask of a model, asked beforehand: a saved file has the answers in it.
+"""Precomputed responses to the requests that the page will send, for saved pages that have no server.
 
-A question is kept with all that the page says in it but the model and the text, which are known.
+A request is stored without its model and text, which are fixed.
 """
 
 from __future__ import annotations
@@ -16,105 +16,112 @@ from clearhead.errors import UserError
 from clearhead.inspect.trace import Trace
 from clearhead.server.in_process import InProcessClient, InProcessResponse
 
-# As the page asks.
-TOGETHER = 5  # blocks that are compared at a time
-SOURCES = 24  # heads whose tokens are told, and tokens that are drawn at most
-PAIRS = 8  # of parts that made a head look somewhere
-NEIGHBOURS = 10
+# As in the page's own requests.
+BLOCKS_PER_COMPARE = 5
+MAX_SOURCES = 24  # heads whose tokens are returned, and tokens drawn per head
+MAX_PAIRS = 8  # of components that contribute to an attention score
+MAX_NEIGHBORS = 10
 
-WAYS = 12  # back from the likeliest word, the strongest ones
-ARROWS = 8  # of a head: where the last tokens look
-NEAR = 32  # tokens, the last ones, whose neighbours are kept
-DIGITS = 6  # of a number
+MAX_PATHS = 12  # followed back from the most likely token, strongest first
+MAX_QUERIES = 8  # last positions of a head whose scores are explained
+MAX_POSITIONS = 32  # last positions whose neighbors are stored
+DIGITS = 6  # significant digits of a number
 
-Question = dict[str, Any]  # a model and a text
-Exchange = dict[str, Any]
+TextQuery = dict[str, Any]  # a model and a text
+Exchange = dict[str, Any]  # a path, a request and its response
 
 
 class ResponseRecorder:
-    """Asks about one text, and keeps what was said."""
+    """Sends requests about one text and stores the responses."""
 
-    def __init__(self, routes: InProcessClient, model: str, trace: Trace) -> None:
-        self.routes, self.trace = routes, trace
-        self.question: Question = {"model": model, "text": trace.ids[0].tolist()}
-        self.kept: list[Exchange] = []
+    def __init__(self, client: InProcessClient, model: str, trace: Trace) -> None:
+        self.client, self.trace = client, trace
+        self.query: TextQuery = {"model": model, "text": trace.ids[0].tolist()}
+        self.exchanges: list[Exchange] = []
 
-    def ask(self, path: str, **more: Any) -> InProcessResponse:
-        answer = self.routes.ask("POST", path, json.dumps({**self.question, **more}))
-        if answer.status != 200:
-            raise UserError(json.loads(answer.body)["error"]["message"])
-        return answer
+    def request(self, path: str, **fields: Any) -> InProcessResponse:
+        response = self.client.request("POST", path, json.dumps({**self.query, **fields}))
+        if response.status != 200:
+            raise UserError(json.loads(response.body)["error"]["message"])
+        return response
 
-    def read(self, path: str, **more: Any) -> Any:
-        return json.loads(self.ask(path, **more).body)
+    def request_json(self, path: str, **fields: Any) -> Any:
+        return json.loads(self.request(path, **fields).body)
 
-    def keep(self, path: str, asked: dict[str, Any], answer: Any) -> None:
-        self.kept.append({"path": path, "asked": asked, "answer": shorten(answer)})
+    def store(self, path: str, fields: dict[str, Any], response: Any) -> None:
+        self.exchanges.append({"path": path, "request": fields, "response": round_numbers(response)})
 
-    def keep_ways(self, words: list[int]) -> None:
-        """What wrote each of these words; of the first, the strongest ways back, however far they go."""
-        onward = [self._follow(word, []) for word in words]
-        order = count()  # where two are as strong
-        ways = [(-size, next(order), [hop]) for size, hop in onward[0]]
-        heapq.heapify(ways)
-        for _ in range(WAYS):
-            if not ways:
+    def record_attributions(self, tokens: list[int]) -> None:
+        """Record the attribution of each token's logit; for the first token, also along the strongest paths."""
+        next_hops = [self._attribute(token, []) for token in tokens]
+        order = count()  # breaks ties
+        paths = [(-size, next(order), [hop]) for size, hop in next_hops[0]]
+        heapq.heapify(paths)
+        for _ in range(MAX_PATHS):
+            if not paths:
                 break
-            _, _, way = heapq.heappop(ways)
-            for size, hop in self._follow(words[0], way):
-                heapq.heappush(ways, (-size, next(order), [*way, hop]))
+            _, _, path = heapq.heappop(paths)
+            for size, hop in self._attribute(tokens[0], path):
+                heapq.heappush(paths, (-size, next(order), [*path, hop]))
 
-    def _follow(self, word: int, way: list[dict[str, int]]) -> list[tuple[float, dict[str, int]]]:
-        """Keep what came this way; where it goes on, and how strongly."""
-        asked = {"word": word, "position": -1, "through": way, "heads": SOURCES}
-        answer = self.read("/api/attribute", **asked)
-        for each in answer["heads"]:
-            each["values"] = keep_largest(each["values"])
-        self.keep("/api/attribute", asked, answer)
+    def _attribute(self, token: int, path: list[dict[str, int]]) -> list[tuple[float, dict[str, int]]]:
+        """Record the attribution along a path, and return the possible next hops with their sizes."""
+        fields = {"token": token, "position": -1, "through": path, "heads": MAX_SOURCES}
+        response = self.request_json("/api/attribute", **fields)
+        for head in response["heads"]:
+            head["values"] = keep_largest(head["values"])
+        self.store("/api/attribute", fields, response)
         return [
-            (abs(value), {"block": each["block"], "head": each["head"], "source": source})
-            for each in answer["heads"]
-            for source, value in enumerate(each["values"])
+            (abs(value), {"block": head["block"], "head": head["head"], "source": source})
+            for head in response["heads"]
+            for source, value in enumerate(head["values"])
             if value
         ]
 
-    def keep_arrows(self, block: int, head: int) -> None:
-        """Why a head looks from each of the last tokens to the one it looks at most."""
+    def record_scores(self, block: int, head: int) -> None:
+        """Record what explains a head's largest score in each of the last rows."""
         weights = self.trace.read(f"block.{block}.head.{head}.weights").float().cpu().numpy()
-        for row in range(max(0, len(weights) - ARROWS), len(weights)):
-            looked_at = int(np.argmax(weights[row]))
-            asked = {"block": block, "head": head, "looking": row, "looked_at": looked_at, "count": PAIRS}
-            self.keep("/api/why", asked, self.read("/api/why", **asked))
+        for row in range(max(0, len(weights) - MAX_QUERIES), len(weights)):
+            key = int(np.argmax(weights[row]))
+            fields = {
+                "block": block,
+                "head": head,
+                "query_position": row,
+                "key_position": key,
+                "count": MAX_PAIRS,
+            }
+            self.store("/api/why", fields, self.request_json("/api/why", **fields))
 
-    def keep_neighbours(self, stages: list[str]) -> None:
-        for row in range(max(0, len(self.trace) - NEAR), len(self.trace)):
+    def record_neighbors(self, stages: list[str]) -> None:
+        """Record the nearest tokens of each of the last positions at these stages."""
+        for row in range(max(0, len(self.trace) - MAX_POSITIONS), len(self.trace)):
             for stage in stages:
-                asked = {"position": row, "stage": stage, "along": None, "count": NEIGHBOURS}
-                self.keep("/api/neighbours", asked, self.read("/api/neighbours", **asked))
+                fields = {"position": row, "stage": stage, "along": None, "count": MAX_NEIGHBORS}
+                self.store("/api/neighbors", fields, self.request_json("/api/neighbors", **fields))
 
-    def keep_distances(self, other: Question) -> dict[str, float]:
-        """How far apart this text and another are, site by site."""
+    def record_distances(self, other: TextQuery) -> dict[str, float]:
+        """Record the distance to another text at each site, and return the distances."""
         distances: dict[str, float] = {}
         blocks = self.trace.config.n_block
-        for first in range(0, blocks, TOGETHER):
-            asked = {"blocks": [first, min(blocks, first + TOGETHER)]}
-            answer = self.read("/api/compare", other=other, **asked)
-            self.keep("/api/compare", asked, answer)
-            distances |= {each["site"]: each["distance"] or 0.0 for each in answer["distances"]}
+        for start in range(0, blocks, BLOCKS_PER_COMPARE):
+            fields = {"blocks": [start, min(blocks, start + BLOCKS_PER_COMPARE)]}
+            response = self.request_json("/api/compare", other=other, **fields)
+            self.store("/api/compare", fields, response)
+            distances |= {each["site"]: each["distance"] or 0.0 for each in response["distances"]}
         return distances
 
 
 def keep_largest(values: list[float | None]) -> list[float | None]:
-    """Those that can be drawn; of the others, which are smaller, nothing is said."""
+    """Keep the values that are drawn, and replace the smaller ones by None."""
     sizes = [abs(value or 0.0) for value in values]
-    largest = set(np.argsort(-np.array(sizes), kind="stable")[:SOURCES].tolist())
+    largest = set(np.argsort(-np.array(sizes), kind="stable")[:MAX_SOURCES].tolist())
     return [value if i in largest else None for i, value in enumerate(values)]
 
 
-def shorten(answer: Any) -> Any:
-    """With no more digits than anyone will see."""
-    if isinstance(answer, dict):
-        return {name: shorten(value) for name, value in answer.items()}
-    if isinstance(answer, list):
-        return [shorten(value) for value in answer]
-    return float(f"{answer:.{DIGITS}g}") if isinstance(answer, float) else answer
+def round_numbers(value: Any) -> Any:
+    """Round every float in a JSON value to the digits that the page shows."""
+    if isinstance(value, dict):
+        return {name: round_numbers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [round_numbers(item) for item in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""One file that stands alone: the page's components, and what was recorded for the views that were chosen."""
+"""A page saved as one self-contained HTML file: the explorer's code and the data of the chosen views."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.errors import UserError
-from clearhead.export.recording import Array, record
+from clearhead.export.saved_trace import Array, save_trace
 from clearhead.export.saved_views import choose_views
 from clearhead.files import disk_errors, write_text
 from clearhead.inspect.comparison import Comparison
@@ -27,21 +27,22 @@ from clearhead.page.assets import read_bundle
 def save_html(
     what: AnyTrace | Comparison[Trace], path: str | Path, views: Sequence[str] | None = None
 ) -> None:
-    """Write one file that opens in any browser, without a network or a model.
+    """Save a trace or a comparison as one HTML file that opens in any browser, without a network or a model.
 
-    Of a trace, `views` are "flow" (the whole way, every head's picture, the next word), heads such as
-    "block.3.head.5", blocks such as "block.3" (with all their heads), "ends" (the embedding; the last norm
-    and the next word), "lens", "why" (what wrote the likeliest next words, and why the heads look where they
-    do) and "words" (each token's neighbours); the flow and a first head, unless said. Two traces that were
-    compared stand side by side, and the same views can be added, of the first. The view that is named first
-    is open; two that are compared open so. A head's numbers lead back to the trained weights.
+    `views` selects what the file contains: "flow" (the whole model, with a thumbnail of every head and the
+    next token), a head such as "block.3.head.5", a block such as "block.3" with all its heads, "ends" (the
+    embedding, the final norm and the next token), "lens" (the logit lens), "why" (attributions of the most
+    likely next tokens, and of the heads' scores) and "words" (the nearest neighbors of each token). The
+    default is the flow and the first head. A comparison shows its two traces side by side; further views show
+    its first trace. The page opens with the first view, a comparison with the comparison. A head's numbers can
+    be followed back to the trained weights.
     """
     if isinstance(what, StateTrace):
         what = need_heads(what, "a page of a trace")
     if not isinstance(what, Trace | Comparison):
         raise UserError(
-            f"save_html of a {type(what).__name__}: expected a trace, as model.inspect(…) gives it, "
-            "or two compared ones"
+            f"save_html of a {type(what).__name__}: expected a trace from model.inspect(…), "
+            "or a comparison from trace.compare(…)"
         )
     trace = what.one if isinstance(what, Comparison) else what
     trace.check_single()
@@ -49,23 +50,26 @@ def save_html(
         raise UserError("this trace has no tokenizer: inspect a text with a language model")
     path, chosen = Path(path), choose_views(views, what)
     if path.is_dir():
-        raise UserError(f"{path} is a folder: say how the file in it is to be called")
-    page = fill_page(trace, base64.b64encode(pack(*record(what, chosen))).decode())
+        raise UserError(f"{path} is a folder: expected the path of a file")
+    page = fill_page(trace, base64.b64encode(pack(*save_trace(what, chosen))).decode())
     with disk_errors(path.parent, f"saving {path}"):
         write_text(path, page)
 
 
-def pack(contents: dict[str, Any], arrays: Sequence[Array]) -> bytes:
-    """As the page unpacks it. Bytes of the same place in a number are alike, and go together."""
-    told = json.dumps(contents, ensure_ascii=False).encode()
+def pack(header: dict[str, Any], arrays: Sequence[Array]) -> bytes:
+    """Compress a JSON header and float32 arrays, in the format that the page unpacks.
+
+    The bytes of the numbers are grouped by significance, which compresses better.
+    """
+    encoded = json.dumps(header, ensure_ascii=False).encode()
     numbers = np.concatenate([np.empty(0, "<f4"), *(array.astype("<f4").ravel() for array in arrays)])
     planes = numbers.view(np.uint8).reshape(-1, 4).T.tobytes()
-    return zlib.compress(len(told).to_bytes(4, "little") + told + planes, 9)
+    return zlib.compress(len(encoded).to_bytes(4, "little") + encoded + planes, 9)
 
 
-def fill_page(trace: Trace, recording: str) -> str:
-    """Nothing of the text stands in it as it is: base64 has no letter that HTML knows."""
-    # HTML would take these for its own; in the strings of a script they mean the same with a backslash.
+def fill_page(trace: Trace, data: str) -> str:
+    """Return the HTML. The data is base64, so no part of the text can be read as markup."""
+    # In a script, HTML parsers act on these sequences even inside strings; escaped they mean the same.
     script = re.sub(r"<(?=!--|/script)", r"<\\", read_bundle("saved.js").strip())
     style = read_bundle("saved.css").strip()
     policy = (
@@ -78,8 +82,8 @@ def fill_page(trace: Trace, recording: str) -> str:
         title=title,
         style=style,
         script=script,
-        recording=recording,
-        licences=read_bundle("licences.md"),
+        recording=data,
+        licenses=read_bundle("licenses.md"),
     )
 
 
@@ -101,7 +105,7 @@ PAGE = """<!doctype html>
 <div id="page"></div>
 <script type="text/plain" id="recording">{recording}</script>
 <script type="module">{script}</script>
-<script type="text/plain" id="licences">{licences}</script>
+<script type="text/plain" id="licenses">{licenses}</script>
 </body>
 </html>
 """

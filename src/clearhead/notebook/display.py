@@ -1,4 +1,4 @@
-"""What `show` makes of what it is given."""
+"""`show`: an explorer widget for a trace, a comparison or a model."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from clearhead.server.in_process import InProcessClient, Models, models_of
 if TYPE_CHECKING:
     from clearhead.notebook.widget import Explorer
 
-LOWEST = 200  # pixels
-# The steps of a head, as the page calls them.
+MIN_HEIGHT = 200  # pixels
+# The steps of a head, as the page names them.
 STEPS = ("project", "level", "rotate", "compare", "divide", "mask", "softmax", "weigh", "sum", "write")
-Shown = AnyTrace | Comparison[Trace] | LanguageModel
+Showable = AnyTrace | Comparison[Trace] | LanguageModel
 
 
 def show(
-    what: Shown,
+    what: Showable,
     *,
     text: str | None = None,
     block: int = 0,
@@ -33,30 +33,31 @@ def show(
     step: int | str = 0,
     height: int | None = None,
 ) -> Explorer:
-    """A widget for a notebook: the last line of a cell shows it.
+    """Return an explorer widget for a notebook; as the last expression of a cell it is displayed.
 
-    A trace opens with its text, and what was edited in it; two that were compared, side by side; a model with
-    `text`, or an example. All can be typed over. `block`, `head` and `step` (its number, or its name, such as
-    "softmax") say what is open; with a `height` in pixels, the rest of it is scrolled to.
+    A trace opens with its text and its edits, a comparison with its two texts side by side, and a model with
+    `text` or an example. The text can be changed in the widget. `block`, `head` and `step` (a number or a name
+    such as "softmax") select what is open. With `height` in pixels, the widget scrolls.
     """
-    require("notebook", "a widget")
-    from clearhead.notebook.widget import Explorer, Opening
+    require("notebook", "the widget")
+    from clearhead.notebook.widget import Explorer, InitialView
 
     if text is not None and not isinstance(what, LanguageModel):
-        raise UserError("text goes with a model: a trace has its own")
-    if height is not None and (not isinstance(height, int) or height < LOWEST):
-        raise UserError(f"height = {height!r}: expected pixels, {LOWEST} or more")
+        raise UserError("text is only accepted with a model: a trace has its own text")
+    if height is not None and (not isinstance(height, int) or height < MIN_HEIGHT):
+        raise UserError(f"height = {height!r}: expected pixels, {MIN_HEIGHT} or more")
     models = _models_of(what)
     for model, _ in models.values():
         need_exact(model.network, "inspecting a model")
     config = next(iter(models.values()))[0].transformer("a view").config
-    place = {
+    selection = {
         "block": check_index(block, config.n_block, "block"),
         "head": check_index(head, config.n_head, "head"),
         "step": _check_step(step),
     }
-    given, ids, edits = _place_of(what, text, models)
-    return Explorer(InProcessClient(models), Opening(f"?{urlencode({**given, **place})}", ids, edits), height)
+    location, ids, edits = _location(what, text, models)
+    view = InitialView(f"?{urlencode({**location, **selection})}", ids, edits)
+    return Explorer(InProcessClient(models), view, height)
 
 
 def _check_step(step: int | str) -> int | str:
@@ -65,27 +66,29 @@ def _check_step(step: int | str) -> int | str:
     return step if isinstance(step, str) else check_index(step, len(STEPS), "step")
 
 
-def _place_of(what: Shown, text: str | None, models: Models) -> tuple[dict[str, str], list[int] | None, int]:
-    """What is shown first, the ids of its text, and how many edits were made in it."""
+def _location(
+    what: Showable, text: str | None, models: Models
+) -> tuple[dict[str, str], list[int] | None, int]:
+    """Return the page's query parameters, the token ids of the text, and the number of edits."""
     name, (model, traces) = next(iter(models.items()))
     if not traces:
         return {"model": name, "text": text or ""}, None, 0
     trace = traces[0]
     ids = trace.ids[0].tolist()
-    place = {"model": name, "text": model.tokenizer.decode(ids)}
+    location = {"model": name, "text": model.tokenizer.decode(ids)}
     if isinstance(what, Comparison):
         other = list(models)[-1]
-        beside = models[other][0].tokenizer.decode(what.other.ids[0].tolist())
-        place |= {"view": "compare", "other": beside, "otherModel": "" if other == name else other}
-    return place, ids, len(trace.edits.made)
+        other_text = models[other][0].tokenizer.decode(what.other.ids[0].tolist())
+        location |= {"view": "compare", "other": other_text, "otherModel": "" if other == name else other}
+    return location, ids, len(trace.edits.made)
 
 
-def _models_of(what: Shown) -> Models:
-    """The models by name, each with its traces that are shown: of one text never two."""
+def _models_of(what: Showable) -> Models:
+    """Return the models by name with the traces to show. No model has two traces of the same text."""
     if isinstance(what, LanguageModel):
         return {what.name: (what, ())}
     if isinstance(what, StateTrace):
         need_heads(what, "the explorer")
     if isinstance(what, Trace | Comparison):
         return models_of(what)
-    raise UserError(f"show a {type(what).__name__}: expected a trace, two compared ones, or a model")
+    raise UserError(f"show of a {type(what).__name__}: expected a trace, a comparison or a model")

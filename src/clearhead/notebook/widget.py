@@ -1,4 +1,4 @@
-"""The widget: the page's components in a cell, their questions answered in this process."""
+"""The explorer as a notebook widget: the page's components, with requests answered in this process."""
 
 from __future__ import annotations
 
@@ -17,56 +17,55 @@ METHODS = ("GET", "POST")
 
 
 @dataclass(frozen=True)
-class Opening:
-    """Where it opens: an address of the page, and the text's ids where it was read in Python."""
+class InitialView:
+    """What the widget opens with: a query string of the page, and the token ids of a trace's text."""
 
     query: str
     ids: list[int] | None = None
-    edits: int = 0  # that were made in Python
+    edits: int = 0  # made in Python
 
 
 class Explorer(anywidget.AnyWidget):
-    """An explorer over some models of this process."""
+    """An explorer of models in this process."""
 
     _esm = read_bundle("widget.js")
     opening = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(None, allow_none=True).tag(sync=True)
 
-    def __init__(self, routes: InProcessClient, opening: Opening, height: int | None = None) -> None:
-        super().__init__(opening=asdict(opening), height=height)
-        self._routes = routes
-        self._asked: dict[str, asyncio.Event] = {}  # set where nobody waits for an answer any more
-        self._telling: set[asyncio.Task[None]] = set()
-        self.on_msg(self._hear)
+    def __init__(self, client: InProcessClient, view: InitialView, height: int | None = None) -> None:
+        super().__init__(opening=asdict(view), height=height)
+        self._client = client
+        self._pending: dict[str, asyncio.Event] = {}  # by request; set to cancel it
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.on_msg(self._receive)
 
-    def _hear(self, _: object, message: Any, __: object) -> None:
-        """A question, or that nobody waits for its answer any more."""
+    def _receive(self, _: object, message: Any, __: object) -> None:
+        """Handle a request from the page, or its cancellation."""
         name = message["id"]
         if message.get("leave"):
-            left = self._asked.get(name)
-            if left is not None:
-                run_in_background(_set(left))
+            if (cancelled := self._pending.get(name)) is not None:
+                run_in_background(_set(cancelled))
             return
         method, path, body = message["method"], message["path"], message.get("body") or ""
         if method not in METHODS or not path.startswith("/api/"):
             return
-        left = self._asked[name] = asyncio.Event()
-        answer = run_in_background(self._routes.answer(method, path, body, left))
+        cancelled = self._pending[name] = asyncio.Event()
+        response = run_in_background(self._client.request_async(method, path, body, cancelled))
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._tell(name, answer.result())
-        else:  # told by this thread, which the notebook knows, but waited for by another
-            task = loop.create_task(self._tell_later(name, answer))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            self._respond(name, response.result())
+        else:  # wait in the background, but send from this thread, as the kernel requires
+            task = loop.create_task(self._respond_later(name, response))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _tell_later(self, name: str, answer: Future[InProcessResponse]) -> None:
-        self._tell(name, await asyncio.wrap_future(answer))
+    async def _respond_later(self, name: str, response: Future[InProcessResponse]) -> None:
+        self._respond(name, await asyncio.wrap_future(response))
 
-    def _tell(self, name: str, answer: InProcessResponse) -> None:
-        del self._asked[name]
-        self.send({"id": name, "status": answer.status, "headers": answer.headers}, [answer.body])
+    def _respond(self, name: str, response: InProcessResponse) -> None:
+        del self._pending[name]
+        self.send({"id": name, "status": response.status, "headers": response.headers}, [response.body])
 
 
 async def _set(event: asyncio.Event) -> None:

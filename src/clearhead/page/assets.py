@@ -1,4 +1,4 @@
-"""The built web page, as made from web/ when the package is built: the site, and the bundles for other hosts."""
+"""The built web page: the site that the server serves, and the bundles for notebooks and saved pages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from pathlib import Path
 
 from clearhead.errors import UserError
 
-SITE = Path(__file__).parent / "site"  # what the server serves at /
-BUNDLES = Path(__file__).parent / "bundles"  # the same components for notebooks and saved files
+SITE = Path(__file__).parent / "site"  # served at /
+BUNDLES = Path(__file__).parent / "bundles"
 
 
 def read_bundle(name: str, folder: Path = BUNDLES) -> str:
     try:
         return (folder / name).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UserError("the page was not built: run `pip install .` with npm installed") from None
+        raise UserError("the page is not built: run `pip install .` with npm installed") from None
 
 
 def has_site(folder: Path = SITE) -> bool:
@@ -22,4 +22,4 @@ def has_site(folder: Path = SITE) -> bool:
 
 
 def has_bundles(folder: Path = BUNDLES) -> bool:
-    return all((folder / name).is_file() for name in ("widget.js", "saved.js", "saved.css", "licences.md"))
+    return all((folder / name).is_file() for name in ("widget.js", "saved.js", "saved.css", "licenses.md"))

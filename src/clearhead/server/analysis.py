@@ -1,176 +1,161 @@
-"""The routes by which the page asks: where two texts differ, what matters for a word, what wrote it, why."""
+"""The routes that analyze a trace: comparison, ablation and patching, attribution, attention scores, logit lens."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from torch import Tensor
 
-from clearhead.api import analysis, inspection
+from clearhead.api import analysis as api
+from clearhead.api.inspection import TextRequest
 from clearhead.errors import UserError
 from clearhead.finite import finite
 from clearhead.inspect.paths import LinearReadout, follow_path
 from clearhead.inspect.sweep import variants
 from clearhead.inspect.trace import Trace
-from clearhead.server.disconnect import raise_if_cancelled
 from clearhead.server.errors import APIError
-from clearhead.server.responses import OF_A_MODEL
+from clearhead.server.queries import Query, add_query
+from clearhead.server.responses import MODEL_ERRORS
 from clearhead.server.trace_cache import TraceCache, choose_blocks
 
 
 def make_router(trace_cache: TraceCache) -> APIRouter:
     router = APIRouter(prefix="/api", tags=["clearhead"])
-
-    @router.post("/compare", responses=OF_A_MODEL)
-    async def compare(request: Request, body: analysis.CompareRequest) -> analysis.CompareAnswer:
-        """Two texts through one model, or one through two: how far apart they are at every site."""
-
-        def read(cancelled: threading.Event) -> analysis.CompareAnswer:
-            one, other = trace_cache.trace(body, cancelled), trace_cache.trace(body.other, cancelled)
-            for trace in (one, other):
-                _check_length(trace, analysis.LONGEST_COMPARED)
-            compared = one.compare(other)
-            distances: dict[str, float] = {}
-            for block in choose_blocks(body.blocks, one):
-                raise_if_cancelled(cancelled)
-                distances |= compared.distances(None) if block == 0 else {}
-                distances |= compared.distances(block)
-            found = [
-                analysis.SiteDistance(site=site, distance=finite(far)) for site, far in distances.items()
-            ]
-            return analysis.CompareAnswer(pairs=compared.pairs, distances=found)
-
-        with trace_cache.registry.reading(body.other.model):
-            return await trace_cache.run(request, body.model, read)
-
-    @router.post("/effects", responses=OF_A_MODEL)
-    async def effects(request: Request, body: analysis.EffectsRequest) -> analysis.EffectsAnswer:
-        """How likely a word is when each head, or each position, is silenced or taken from elsewhere."""
-
-        def read(cancelled: threading.Event) -> analysis.EffectsAnswer:
-            trace = trace_cache.trace(body, cancelled)
-            _check_length(trace, analysis.LONGEST_SWEPT)
-            word, position = trace.token_id(body.word), trace.check_position(body.position)
-            source = None
-            if body.source is not None:
-                source = trace_cache.trace(
-                    inspection.TextRequest(model=body.model, text=body.source, edits=[]), cancelled
-                )
-
-            over = "head" if body.over == "head" else "block × position"
-            chosen = choose_blocks(body.blocks, trace)
-            after: dict[int, list[float | None]] = {block: [] for block in chosen}
-            for block, batch in variants(trace, over, source, chosen):
-                raise_if_cancelled(cancelled)
-                after[block] += finite(_likely(batch.read("logits", rows=[position])[:, 0], word))
-            (before,) = _likely(trace.read("logits", rows=[position]), word)
-            return analysis.EffectsAnswer(before=finite(before), after=list(after.values()))
-
-        return await trace_cache.run(request, body.model, read)
-
-    @router.post("/attribute", responses=OF_A_MODEL)
-    async def attribute(request: Request, body: analysis.AttributeRequest) -> analysis.AttributeAnswer:
-        """What every head, feed-forward, embedding and bias adds to a word's logit; or to a part of it."""
-
-        def read(cancelled: threading.Event) -> analysis.AttributeAnswer:
-            trace = trace_cache.trace(body, cancelled)
-            word, position = trace.token_id(body.word), trace.check_position(body.position)
-            hops = [(hop.block, hop.head, hop.source) for hop in body.through]
-            readout = follow_path(trace, word, position, hops)
-            split = readout.attribution() if hops else trace.attribute(word, position)
-            parts = sorted(zip(split.names, split.values.tolist(), strict=True), key=lambda p: -abs(p[1]))
-            return analysis.AttributeAnswer(
-                position=readout.position,
-                total=finite(split.total),
-                parts=_parts(parts),
-                heads=_heads(readout, [name for name, _ in parts], body.heads),
-            )
-
-        return await trace_cache.run(request, body.model, read)
-
-    @router.post("/why", responses=OF_A_MODEL)
-    async def why(request: Request, body: analysis.WhyRequest) -> analysis.WhyAnswer:
-        """Which earlier parts made a head look from one position to another."""
-
-        def read(cancelled: threading.Event) -> analysis.WhyAnswer:
-            trace = trace_cache.trace(body, cancelled)
-            found = trace.block[body.block].head[body.head].why(body.looking, body.looked_at)
-            sides = [
-                sorted(
-                    zip(found.names, found.values.sum(side).tolist(), strict=True), key=lambda p: -abs(p[1])
-                )
-                for side in (1, 0)
-            ]
-            return analysis.WhyAnswer(
-                score=finite(found.total),
-                query=_parts(sides[0]),
-                key=_parts(sides[1]),
-                pairs=[
-                    analysis.PartPair(query=query, key=key, value=finite(value))
-                    for query, key, value in found.top(body.count)
-                ],
-            )
-
-        return await trace_cache.run(request, body.model, read)
-
-    @router.post("/lens", responses=OF_A_MODEL)
-    async def lens(request: Request, body: analysis.LensRequest) -> analysis.LensAnswer:
-        """What each block would say next at each position."""
-
-        def read(cancelled: threading.Event) -> analysis.LensAnswer:
-            trace = trace_cache.trace(body, cancelled)
-            first, last = body.rows or (0, len(trace))
-            if not 0 <= first < last <= len(trace) or last - first > analysis.LONGEST_LENS:
-                raise UserError(
-                    f"rows {first} to {last}: expected at most {analysis.LONGEST_LENS} within 0 to {len(trace)}"
-                )
-            word = None if body.word is None else trace.token_id(body.word)
-            rows, answers = list(range(first, last)), []
-            for block in range(trace.config.n_block):
-                raise_if_cancelled(cancelled)
-                answers.append(_said(trace, block, rows, word))
-            return analysis.LensAnswer(words=answers)
-
-        return await trace_cache.run(request, body.model, read)
-
+    add_query(
+        router,
+        trace_cache,
+        "/compare",
+        compare,
+        models=lambda body: [body.model, body.other.model],
+        responses=MODEL_ERRORS,
+    )
+    for path, answer in (("/effects", effects), ("/attribute", attribute), ("/why", why), ("/lens", lens)):
+        add_query(router, trace_cache, path, answer, responses=MODEL_ERRORS)
     return router
 
 
-def _likely(logits: Tensor, word: int) -> list[float]:
-    """The logarithm of a word's probability for each row: N V → N."""
-    found: list[float] = logits.float().log_softmax(-1)[:, word].tolist()
-    return found
+def compare(body: api.CompareRequest, query: Query) -> api.CompareResponse:
+    """Compare two texts in one model, or one text in two models: the distance at every site."""
+    one, other = query.trace(body), query.trace(body.other)
+    for trace in (one, other):
+        _check_length(trace, api.MAX_COMPARED)
+    compared = one.compare(other)
+    distances: dict[str, float] = {}
+    for block in choose_blocks(body.blocks, one):
+        query.check_connected()
+        distances |= compared.distances(None) if block == 0 else {}
+        distances |= compared.distances(block)
+    return api.CompareResponse(
+        pairs=compared.pairs,
+        distances=[
+            api.SiteDistance(site=site, distance=finite(distance)) for site, distance in distances.items()
+        ],
+    )
 
 
-def _said(trace: Trace, block: int, rows: list[int], word: int | None) -> list[analysis.LensWord]:
+def effects(body: api.EffectsRequest, query: Query) -> api.EffectsResponse:
+    """Ablate or patch each head or position in turn, and return a token's log-probability each time."""
+    trace = query.trace(body)
+    _check_length(trace, api.MAX_SWEPT)
+    token, position = trace.token_id(body.token), trace.check_position(body.position)
+    source = None
+    if body.source is not None:
+        source = query.trace(TextRequest(model=body.model, text=body.source, edits=[]))
+    over = "head" if body.over == "head" else "block × position"
+    blocks = choose_blocks(body.blocks, trace)
+    after: dict[int, list[float | None]] = {block: [] for block in blocks}
+    for block, batch in variants(trace, over, source, blocks):
+        query.check_connected()
+        after[block] += finite(_log_probabilities(batch.read("logits", rows=[position])[:, 0], token))
+    (before,) = _log_probabilities(trace.read("logits", rows=[position]), token)
+    return api.EffectsResponse(before=finite(before), after=list(after.values()))
+
+
+def attribute(body: api.AttributeRequest, query: Query) -> api.AttributeResponse:
+    """Return what each head, feed-forward, embedding and bias adds to a token's logit, or to part of it."""
+    trace = query.trace(body)
+    token, position = trace.token_id(body.token), trace.check_position(body.position)
+    hops = [(hop.block, hop.head, hop.source) for hop in body.through]
+    readout = follow_path(trace, token, position, hops)
+    split = readout.attribution() if hops else trace.attribute(token, position)
+    parts = sorted(zip(split.names, split.values.tolist(), strict=True), key=lambda part: -abs(part[1]))
+    return api.AttributeResponse(
+        position=readout.position,
+        total=finite(split.total),
+        parts=_parts(parts),
+        heads=_head_tokens(readout, [name for name, _ in parts], body.heads),
+    )
+
+
+def why(body: api.WhyRequest, query: Query) -> api.WhyResponse:
+    """Split the attention score of a query and a key position into contributions of earlier components."""
+    head = query.trace(body).block[body.block].head[body.head]
+    split = head.why(body.query_position, body.key_position)
+    query_parts, key_parts = (
+        sorted(zip(split.names, split.values.sum(dim).tolist(), strict=True), key=lambda part: -abs(part[1]))
+        for dim in (1, 0)
+    )
+    return api.WhyResponse(
+        score=finite(split.total),
+        query=_parts(query_parts),
+        key=_parts(key_parts),
+        pairs=[
+            api.PartPair(query=query_name, key=key_name, value=finite(value))
+            for query_name, key_name, value in split.top(body.count)
+        ],
+    )
+
+
+def lens(body: api.LensRequest, query: Query) -> api.LensResponse:
+    """Apply the logit lens: the most likely next token after each block, at each position."""
+    trace = query.trace(body)
+    start, stop = body.rows or (0, len(trace))
+    if not 0 <= start < stop <= len(trace) or stop - start > api.MAX_LENS:
+        raise UserError(
+            f"rows {start} to {stop}: expected at most {api.MAX_LENS} rows within 0 to {len(trace)}"
+        )
+    token = None if body.token is None else trace.token_id(body.token)
+    rows, blocks = list(range(start, stop)), []
+    for block in range(trace.config.n_block):
+        query.check_connected()
+        blocks.append(_lens_of_block(trace, block, rows, token))
+    return api.LensResponse(tokens=blocks)
+
+
+def _log_probabilities(logits: Tensor, token: int) -> list[float]:
+    """Return a token's log-probability in each row: N V → N."""
+    values: list[float] = logits.float().log_softmax(-1)[:, token].tolist()
+    return values
+
+
+def _lens_of_block(trace: Trace, block: int, rows: list[int], token: int | None) -> list[api.LensToken]:
     stream = trace.read(f"block.{block}.output", rows=rows)
     probabilities = trace.unembed(stream[None])[0].float().softmax(-1)
     best = probabilities.max(-1)
-    chosen = [None] * len(rows) if word is None else finite(probabilities[:, word].tolist())
+    chosen = [None] * len(rows) if token is None else finite(probabilities[:, token].tolist())
     texts = trace.token_texts(best.indices.tolist())
     return [
-        analysis.LensWord(text=text, probability=finite(p), chosen=c)
+        api.LensToken(text=text, probability=finite(p), chosen=c)
         for text, p, c in zip(texts, best.values.tolist(), chosen, strict=True)
     ]
 
 
-def _heads(readout: LinearReadout, names: Sequence[str], count: int) -> list[analysis.HeadTokens]:
-    """Of those heads that come first among the parts, what each token gave."""
-    chosen = [tuple(map(int, name.split(".")[1:4:2])) for name in names if ".head." in name][:count]
-    tables = {block: readout.by_position(block) for block in {block for block, _ in chosen}}
+def _head_tokens(readout: LinearReadout, names: Sequence[str], count: int) -> list[api.HeadTokens]:
+    """Return the contribution of each token through the first `count` heads among these parts."""
+    heads = [tuple(map(int, name.split(".")[1:4:2])) for name in names if ".head." in name][:count]
+    tables = {block: readout.by_position(block) for block in {block for block, _ in heads}}
     return [
-        analysis.HeadTokens(block=block, head=head, values=finite(tables[block][head].tolist()))
-        for block, head in chosen
+        api.HeadTokens(block=block, head=head, values=finite(tables[block][head].tolist()))
+        for block, head in heads
     ]
 
 
-def _check_length(trace: Trace, most: int) -> None:
-    if len(trace) > most:
-        what = f"the text has {len(trace)} tokens; for this at most {most} go"
-        raise APIError(400, "too_many_tokens", what, "text", count=len(trace), most=most)
+def _check_length(trace: Trace, limit: int) -> None:
+    if len(trace) > limit:
+        message = f"the text has {len(trace)} tokens; the limit here is {limit}"
+        raise APIError(400, "too_many_tokens", message, "text", count=len(trace), most=limit)
 
 
-def _parts(parts: Iterable[tuple[str, float]]) -> list[analysis.Part]:
-    return [analysis.Part(name=name, value=finite(value)) for name, value in parts]
+def _parts(parts: Iterable[tuple[str, float]]) -> list[api.Part]:
+    return [api.Part(name=name, value=finite(value)) for name, value in parts]

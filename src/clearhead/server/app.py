@@ -1,4 +1,4 @@
-"""The server's application: its routes, and around them who may ask, how much, and what is told of it."""
+"""The server's ASGI application: the routes, wrapped in logging, authentication and limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from clearhead.server import (
     inspection,
     labs,
     models,
-    overview,
     page,
     runs,
 )
@@ -33,7 +32,7 @@ from clearhead.server.metrics import RequestLogMiddleware, ServerMetrics
 from clearhead.server.model_loader import ModelLibrary, ModelLoader
 from clearhead.server.model_puller import ModelPuller
 from clearhead.server.model_registry import ModelRegistry
-from clearhead.server.responses import ABOUT, ALWAYS, document
+from clearhead.server.responses import COMMON_ERRORS, DESCRIPTION, make_openapi
 from clearhead.server.run_registry import RunRegistry
 from clearhead.server.trace_cache import TraceCache
 from clearhead.server.training_process import TrainingManager
@@ -46,47 +45,46 @@ def make_api(
     library: ModelLibrary | None = None,
     log: Callable[[str], object] = lambda _: None,
 ) -> FastAPI:
-    """The routes alone, and their document."""
+    """Return the routes and their OpenAPI document, without authentication or limits."""
     app = FastAPI(
         title="Clearhead",
         version=__version__,
-        description=ABOUT,
+        description=DESCRIPTION,
         openapi_url=None,
-        responses=ALWAYS,
+        responses=COMMON_ERRORS,
     )
     app.include_router(completions.make_router(registry, metrics))
     trace_cache = TraceCache(registry)
     app.include_router(inspection.make_router(trace_cache))
-    app.include_router(overview.make_router(trace_cache))
     app.include_router(analysis.make_router(trace_cache))
     app.include_router(embeddings.make_router(trace_cache))
     app.include_router(head_scores.make_router(registry))
     app.include_router(labs.make_router(registry))
     puller = ModelPuller(None if library is None else library.home, log)
-    run_list = RunRegistry(registry, None if library is None else library.places)
-    loader = ModelLoader(registry, trace_cache, library, run_list, log)
+    run_registry = RunRegistry(registry, None if library is None else library.folders)
+    loader = ModelLoader(registry, trace_cache, library, run_registry, log)
     app.include_router(models.make_router(loader, puller))
-    trainer = TrainingManager(run_list, loader, None if library is None else library.loader.device, log)
-    app.include_router(runs.make_router(run_list, trainer))
+    manager = TrainingManager(run_registry, loader, None if library is None else library.options.device, log)
+    app.include_router(runs.make_router(run_registry, manager))
     app.include_router(page.make_router(registry))
 
-    # Answered where requests come in: neither waits for a thread, however many are at work.
+    # Coroutines, so that they respond even while every worker thread is busy.
     @app.get("/healthz", response_class=PlainTextResponse, tags=["server"])
     async def health() -> str:
-        """Whether the server answers."""
+        """Return ok if the server is running."""
         return "ok\n"
 
     @app.get("/metrics", response_class=PlainTextResponse, tags=["server"])
     async def show_metrics() -> Response:
-        """Numbers for Prometheus."""
+        """Return metrics in the Prometheus text format."""
         return PlainTextResponse(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/openapi.json", tags=["server"])
     async def describe() -> dict[str, Any]:
-        """This document."""
+        """Return this document."""
         return app.openapi()
 
-    for kind in (
+    for error in (
         APIError,
         ClientDisconnected,
         Busy,
@@ -95,8 +93,8 @@ def make_api(
         HTTPException,
         Exception,
     ):
-        app.add_exception_handler(kind, handle_error)
-    app.openapi = document(app)  # type: ignore[method-assign]
+        app.add_exception_handler(error, handle_error)
+    app.openapi = make_openapi(app)  # type: ignore[method-assign]
     return app
 
 
@@ -107,9 +105,10 @@ def make_app(
     log: Callable[[str], object] = lambda _: None,
     library: ModelLibrary | None = None,
 ) -> ASGIApp:
-    """Everything, as uvicorn runs it. Without an library, what is on the registry is all that is ever served."""
+    """Return the complete application. Without a library, only the models in the registry are served."""
     metrics = ServerMetrics(registry)
-    # Only where runs can be begun may a body be as long as a text to train on.
-    roomy = frozenset({"/api/train"} if library is not None and library.places else ())
-    limited = LimitsMiddleware(make_api(registry, metrics, library, log), limits or Limits(), roomy)
+    api = make_api(registry, metrics, library, log)
+    # Large bodies are accepted only on the route that takes a training text, and only if runs can be started.
+    large = frozenset({"/api/train"} if library is not None and library.folders else ())
+    limited = LimitsMiddleware(api, limits or Limits(), large)
     return RequestLogMiddleware(AuthenticationMiddleware(limited, credentials), metrics, log)

@@ -1,4 +1,4 @@
-"""Connections: how many at a time, and how long one may take to say what it wants, or to take it."""
+"""Limits on connections: how many may be open, and how long one may stall while sending or receiving."""
 
 from __future__ import annotations
 
@@ -14,70 +14,70 @@ from clearhead.server.errors import error_response
 from clearhead.server.limits import Limits
 
 
-def protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """uvicorn's own, which by itself would wait for ever for the end of a request's head."""
+def make_protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """Return uvicorn's HTTP protocol with timeouts; by itself it waits forever for the end of a header."""
 
-    class Bounded(H11Protocol):
-        _patience: asyncio.TimerHandle | None = None
-        _unsent = 0  # bytes, when last looked
+    class LimitedProtocol(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+        _unsent = 0  # bytes in the write buffer when the timer was started
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             if len(self.connections) > limits.max_connections:
                 transport.abort()
                 return
-            self._wait()
+            self._start_timer()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
+            self._stop_timer()
             super().connection_lost(exc)
 
         def handle_events(self) -> None:
-            before = self.cycle
+            previous = self.cycle
             super().handle_events()
-            if self.cycle is not before:
-                self._stop_waiting()  # the head is whole
+            if self.cycle is not previous:
+                self._stop_timer()  # the header is complete
                 if self.flow.write_paused:
-                    self._wait()  # answers to requests before it were not taken yet
+                    self._start_timer()  # the client has not read the responses to its earlier requests
 
         def on_response_complete(self) -> None:
-            self._wait()  # for the next; which may have come already
+            self._start_timer()  # before super(), which may handle a pipelined request
             super().on_response_complete()
 
         def pause_writing(self) -> None:
             super().pause_writing()
-            self._wait()  # who takes nothing of what it is sent would hold its place for ever
+            self._start_timer()  # a client that reads nothing would keep its connection forever
 
         def resume_writing(self) -> None:
             super().resume_writing()
             if self.cycle is not None and not self.cycle.response_complete:
-                self._stop_waiting()
+                self._stop_timer()
 
-        def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (as uvicorn calls it)
-            """In the shape of every other refusal, and as guarded."""
-            answer = error_response(400, "invalid_http", "this is not HTTP as it should be")
-            answer.headers.update({**SECURITY_HEADERS, "Connection": "close"})
+        def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (uvicorn's signature)
+            """Send the error in the same format and with the same headers as every other error."""
+            response = error_response(400, "invalid_http", "the request is not valid HTTP")
+            response.headers.update({**SECURITY_HEADERS, "Connection": "close"})
             head = h11.Response(
-                status_code=400, headers=answer.raw_headers, reason=HTTPStatus.BAD_REQUEST.phrase.encode()
+                status_code=400, headers=response.raw_headers, reason=HTTPStatus.BAD_REQUEST.phrase.encode()
             )
-            for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+            for event in (head, h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
             self.transport.close()
 
-        def _wait(self) -> None:
-            self._stop_waiting()
+        def _start_timer(self) -> None:
+            self._stop_timer()
             self._unsent = self.transport.get_write_buffer_size()
-            self._patience = self.loop.call_later(limits.header_timeout, self._give_up)
+            self._timer = self.loop.call_later(limits.header_timeout, self._time_out)
 
-        def _give_up(self) -> None:
+        def _time_out(self) -> None:
             if self.transport.get_write_buffer_size() < self._unsent:
-                self._wait()  # slow, and still there
+                self._start_timer()  # slow, but making progress
             else:
                 self.transport.abort()
 
-        def _stop_waiting(self) -> None:
-            if self._patience is not None:
-                self._patience.cancel()
-                self._patience = None
+        def _stop_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
 
-    return cast(Any, Bounded)
+    return cast(Any, LimitedProtocol)

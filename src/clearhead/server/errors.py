@@ -1,4 +1,4 @@
-"""Answers to what cannot be done, all in OpenAI's shape."""
+"""Error responses, all in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from clearhead.api.base import Fault, Refusal, Values
+from clearhead.api.base import ErrorDetail, ErrorResponse, Values
 from clearhead.errors import UserError
 from clearhead.generate.engine import Busy
 from clearhead.server.disconnect import ClientDisconnected
 
-COME_BACK = 1  # seconds
-LONGEST = 200  # characters of a value
+RETRY_AFTER = 1  # seconds
+MAX_VALUE = 200  # characters
+MAX_MESSAGE = 1000  # characters
 
-NOT_OFFERED = ("tools", "suffix", "tool_choice")
-TYPES = ("str", "int", "float", "bool")
-KINDS = {
+INTERNAL_ERROR = "internal error; see the server's log"
+UNSUPPORTED_FIELDS = ("tools", "suffix", "tool_choice")
+TYPE_NAMES = ("str", "int", "float", "bool")
+ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
@@ -33,77 +35,80 @@ KINDS = {
 def error_response(
     status: int, code: str, message: str, param: str | None = None, values: Values | None = None
 ) -> JSONResponse:
-    kind = KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    fault = Fault(message=message, type=kind, param=param, code=code, values=truncate_values(values or {}))
-    body = Refusal(error=fault)
-    headers = {"Retry-After": str(COME_BACK)} if status == 429 else None
-    return JSONResponse(body.model_dump(), status, headers)
+    kind = ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    detail = ErrorDetail(
+        message=message, type=kind, param=param, code=code, values=truncate_values(values or {})
+    )
+    headers = {"Retry-After": str(RETRY_AFTER)} if status == 429 else None
+    return JSONResponse(ErrorResponse(error=detail).model_dump(), status, headers)
 
 
 def truncate_values(values: Values) -> Values:
-    """What was given may be as long as a body."""
-    return {name: value[:LONGEST] if isinstance(value, str) else value for name, value in values.items()}
+    """Shorten strings, which may be as long as a request body."""
+    return {name: value[:MAX_VALUE] if isinstance(value, str) else value for name, value in values.items()}
 
 
 class APIError(Exception):
-    """Raised where a route cannot do what it was body."""
+    """An error that a route raises to end a request with this status, code and message."""
 
     def __init__(
         self, status: int, code: str, message: str, param: str | None = None, **values: str | int
     ) -> None:
         super().__init__(message)
-        self.answer = (status, code, message, param, values)
+        self.response = (status, code, message, param, values)
 
 
 def handle_error(request: Request, error: Exception) -> Response:
-    """For every exception that a route may let out."""
+    """Return the response for any exception raised by a route."""
     if isinstance(error, ClientDisconnected):
-        return Response(status_code=499)  # for the log alone: nobody is there to read it
+        return Response(status_code=499)  # nginx's "client closed request", for the log only
     if isinstance(error, APIError):
-        return error_response(*error.answer)
+        return error_response(*error.response)
     if isinstance(error, Busy):
-        return error_response(429, "busy", f"{error}; come back in a moment")
+        return error_response(429, "busy", f"{error}; retry later")
     if isinstance(error, RequestValidationError):
-        return _not_understood(request, error)
+        return _validation_response(request, error)
     if isinstance(error, UserError):
-        return error_response(400, error.code or "invalid_request", str(error)[:1000], None, error.values)
+        return error_response(
+            400, error.code or "invalid_request", str(error)[:MAX_MESSAGE], None, error.values
+        )
     if isinstance(error, HTTPException):
         if error.status_code == 400 and "parsing the body" in str(error.detail):
             return error_response(
-                400, "invalid_request", "the body is not JSON in UTF-8, or is nested too deep"
+                400, "invalid_request", "the body is not JSON in UTF-8, or is nested too deeply"
             )
-        answer = error_response(error.status_code, "http_error", str(error.detail)[:1000])
-        answer.headers.update(error.headers or {})  # which methods there are instead
-        return answer
-    return error_response(
-        500, "internal_error", "a mistake of ours, not yours; the server's own output says more"
-    )
+        response = error_response(error.status_code, "http_error", str(error.detail)[:MAX_MESSAGE])
+        response.headers.update(error.headers or {})  # such as Allow
+        return response
+    return error_response(500, "internal_error", INTERNAL_ERROR)
 
 
-def _not_understood(request: Request, error: RequestValidationError) -> Response:
-    """The first field that is wrong, and what is wrong with it."""
-    found = error.errors()
-    first = found[0]
+def _validation_response(request: Request, error: RequestValidationError) -> Response:
+    """Name the first invalid field and what is wrong with it."""
+    details = error.errors()
+    first = details[0]
     if first["type"] == "json_invalid":
-        what = f"the body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}"
-        return error_response(400, "invalid_request", what[:1000])
+        message = f"the body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}"
+        return error_response(400, "invalid_request", message[:MAX_MESSAGE])
     if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
         return error_response(
             415, "unsupported_type", "expected JSON, with the header Content-Type: application/json"
         )
-    # Where a field may be this or that, each is told of: the one that was meant comes furthest.
-    meant = [each for each in found if each["loc"][:2] == first["loc"][:2]]
-    best = max(meant, key=lambda each: (not each["type"].endswith("_type"), len(_where(each))))
-    where = ".".join(_where(best)) or None
-    said = "this is not offered" if best["type"] == "extra_forbidden" or where in NOT_OFFERED else best["msg"]
-    what = f"{where}: {said}" if where else str(said)
+    # For a union, pydantic reports an error per member: the intended one matches the furthest.
+    candidates = [each for each in details if each["loc"][:2] == first["loc"][:2]]
+    best = max(candidates, key=lambda each: (not each["type"].endswith("_type"), len(_field_path(each))))
+    field = ".".join(_field_path(best)) or None
+    unsupported = best["type"] == "extra_forbidden" or field in UNSUPPORTED_FIELDS
+    reason = "not supported" if unsupported else best["msg"]
+    message = f"{field}: {reason}" if field else str(reason)
+    param = field and field[:MAX_VALUE]
     if best["type"] == "string_too_long":
-        most: Values = {"most": int(best["ctx"]["max_length"])}
-        return error_response(400, "text_too_long", what[:1000], where and where[:200], most)
-    return error_response(400, "invalid_request", what[:1000], where and where[:200])
+        values: Values = {"most": int(best["ctx"]["max_length"])}
+        return error_response(400, "text_too_long", message[:MAX_MESSAGE], param, values)
+    return error_response(400, "invalid_request", message[:MAX_MESSAGE], param)
 
 
-def _where(error: dict[str, Any]) -> list[str]:
-    """Names and numbers as the client wrote them, without those of our own types, such as list[int]."""
+def _field_path(error: dict[str, Any]) -> list[str]:
+    """Return the names and indices as the client wrote them, without pydantic's type names such as list[int]."""
     _, *parts = map(str, error["loc"])
-    return [part for part in parts if re.fullmatch(r"\w+", part) and part not in TYPES]
+    return [part for part in parts if re.fullmatch(r"\w+", part) and part not in TYPE_NAMES]

@@ -1,15 +1,15 @@
-"""A client's request for text, handed to an engine, and the events of it as they come back."""
+"""Generation for the OpenAI routes: requests are submitted to an engine, and its events are passed to asyncio."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clearhead.api.openai import MOST_SAMPLES, MOST_TOKENS, TEMPERATURE, SamplingFields, Usage
+from clearhead.api.openai import MAX_SAMPLES, MAX_TOKENS, TEMPERATURE, SamplingFields, Usage
 from clearhead.errors import UserError
 from clearhead.generate.engine import Engine
 from clearhead.generate.request import Event, GenerationRequest, Handle
@@ -18,13 +18,14 @@ from clearhead.language_model import LanguageModel
 from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError
 
-LONGEST = 600.0  # seconds that one request may be written on
-FINISH: dict[str, Any] = {"stop": "stop", "length": "length", "time": "length", "cancelled": "length"}
+MAX_SECONDS = 600.0  # of generation for one request
+# The engine's finish reasons as OpenAI's.
+FINISH_REASONS: dict[str, Any] = {"stop": "stop", "length": "length", "time": "length", "cancelled": "length"}
 
 
 @dataclass
 class Choice:
-    """One sample as it grows."""
+    """One sample, as far as it is generated."""
 
     events: list[Event] = field(default_factory=list)
 
@@ -33,9 +34,9 @@ class Choice:
         return "".join(event.text for event in self.events)
 
     @property
-    def finish(self) -> Any:
+    def finish_reason(self) -> Any:
         last = self.events[-1].finish_reason if self.events else None
-        return FINISH.get(last or "")
+        return FINISH_REASONS.get(last or "")
 
     @property
     def n_tokens(self) -> int:
@@ -43,24 +44,24 @@ class Choice:
 
 
 class GenerationJob:
-    """Some prompts, each to be gone on from so many times. Choices are numbered prompt by prompt."""
+    """One or more prompts, each with the same number of samples. Choices are numbered prompt by prompt."""
 
     def __init__(self, requests: Sequence[GenerationRequest]) -> None:
         self.requests = requests
         self.samples = requests[0].samples
         self.choices = [Choice() for _ in range(len(requests) * self.samples)]
-        self._events: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
         self.handles: list[Handle] = []
+        self._events: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
 
-    async def begin(self, engine: Engine) -> None:
-        """Hand in what is body. In another thread: a rule that texts are held to takes time to make."""
+    async def submit(self, engine: Engine) -> None:
+        """Submit the requests, in a worker thread because compiling a grammar takes time."""
         loop = asyncio.get_running_loop()
 
         def submit(cancelled: threading.Event) -> None:
             for number, request in enumerate(self.requests):
                 if cancelled.is_set():
                     return
-                self.handles.append(engine.submit(request, self._passer(loop, number * self.samples)))
+                self.handles.append(engine.submit(request, self._forwarder(loop, number * self.samples)))
 
         try:
             await in_thread(submit)
@@ -68,33 +69,36 @@ class GenerationJob:
             self.cancel()
             raise
 
-    def _passer(self, loop: asyncio.AbstractEventLoop, first: int) -> Any:
-        def listen(event: Event) -> None:
+    def _forwarder(self, loop: asyncio.AbstractEventLoop, first: int) -> Callable[[Event], None]:
+        """Return a callback that queues an engine's events, numbering their choices from `first`."""
+
+        def forward(event: Event) -> None:
             try:
                 loop.call_soon_threadsafe(self._events.put_nowait, (first + event.sample, event))
             except RuntimeError:
-                self.cancel()  # the server is gone
+                self.cancel()  # the event loop is closed
 
-        return listen
+        return forward
 
     def cancel(self) -> None:
         for handle in self.handles:
             handle.cancel()
 
     async def events(self) -> AsyncIterator[tuple[int, Event]]:
-        """The number of a choice, and a word of it, until all are written."""
-        open_choices = set(range(len(self.choices)))
-        while open_choices:
+        """Yield the number of a choice and its next event, until all choices are finished."""
+        unfinished = set(range(len(self.choices)))
+        while unfinished:
             number, event = await self._events.get()
             if event.error is not None:
                 self.cancel()
                 raise event.error
             self.choices[number].events.append(event)
             if event.finish_reason is not None:
-                open_choices.discard(number)
+                unfinished.discard(number)
             yield number, event
 
     async def finish(self) -> list[Choice]:
+        """Wait until all choices are finished."""
         try:
             async for _ in self.events():
                 pass
@@ -104,9 +108,9 @@ class GenerationJob:
         return self.choices
 
     def usage(self) -> Usage:
-        read = sum(len(request.ids) for request in self.requests)
-        written = sum(choice.n_tokens for choice in self.choices)
-        return Usage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
+        prompt = sum(len(request.ids) for request in self.requests)
+        completion = sum(choice.n_tokens for choice in self.choices)
+        return Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
 
 
 def make_requests(
@@ -117,38 +121,41 @@ def make_requests(
     log_probabilities: int | None = None,
     json_schema: Any = None,
 ) -> list[GenerationRequest]:
-    """What the engine is handed, within what the model can read."""
-    if len(prompts) * (body.n or 1) > MOST_SAMPLES:
-        raise APIError(400, "too_many", f"at most {MOST_SAMPLES} texts at a time are written", "n")
+    """Return the engine's requests for these prompts, after checking them against the model's context."""
+    if len(prompts) * (body.n or 1) > MAX_SAMPLES:
+        message = f"{len(prompts)} prompts times n = {body.n}: expected at most {MAX_SAMPLES} samples in all"
+        raise APIError(400, "too_many", message, "n")
     n_context = model.config.n_context
     for ids in prompts:
         if len(ids) > n_context:
-            what = f"the prompt has {len(ids)} tokens; this model can look back on {n_context}"
-            raise APIError(400, "context_length_exceeded", what, "prompt", count=len(ids), most=n_context)
+            message = f"the prompt has {len(ids)} tokens; the model's context is {n_context}"
+            raise APIError(400, "context_length_exceeded", message, "prompt", count=len(ids), most=n_context)
         if bad := next((i for i in ids if i >= model.config.n_vocab), None):
-            raise APIError(400, "invalid_request", f"there is no token {bad}", "prompt")
+            message = f"token {bad} does not exist: expected an id from 0 to {model.config.n_vocab - 1}"
+            raise APIError(400, "invalid_request", message, "prompt")
     options = {name: getattr(body, name, None) for name in Sampling.names()}
     options |= {"log_probabilities": log_probabilities, "json_schema": json_schema}
     options["logit_bias"] = {int(i): bias for i, bias in (body.logit_bias or {}).items()}
     given = {name: value for name, value in options.items() if value is not None}  # null is the default
     sampling = Sampling(**{"temperature": TEMPERATURE, **given})
-    stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
     seed = secrets.randbelow(2**32) if body.seed is None else body.seed % 2**32
     return [
         GenerationRequest(
             ids=tuple(ids),
-            tokens=tokens or min(MOST_TOKENS, max(1, n_context - len(ids))),
+            tokens=tokens or min(MAX_TOKENS, max(1, n_context - len(ids))),
             sampling=sampling,
             seed=seed,
-            stop=tuple(stops),
+            stop=tuple(stop),
             samples=body.n or 1,
-            seconds=min(body.seconds or LONGEST, LONGEST),
+            seconds=min(body.seconds or MAX_SECONDS, MAX_SECONDS),
         )
         for ids in prompts
     ]
 
 
-def check_one(constraints: dict[str, Any]) -> None:
+def check_exclusive(constraints: dict[str, Any]) -> None:
+    """Raise UserError if more than one of these options is given."""
     given = [name for name, value in constraints.items() if value is not None]
     if len(given) > 1:
-        raise UserError(f"{' and '.join(given)} were both given; give one of them")
+        raise UserError(f"both {' and '.join(given)} were given: expected one of them")

@@ -1,4 +1,4 @@
-"""What each head does, found once for each model, while others are served."""
+"""The route that scores what each head attends to, computed once per model."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from clearhead.labs.heads import REPEATED, STORIES, HeadScores, heads
 from clearhead.language_model import LanguageModel
 from clearhead.server.disconnect import in_thread, raise_if_cancelled, until_disconnect
 from clearhead.server.model_registry import ModelRegistry
-from clearhead.server.responses import OF_A_MODEL
+from clearhead.server.responses import MODEL_ERRORS
 
-# Of a large model fewer texts are read: each takes as long as a forward and a half. With a third of the
-# stories SmolLM2's heads come in nearly the same order; none of its scores moves by more than 0.07.
+# Large models are scored on fewer texts, each of which takes as long as 1.5 forward passes. With a third of
+# the stories SmolLM2's heads rank in nearly the same order, and no score changes by more than 0.07.
 LARGE = 50_000_000  # parameters
 FEWER = 3
 
 
 class HeadScoreCache:
-    """Kept as long as the model is in memory; one model at a time is scored."""
+    """The scores of each loaded model. One model is scored at a time."""
 
     def __init__(self) -> None:
-        self._found: WeakKeyDictionary[LanguageModel, asyncio.Task[HeadScores]] = WeakKeyDictionary()
-        self._one = asyncio.Lock()
+        self._tasks: WeakKeyDictionary[LanguageModel, asyncio.Task[HeadScores]] = WeakKeyDictionary()
+        self._lock = asyncio.Lock()
 
-    async def of(self, model: LanguageModel) -> HeadScores:
-        """Who leaves does not stop it: the next to ask has it then."""
-        finding = self._found.get(model)
-        if finding is None or (finding.done() and (finding.cancelled() or finding.exception() is not None)):
-            finding = self._found[model] = asyncio.create_task(self._find(model))
-        return await asyncio.shield(finding)
+    async def get(self, model: LanguageModel) -> HeadScores:
+        """Return the scores. A client that disconnects does not stop the work: the next one may need it."""
+        task = self._tasks.get(model)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._tasks[model] = asyncio.create_task(self._score(model))
+        return await asyncio.shield(task)
 
-    async def _find(self, model: LanguageModel) -> HeadScores:
+    async def _score(self, model: LanguageModel) -> HeadScores:
         fewer = FEWER if model.config.n_parameter > LARGE else 1
 
         def work(cancelled: threading.Event) -> HeadScores:
@@ -48,21 +48,24 @@ class HeadScoreCache:
                 lambda: raise_if_cancelled(cancelled),
             )
 
-        async with self._one:
+        async with self._lock:
             return await in_thread(work)
 
 
 def make_router(registry: ModelRegistry) -> APIRouter:
-    router, scores = APIRouter(prefix="/api", tags=["clearhead"]), HeadScoreCache()
+    router, cache = APIRouter(prefix="/api", tags=["clearhead"]), HeadScoreCache()
 
-    @router.post("/heads", responses=OF_A_MODEL)
-    async def score(request: Request, body: models.HeadsRequest) -> models.HeadsAnswer:
-        """How much each head looks at the token before, at the first, at its like, … Takes a while, once."""
-        with registry.reading(body.model):
-            found = await until_disconnect(request, scores.of(registry.model(body.model)))
-        return models.HeadsAnswer(
-            kinds={kind: finite(table.tolist()) for kind, table in found.kinds.items()},
-            chance=dict(found.chance),
+    @router.post("/heads", responses=MODEL_ERRORS)
+    async def score(request: Request, body: models.HeadsRequest) -> models.HeadsResponse:
+        """Return how much each head attends to the previous token, the first token, the same token and so on.
+
+        The first request for a model takes several seconds.
+        """
+        with registry.in_use(body.model):
+            scores = await until_disconnect(request, cache.get(registry.model(body.model)))
+        return models.HeadsResponse(
+            kinds={kind: finite(table.tolist()) for kind, table in scores.kinds.items()},
+            chance=dict(scores.chance),
         )
 
     return router

@@ -1,4 +1,4 @@
-"""The server's routes, asked inside this process: the same answers without a port, a token or a socket."""
+"""A client of the server's routes in the same process: the same responses without a port, token or socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clearhead.server.app import make_api
 from clearhead.server.metrics import ServerMetrics
 from clearhead.server.model_registry import ModelRegistry, ServedModel
 
-Models = dict[str, tuple[LanguageModel, tuple[Trace, ...]]]  # by name, each with traces of texts of its own
+Models = dict[str, tuple[LanguageModel, tuple[Trace, ...]]]  # by name, each with traces made in Python
 Result = TypeVar("Result")
 
 
@@ -33,26 +33,28 @@ class InProcessResponse:
 
 
 class InProcessClient:
-    """Some models, and traces of theirs that were made in Python: each stands for its own text."""
+    """Sends requests about these models. A request with the text of a given trace is answered from that trace."""
 
     def __init__(self, models: Models) -> None:
         served = [ServedModel(name, model, traces=traces) for name, (model, traces) in models.items()]
         registry = ModelRegistry(served)
         self._app = make_api(registry, ServerMetrics(registry))
 
-    def ask(self, method: str, path: str, body: str = "") -> InProcessResponse:
-        """The answer, when it is there."""
-        return run_in_background(self.answer(method, path, body, asyncio.Event())).result()
+    def request(self, method: str, path: str, body: str = "") -> InProcessResponse:
+        """Send a request and wait for the response."""
+        return run_in_background(self.request_async(method, path, body, asyncio.Event())).result()
 
-    async def answer(self, method: str, path: str, body: str, left: asyncio.Event) -> InProcessResponse:
-        """The answer; `left` is set where nobody waits for it any more."""
-        given = [body.encode()]
-        status, headers, parts = 500, {}, []
+    async def request_async(
+        self, method: str, path: str, body: str, disconnected: asyncio.Event
+    ) -> InProcessResponse:
+        """Send a request and await the response. Setting `disconnected` cancels the request."""
+        pending = [body.encode()]
+        status, headers, chunks = 500, {}, []
 
         async def receive() -> Message:
-            if given:
-                return {"type": "http.request", "body": given.pop(), "more_body": False}
-            await left.wait()
+            if pending:
+                return {"type": "http.request", "body": pending.pop(), "more_body": False}
+            await disconnected.wait()
             return {"type": "http.disconnect"}
 
         async def send(message: Message) -> None:
@@ -63,13 +65,13 @@ class InProcessClient:
                     name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]
                 }
             else:
-                parts.append(message.get("body", b""))
+                chunks.append(message.get("body", b""))
 
         try:
             await self._app(_scope(method, path), receive, send)
-        except Exception:  # a mistake of ours: the answer says so, and here is more of it
+        except Exception:  # the response reports an internal error; the log has the traceback
             logging.getLogger(__name__).exception("%s %s", method, path)
-        return InProcessResponse(status, headers, b"".join(parts))
+        return InProcessResponse(status, headers, b"".join(chunks))
 
 
 def _scope(method: str, path: str) -> Scope:
@@ -89,24 +91,24 @@ def _scope(method: str, path: str) -> Scope:
     }
 
 
-def models_of(what: Trace | Comparison[Trace]) -> Models:
-    """The models of one trace or two, as they are called: of one text a model never has two traces."""
-    if isinstance(what, Trace):
-        return {what.model_name: (_model_of(what), (what,))}
-    one, other = what.one, what.other
+def models_of(traced: Trace | Comparison[Trace]) -> Models:
+    """Return the models of one or two traces by name. No model has two traces of the same text."""
+    if isinstance(traced, Trace):
+        return {traced.model_name: (_model_of(traced), (traced,))}
+    one, other = traced.one, traced.other
     edited = one.edits.made or other.edits.made
     if one.network is other.network and one.ids.tolist() != other.ids.tolist() and not edited:
         return {one.model_name: (_model_of(one), (one, other))}
-    name, beside = _called(one), _called(other)
-    beside = beside if beside != name else f"{beside} (2)"
-    return {name: (_model_of(one), (one,)), beside: (_model_of(other), (other,))}
+    name, other_name = _display_name(one), _display_name(other)
+    other_name = other_name if other_name != name else f"{other_name} (2)"
+    return {name: (_model_of(one), (one,)), other_name: (_model_of(other), (other,))}
 
 
-def _called(trace: Trace) -> str:
-    """The model's name, with how much was changed in it for this trace."""
+def _display_name(trace: Trace) -> str:
+    """Return the model's name with the number of edits in this trace."""
     count = len(trace.edits.made)
-    changes = f" ({count} change{'s' * (count > 1)})" if count else ""
-    return f"{trace.model_name}{changes}"
+    edits = f" ({count} edit{'s' * (count > 1)})" if count else ""
+    return f"{trace.model_name}{edits}"
 
 
 def _model_of(trace: Trace) -> LanguageModel:
@@ -117,12 +119,12 @@ def _model_of(trace: Trace) -> LanguageModel:
 
 
 def run_in_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
-    """Beside what the notebook does: a cell that runs and a widget that asks do not wait for each other."""
-    return asyncio.run_coroutine_threadsafe(work, _loop())
+    """Run a coroutine on an event loop in another thread, so that a running notebook cell does not block it."""
+    return asyncio.run_coroutine_threadsafe(work, _background_loop())
 
 
 @cache
-def _loop() -> asyncio.AbstractEventLoop:
+def _background_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="clearhead-notebook", daemon=True).start()
     return loop

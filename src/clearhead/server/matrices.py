@@ -1,4 +1,4 @@
-"""Matrices on their way to a client: the slice asked for, checked, and sent as raw numbers or as JSON."""
+"""Responses with matrices: the requested slice, as raw float32 or as JSON."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from clearhead.server.errors import APIError
 
 
 class RawResponse(Response):
-    """Numbers, one after the other."""
+    """Little-endian float32 values."""
 
     media_type = "application/octet-stream"
 
 
 @dataclass(frozen=True)
 class TensorSlice:
-    """Some rows and columns of a tensor, all where none are named, and the shape that they have."""
+    """Rows and columns of a tensor (None selects all of them), and the shape of the result."""
 
     rows: list[int] | None
     columns: list[int] | None
@@ -36,48 +36,49 @@ class TensorSlice:
 
 
 def parse_slice(body: inspection.Slice, shape: list[int]) -> TensorSlice:
-    """The rows and columns that are asked for, checked before anything is computed."""
-    rows = _range(body.rows, shape[0], "rows")
+    """Validate the requested rows and columns of a tensor of this shape, before anything is computed."""
+    rows = _parse_range(body.rows, shape[0], "rows")
     if len(shape) == 1 and body.columns is not None:
-        raise UserError("there are no columns: it is a number for each row")
-    columns = _range(body.columns, shape[-1], "columns") if len(shape) > 1 else None
+        raise UserError("columns were given for a vector: expected rows only")
+    columns = _parse_range(body.columns, shape[-1], "columns") if len(shape) > 1 else None
     sizes = [shape[0] if rows is None else len(rows), *shape[1:]]
     if columns is not None:
         sizes[-1] = len(columns)
     return TensorSlice(rows, columns, sizes)
 
 
-def check_size(shapes: Sequence[Sequence[int]], most: int) -> None:
+def check_size(shapes: Sequence[Sequence[int]], limit: int) -> None:
     count = sum(math.prod(shape) for shape in shapes)
-    if count > most:
-        raise APIError(400, "too_large", f"{count:,} numbers are more than {most:,}: ask for a slice")
+    if count > limit:
+        raise APIError(
+            400,
+            "too_large",
+            f"the response would have {count:,} numbers; the limit is {limit:,}: request a slice",
+        )
 
 
-def slice_response(request: Request, chosen: TensorSlice, read: Callable[[], Tensor]) -> Response:
-    """RawResponse, or as JSON for who asks for it."""
-    in_json = "application/json" in request.headers.get("accept", "")
-    check_size([chosen.shape], inspection.MOST_JSON if in_json else inspection.MOST_VALUES)
-    if in_json:
-        return JSONResponse({"shape": chosen.shape, "values": finite(read().detach().float().tolist())})
+def slice_response(request: Request, part: TensorSlice, read: Callable[[], Tensor]) -> Response:
+    """Return the slice as raw float32, or as JSON if the client accepts it."""
+    as_json = "application/json" in request.headers.get("accept", "")
+    check_size([part.shape], inspection.MAX_JSON_VALUES if as_json else inspection.MAX_VALUES)
+    if as_json:
+        return JSONResponse({"shape": part.shape, "values": finite(read().detach().float().tolist())})
     return matrices_response([read()])
 
 
 def matrices_response(tensors: Sequence[Tensor]) -> Response:
-    """One after the other, their shapes in the header."""
-    plain = [
+    """Return the tensors concatenated, with their shapes in the header X-Shape."""
+    arrays = [
         tensor.detach().float().cpu().contiguous().numpy().astype("<f4", copy=False) for tensor in tensors
     ]
-    shapes = ";".join(",".join(map(str, each.shape)) for each in plain)
-    body = b"".join(each.tobytes() for each in plain)
-    return RawResponse(body, headers={"X-Shape": shapes})
+    shapes = ";".join(",".join(map(str, array.shape)) for array in arrays)
+    return RawResponse(b"".join(array.tobytes() for array in arrays), headers={"X-Shape": shapes})
 
 
-def _range(given: tuple[int, int] | None, count: int, what: str) -> list[int] | None:
-    if given is None:
+def _parse_range(bounds: tuple[int, int] | None, size: int, name: str) -> list[int] | None:
+    if bounds is None:
         return None
-    first, last = given
-    if not 0 <= first < last <= count:
-        raise UserError(
-            f"{what} {first} to {last}: expected a first one below a last one, within 0 to {count}"
-        )
-    return list(range(first, last))
+    start, stop = bounds
+    if not 0 <= start < stop <= size:
+        raise UserError(f"{name} {start} to {stop}: expected 0 <= start < stop <= {size}")
+    return list(range(start, stop))

@@ -1,4 +1,4 @@
-"""What is told of each request: a line in the log, and numbers for Prometheus. Never a prompt or a token."""
+"""The request log and the Prometheus metrics. Neither contains prompts or generated text."""
 
 from __future__ import annotations
 
@@ -14,49 +14,52 @@ from clearhead.server.model_registry import ModelRegistry
 
 
 class ServerMetrics:
-    """Counts of what was asked and written."""
+    """Counters of requests and tokens."""
 
     def __init__(self, registry: ModelRegistry) -> None:
         self.collectors = CollectorRegistry()
         self.requests = Counter(
             "clearhead_requests",
-            "Requests answered.",
+            "Completed requests.",
             ["method", "route", "status"],
             registry=self.collectors,
         )
         self.seconds = Histogram(
-            "clearhead_request_seconds", "Until the answer was sent.", ["route"], registry=self.collectors
+            "clearhead_request_seconds",
+            "Time until the response was sent.",
+            ["route"],
+            registry=self.collectors,
         )
         self.tokens = Counter(
-            "clearhead_tokens", "Tokens read and written.", ["kind"], registry=self.collectors
+            "clearhead_tokens", "Prompt and generated tokens.", ["kind"], registry=self.collectors
         )
         self.collectors.register(EngineCollector(registry))
 
     def render(self) -> bytes:
-        """As Prometheus reads it."""
+        """Return the metrics in the Prometheus text format."""
         return generate_latest(self.collectors)
 
 
 class EngineCollector(Collector):
-    """What the engines do at the moment; models come and go."""
+    """The current load of each model's engine, read when the metrics are scraped."""
 
     def __init__(self, registry: ModelRegistry) -> None:
         self.registry = registry
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        for name, what in (
-            ("waiting", "Requests that wait for a slot."),
-            ("running", "Texts that are being written."),
+        for name, description in (
+            ("waiting", "Requests waiting for a slot."),
+            ("running", "Sequences being generated."),
         ):
-            gauge = GaugeMetricFamily(f"clearhead_{name}", what, labels=["model"])
-            for each in self.registry:
-                if each.engine is not None:
-                    gauge.add_metric([each.name], getattr(each.engine, name))
+            gauge = GaugeMetricFamily(f"clearhead_{name}", description, labels=["model"])
+            for served in self.registry:
+                if served.engine is not None:
+                    gauge.add_metric([served.name], getattr(served.engine, name))
             yield gauge
 
 
 class RequestLogMiddleware:
-    """Around everything: also what is refused is told of."""
+    """Log and count every request, including rejected ones."""
 
     def __init__(self, app: ASGIApp, metrics: ServerMetrics, log: Callable[[str], object]) -> None:
         self.app, self.metrics, self.log = app, metrics, log
@@ -65,22 +68,23 @@ class RequestLogMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        start, status = time.perf_counter(), [0]
+        start, status = time.perf_counter(), 0
 
-        async def noting(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
-                status[0] = message["status"]
+                status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, receive, noting)
+            await self.app(scope, receive, send_and_note)
         finally:
             seconds = time.perf_counter() - start
-            # The route's own pattern: what a client writes into an address is not for the log.
+            # The route's pattern, not the path: the path is whatever the client sent.
             route = getattr(scope.get("route"), "path", "-")
             method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "OPTIONS") else "-"
-            self.metrics.requests.labels(method, route, str(status[0])).inc()
+            self.metrics.requests.labels(method, route, str(status)).inc()
             self.metrics.seconds.labels(route).observe(seconds)
-            noted = scope.get("state", {}).get("noted", "")
-            moment = time.strftime("%Y-%m-%dT%H:%M:%S")
-            self.log(f"{moment} {method} {route} {status[0] or 'left'} {seconds * 1000:.0f} ms{noted}")
+            details = scope.get("state", {}).get("log_details", "")
+            now = time.strftime("%Y-%m-%dT%H:%M:%S")
+            self.log(f"{now} {method} {route} {status or 'disconnected'} {seconds * 1000:.0f} ms{details}")

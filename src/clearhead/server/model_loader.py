@@ -1,4 +1,4 @@
-"""The models on this disk beside those served from the start: loaded when they are chosen, one at a time."""
+"""Loading of models on disk while the server runs: when a client opens one, one at a time."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from clearhead.formats.listing import Listed, describe, list_models
 from clearhead.generate.engine import Busy
 from clearhead.runtime.device import memory_of, pick_device
 from clearhead.server.disconnect import in_thread
-from clearhead.server.errors import APIError
+from clearhead.server.errors import INTERNAL_ERROR, APIError
 from clearhead.server.model_registry import LoadOptions, ModelRegistry, ServedModel, unique_name
 from clearhead.server.run_registry import RunRegistry
 from clearhead.server.trace_cache import TraceCache
 
-USUAL_MEMORY = 2**33  # bytes, where the machine does not say
-SNAPSHOTS = 8  # of runs, in memory at a time
-BYTES = 4  # of a parameter: models are held in float32
+DEFAULT_MEMORY = 2**33  # bytes, if the device's memory is unknown
+MAX_SNAPSHOTS = 8  # loaded at once
+BYTES_PER_PARAMETER = 4  # models are loaded in float32
 
 
 @dataclass(frozen=True)
 class ModelLibrary:
-    """What can be opened and pulled while the server runs."""
+    """The models that can be opened and pulled while the server runs."""
 
-    places: Sequence[Path]  # where models are looked for
-    home: Path  # where pulled ones go
-    loader: LoadOptions
-    memory: int | None = None  # bytes; what the device has, unless said
+    folders: Sequence[Path]  # searched for models and runs
+    home: Path  # where pulled models are stored
+    options: LoadOptions
+    memory: int | None = None  # bytes; the device's memory by default
 
     def measure_memory(self) -> int:
-        return self.memory or memory_of(pick_device(self.loader.device)) or USUAL_MEMORY
+        return self.memory or memory_of(pick_device(self.options.device)) or DEFAULT_MEMORY
 
 
 class ModelLoader:
-    """Puts on the registry what is on the disk. Without an library, what is served stays as it was."""
+    """Loads models of the library into the registry. Without a library, the registry does not change."""
 
     def __init__(
         self,
@@ -48,62 +48,58 @@ class ModelLoader:
         runs: RunRegistry,
         log: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.registry, self.trace_cache, self.library, self.runs, self.log = (
-            registry,
-            trace_cache,
-            library,
-            runs,
-            log,
-        )
-        self._looking, self._one = asyncio.Lock(), asyncio.Lock()
-        self._openings: dict[str, asyncio.Task[Busy | None]] = {}
-        self._wanted: Counter[str] = Counter()  # requests that wait for a model
+        self.registry, self.trace_cache, self.library = registry, trace_cache, library
+        self.runs, self.log = runs, log
+        self._scan_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
+        self._tasks: dict[str, asyncio.Task[Busy | None]] = {}
+        self._waiting: Counter[str] = Counter()  # requests waiting for a model
 
-    async def look(self) -> None:
-        """Know what is on the disk now, newest first. A name once given stays the same model's."""
+    async def scan(self) -> None:
+        """Update the registry to the models on disk, newest first. A name always refers to the same model."""
         if self.library is None:
             return
-        places = self.library.places
-        async with self._looking:
-            found = await in_thread(lambda _: list_models(places))
+        folders = self.library.folders
+        async with self._scan_lock:
+            found = await in_thread(lambda _: list_models(folders))
         known = {each.listed.path.resolve(): each for each in self.registry if each.listed is not None}
         for listed in sorted(found, key=lambda each: each.made, reverse=True):
-            before = known.pop(listed.path.resolve(), None)
-            if before is None:
-                self.registry.put(ServedModel(unique_name(listed.name, self.registry.served), listed=listed))
-            elif before.model is None and before.listed != listed:
-                self.registry.put(replace(before, listed=listed))
-        for gone in known.values():
-            there = gone.listed is not None and gone.listed.path.exists()
-            if gone.state in ("not loaded", "failed") and not there:
-                del self.registry.served[gone.name]
+            served = known.pop(listed.path.resolve(), None)
+            if served is None:
+                name = unique_name(listed.name, self.registry.served)
+                self.registry.add(ServedModel(name, listed=listed))
+            elif served.model is None and served.listed != listed:
+                self.registry.add(replace(served, listed=listed))
+        for missing in known.values():
+            exists = missing.listed is not None and missing.listed.path.exists()
+            if missing.state in ("not loaded", "failed") and not exists:
+                del self.registry.served[missing.name]
 
     async def open(self, name: str) -> None:
-        """Have it loaded. Whoever leaves meanwhile stops only what has not begun."""
+        """Load a model. If the client disconnects, a load that has not started yet is dropped."""
         if self.library is not None and name not in self.registry.served:
-            await self._find_snapshot(name)
-        found = self.registry.served.get(name)
-        if self.library is None or found is None or found.model is not None:
-            self.registry.model(name)  # or a refusal
+            await self._add_snapshot(name)
+        served = self.registry.served.get(name)
+        if self.library is None or served is None or served.model is not None:
+            self.registry.model(name)  # raises if it does not exist
             return
-        opening = self._openings.get(name)
-        if opening is None:
-            opening = self._openings[name] = asyncio.create_task(self._load(name, self.library))
-        self._wanted[name] += 1
+        task = self._tasks.get(name)
+        if task is None:
+            task = self._tasks[name] = asyncio.create_task(self._load(name, self.library))
+        self._waiting[name] += 1
         try:
-            busy = await asyncio.shield(opening)
+            busy = await asyncio.shield(task)
         finally:
-            self._wanted[name] -= 1
+            self._waiting[name] -= 1
         if busy is not None:
             raise busy
-        after = self.registry.served[name]
-        if after.error is not None:
-            what = f"{name!r} could not be loaded: {after.error}"
-            raise APIError(503, "model_not_loaded", what, "model", name=name, reason=after.error)
+        error = self.registry.served[name].error
+        if error is not None:
+            message = f"{name!r} could not be loaded: {error}"
+            raise APIError(503, "model_not_loaded", message, "model", name=name, reason=error)
         self.registry.model(name)
 
-    async def _find_snapshot(self, name: str) -> None:
-        """A run's snapshots are known of once they are asked for."""
+    async def _add_snapshot(self, name: str) -> None:
+        """Add a snapshot of a run to the registry; snapshots are not listed until they are requested."""
 
         def find(_: threading.Event) -> Listed | None:
             path = self.runs.find_snapshot(name)
@@ -111,90 +107,91 @@ class ModelLoader:
 
         listed = await in_thread(find)
         if listed is not None and name not in self.registry.served:
-            self.registry.put(ServedModel(name, listed=listed))
+            self.registry.add(ServedModel(name, listed=listed))
 
     async def _load(self, name: str, library: ModelLibrary) -> Busy | None:
-        """What comes of it is on the registry then; or it could not be begun, and may be another time."""
-        found = self.registry.served[name]
-        assert found.listed is not None
-        path, closed = found.listed.path, replace(found, error=None, loading=False)
-        self.registry.put(replace(closed, loading=True))
+        """Load a model and record the outcome in the registry. Returns Busy if there is no memory for it now."""
+        served = self.registry.served[name]
+        assert served.listed is not None
+        path, result = served.listed.path, replace(served, error=None, loading=False)
+        self.registry.add(replace(result, loading=True))
         try:
-            async with self._one:
-                if not self._wanted[name]:
+            async with self._load_lock:
+                if not self._waiting[name]:
                     return None
-                await self._make_room(BYTES * found.listed.config.n_parameter, library.measure_memory())
-                closed = await in_thread(lambda _: library.loader.load(name, path))
+                size = BYTES_PER_PARAMETER * served.listed.config.n_parameter
+                await self._free_memory(size, library.measure_memory())
+                result = await in_thread(lambda _: library.options.load(name, path))
         except Busy as busy:
             return busy
         except UserError as error:
             self.log(f"{name} could not be loaded: {error}")
-            closed = replace(closed, error=strip_folders(str(error), path))
-        except Exception as error:  # our own mistake, or the device's; the others are served on
+            result = replace(result, error=strip_folders(str(error), path))
+        except Exception as error:  # a bug or a device error: the other models stay available
             self.log(f"{name} could not be loaded: {error!r}")
-            closed = replace(closed, error="a mistake of ours; the server's own output says more")
+            result = replace(result, error=INTERNAL_ERROR)
         finally:
-            self.registry.put(closed)
-            del self._openings[name]
+            self.registry.add(result)
+            del self._tasks[name]
         return None
 
-    async def renew(self, path: Path) -> None:
-        """A model was trained further: the one in memory is closed, and read again when it is asked for."""
-        place = path.resolve()
-        for each in list(self.registry):
-            ours = each.listed is not None and each.listed.path.resolve() == place
-            if ours and each.model is not None:
-                await self._close(each)
+    async def unload(self, path: Path) -> None:
+        """Unload the model at this path, which has changed; it is loaded again when it is next opened."""
+        resolved = path.resolve()
+        for served in self.registry:
+            matches = served.listed is not None and served.listed.path.resolve() == resolved
+            if matches and served.model is not None:
+                await self._close(served)
 
-    async def _make_room(self, needed: int, memory: int) -> None:
-        """Close what was not used for longest and has nothing to do.
+    async def _free_memory(self, needed: int, memory: int) -> None:
+        """Close idle models, the least recently used first, until `needed` more bytes of weights fit.
 
-        Weights may take half of the memory. The other half is for what grows with use (traces, and the keys
-        and values of the texts that are being written) and for the user's other programs. One larger model
-        is opened too, where it fits at all: then it is the only one.
+        Weights may take half of the memory. The other half is for what grows with use (traces, KV caches) and
+        for the user's other programs. A single model may be larger than half if it fits at all.
         """
         if needed > memory:
             raise UserError(
-                f"it needs {needed / 2**30:.1f} GB of memory, and there are {memory / 2**30:.1f} GB"
+                f"the model needs {needed / 2**30:.1f} GB of memory; the device has {memory / 2**30:.1f} GB"
             )
-        while (held := self._held()) and held + needed > memory // 2:
-            await self._close_one(self.registry)
-        while sum(each.model is not None for each in self._snapshots()) >= SNAPSHOTS:
-            await self._close_one(self._snapshots())
+        while (loaded := self._loaded_bytes()) and loaded + needed > memory // 2:
+            await self._close_idle(self.registry)
+        while sum(each.model is not None for each in self._snapshots()) >= MAX_SNAPSHOTS:
+            await self._close_idle(self._snapshots())
 
     def _snapshots(self) -> list[ServedModel]:
         return [each for each in self.registry if each.is_snapshot]
 
-    async def _close_one(self, among: Iterable[ServedModel]) -> None:
+    async def _close_idle(self, candidates: Iterable[ServedModel]) -> None:
         idle = [
             each
-            for each in among
+            for each in candidates
             if each.model is not None
             and each.listed is not None
-            and not each.writes
-            and not self.registry.readers[each.name]
+            and not each.generating
+            and not self.registry.users[each.name]
         ]
         if not idle:
-            raise Busy("the models in memory are all at work, and there is no room for another")
+            raise Busy("all loaded models are in use, and there is no memory for another")
         await self._close(min(idle, key=lambda each: self.registry.last_use[each.name]))
 
-    def _held(self) -> int:
-        return sum(BYTES * each.model.config.n_parameter for each in self.registry if each.model is not None)
+    def _loaded_bytes(self) -> int:
+        models = [each.model for each in self.registry if each.model is not None]
+        return sum(BYTES_PER_PARAMETER * model.config.n_parameter for model in models)
 
     async def _close(self, served: ServedModel) -> None:
-        self.registry.put(ServedModel(served.name, listed=served.listed))
-        await self.trace_cache.forget(served.name)
+        self.registry.add(ServedModel(served.name, listed=served.listed))
+        await self.trace_cache.discard(served.name)
         engine = served.engine
         if engine is not None:
             await in_thread(lambda _: engine.close())
 
 
-def strip_folders(said: str, *paths: Path) -> str:
-    """The same, with the last parts of these paths instead of where they lie."""
+def strip_folders(message: str, *paths: Path) -> str:
+    """Replace these paths and their parents in a message by their last component."""
     folders = {
-        each for path in paths for whole in (path, path.absolute()) for each in (whole, *whole.parents)
+        folder for path in paths for full in (path, path.absolute()) for folder in (full, *full.parents)
     }
     for folder in sorted(folders, key=lambda each: -len(str(each))):
         if folder.name:
-            said = said.replace(str(folder), folder.name)
-    return said
+            message = message.replace(str(folder), folder.name)
+    return message

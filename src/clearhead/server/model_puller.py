@@ -1,4 +1,4 @@
-"""Pulling a model while the server runs: one at a time, of a fixed list, whole or not at all."""
+"""Downloads of catalog models while the server runs, one at a time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from clearhead.api import models
 from clearhead.errors import UserError
 from clearhead.formats import pulled
 from clearhead.server.disconnect import in_thread, raise_if_cancelled
-from clearhead.server.errors import APIError
+from clearhead.server.errors import INTERNAL_ERROR, APIError
 from clearhead.server.model_loader import strip_folders
 
 
 class ModelPuller:
-    """Without a home nothing can be pulled."""
+    """Pulls models into `home`; without a home, pulling is disabled."""
 
     def __init__(self, home: Path | None, log: Callable[[str], object] = lambda _: None) -> None:
         self.home, self.log = home, log
@@ -26,12 +26,12 @@ class ModelPuller:
 
     @property
     def pullable(self) -> list[models.PullableModel]:
-        """What is not here yet."""
+        """The models of the catalog that have not been pulled yet."""
         if self.home is None:
             return []
         return [
             models.PullableModel(
-                name=each.name, title=each.title, licence=each.licence, bytes=each.package_size
+                name=each.name, title=each.title, license=each.licence, bytes=each.package_size
             )
             for each in pulled.CATALOGUE.values()
             if pulled.find(each.name, self.home) is None
@@ -39,31 +39,32 @@ class ModelPuller:
 
     def start(self, name: str) -> None:
         if self.home is None:
-            raise APIError(404, "cannot_be_pulled", "nothing can be pulled here", "name")
+            raise APIError(404, "cannot_be_pulled", "this server does not pull models", "name")
         if name not in pulled.CATALOGUE:
             known = ", ".join(pulled.CATALOGUE)
-            raise APIError(404, "cannot_be_pulled", f"{name!r} cannot be pulled; there is {known}", "name")
+            message = f"{name!r} cannot be pulled: expected one of {known}"
+            raise APIError(404, "cannot_be_pulled", message, "name")
         if self._task is not None and not self._task.done():
-            what = f"{self.state.name} is being pulled already: one at a time"
-            raise APIError(409, "already_pulling", what, name=self.state.name or "")
+            message = f"{self.state.name} is being pulled; only one model is pulled at a time"
+            raise APIError(409, "already_pulling", message, name=self.state.name or "")
         self.state = models.PullState(
             name=name, state="downloading", total=pulled.CATALOGUE[name].package_size
         )
         self._task = asyncio.create_task(self._pull(name, self.home))
 
     def cancel(self) -> None:
-        """Nothing half-made is left. Where nothing is being pulled, this does nothing."""
+        """Cancel the current pull, if there is one. No partial files remain."""
         if self._task is not None and self.state.state in ("downloading", "unpacking"):
             self.state = models.PullState(name=self.state.name, state="cancelled")
             self._task.cancel()
 
     async def _pull(self, name: str, home: Path) -> None:
         def work(cancelled: threading.Event) -> None:
-            def report(doing: str, done: int, total: int) -> None:
+            def report(phase: str, done: int, total: int) -> None:
                 raise_if_cancelled(cancelled)
                 self.state = models.PullState(
                     name=name,
-                    state="unpacking" if doing == "unpacking" else "downloading",
+                    state="unpacking" if phase == "unpacking" else "downloading",
                     done=done,
                     total=total,
                 )
@@ -75,13 +76,12 @@ class ModelPuller:
         except asyncio.CancelledError:
             self.state = models.PullState(name=name, state="cancelled")
         except UserError as error:
-            self.log(f"{name} was not pulled: {error}")
-            said = strip_folders(str(error), home, Path(tempfile.gettempdir()))
-            self.state = models.PullState(name=name, state="failed", error=said)
-        except Exception as error:  # our own mistake; nobody waits for this task
-            self.log(f"{name} was not pulled: {error!r}")
-            said = "a mistake of ours; the server's own output says more"
-            self.state = models.PullState(name=name, state="failed", error=said)
+            self.log(f"{name} could not be pulled: {error}")
+            message = strip_folders(str(error), home, Path(tempfile.gettempdir()))
+            self.state = models.PullState(name=name, state="failed", error=message)
+        except Exception as error:  # a bug; nothing awaits this task
+            self.log(f"{name} could not be pulled: {error!r}")
+            self.state = models.PullState(name=name, state="failed", error=INTERNAL_ERROR)
         else:
             size = pulled.CATALOGUE[name].size
             self.state = models.PullState(name=name, state="done", done=size, total=size)

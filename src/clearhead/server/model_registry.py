@@ -1,4 +1,4 @@
-"""The models that are served, by name: loaded, being loaded, only known of, or not to be loaded, and why."""
+"""The served models by name: loaded, loading, available on disk, or failed to load."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ State = Literal["loaded", "loading", "not loaded", "failed"]
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model and the engine that writes with it; or why it is not there."""
+    """A model and the engine that generates with it, or the reason why it is not loaded."""
 
     name: str
     model: LanguageModel | None = None
     engine: Engine | None = None
     error: str | None = None
-    listed: Listed | None = None  # where it lies, which is told to no one, and what it is like
+    listed: Listed | None = None  # its path, which is never sent to clients, and its description
     loading: bool = False
-    traces: tuple[Trace, ...] = ()  # made elsewhere: each stands for its own text
+    traces: tuple[Trace, ...] = ()  # made in Python; requests with their texts are answered from them
 
     @property
     def state(self) -> State:
@@ -42,77 +42,80 @@ class ServedModel:
 
     @property
     def is_snapshot(self) -> bool:
-        """Whether it is a model in the midst of its training."""
+        """Whether this is a snapshot taken during training."""
         return SNAPSHOT in self.name
 
     @property
-    def writes(self) -> bool:
-        """Whether anyone waits for a text of it."""
+    def generating(self) -> bool:
+        """Whether the engine has requests running or waiting."""
         return self.engine is not None and self.engine.running + self.engine.waiting > 0
 
 
 class ModelRegistry:
-    """Names are looked up here and nowhere else: none is ever a path."""
+    """The only place where a model's name is resolved: a name is never used as a path."""
 
     def __init__(self, served: Sequence[ServedModel]) -> None:
         self.served = {each.name: each for each in served}
-        self._times = itertools.count()
-        self.last_use: Counter[str] = Counter()  # by an own count of time
-        self.readers: Counter[str] = Counter()  # requests at a time that look into a model
+        self._clock = itertools.count()
+        self.last_use: Counter[str] = Counter()  # by `_clock`
+        self.users: Counter[str] = Counter()  # running requests that inspect a model
 
-    def put(self, served: ServedModel) -> None:
-        """Also in place of what goes by that name."""
+    def add(self, served: ServedModel) -> None:
+        """Add a model, or replace the one with the same name."""
         self.served[served.name] = served
 
     @contextmanager
-    def reading(self, name: str) -> Iterator[None]:
-        """Inside, the model is in use."""
-        self.readers[name] += 1
+    def in_use(self, *names: str) -> Iterator[None]:
+        """Keep these models loaded inside the block."""
+        self.users.update(names)
         try:
             yield
         finally:
-            self.readers[name] -= 1
-            if not self.readers[name]:
-                del self.readers[name]
+            self.users.subtract(names)
+            for name in names:
+                if not self.users[name]:
+                    del self.users[name]
 
     def __iter__(self) -> Iterator[ServedModel]:
-        return iter(list(self.served.values()))  # a thread may put another there meanwhile
+        return iter(list(self.served.values()))  # a copy: another thread may add a model meanwhile
 
     def model(self, name: str) -> LanguageModel:
-        """The model of that name, or a refusal."""
-        found = self.served.get(name)
-        if found is None:
-            what = f"there is no model {name!r}; there are {self.names()}"
-            raise APIError(404, "model_not_found", what, "model", name=name)
-        if found.model is None and found.error is not None:
+        """Return the model with this name, or raise APIError if it does not exist or is not loaded."""
+        served = self.served.get(name)
+        if served is None:
+            message = f"model {name!r} does not exist; loaded models: {self.loaded_names()}"
+            raise APIError(404, "model_not_found", message, "model", name=name)
+        if served.model is None and served.error is not None:
             raise APIError(503, "model_not_loaded", f"{name!r} could not be loaded", "model", name=name)
-        if found.model is None:
-            raise APIError(503, "model_not_open", f"{name!r} is not loaded: POST it to /api/open", "model")
-        self.last_use[name] = next(self._times)
-        return found.model
+        if served.model is None:
+            message = f"{name!r} is not loaded; load it with POST /api/open"
+            raise APIError(503, "model_not_open", message, "model")
+        self.last_use[name] = next(self._clock)
+        return served.model
 
     def trace(self, name: str, ids: list[int]) -> Trace | None:
-        """What was made of this text elsewhere."""
+        """Return the trace of this text that was made in Python, if there is one."""
         return next((each for each in self.served[name].traces if each.ids[0].tolist() == ids), None)
 
     def engine(self, name: str) -> Engine:
         self.model(name)
         engine = self.served[name].engine
         if engine is None:
-            raise APIError(400, "model_cannot_write", f"{name!r} sees both ways and cannot write on", "model")
+            message = f"{name!r} is bidirectional and cannot generate text"
+            raise APIError(400, "model_cannot_write", message, "model")
         return engine
 
-    def names(self) -> str:
+    def loaded_names(self) -> str:
         return ", ".join(name for name, each in self.served.items() if each.model is not None)
 
-    def end(self) -> None:
-        """All that is being written ends where it stands; nobody waits for it here."""
+    def cancel_all(self) -> None:
+        """Cancel all generations without waiting for them to end."""
         for each in self:
             if each.engine is not None:
                 each.engine.stop(cancel=True)
 
     def close(self, cancel: bool = False) -> None:
-        """End the engines: when what they write is written, or now."""
+        """Stop the engines, after their running generations finish or, with `cancel`, now."""
         for each in self:
             if each.engine is not None:
                 each.engine.close(cancel)
@@ -120,14 +123,14 @@ class ModelRegistry:
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How models are loaded here."""
+    """How models are loaded for serving."""
 
     device: str | None = None
     slots: int = 16
     queue: int = QUEUE
 
     def load(self, name: str, source: str | Path) -> ServedModel:
-        """From its folder, file or pulled name."""
+        """Load a model from its folder, its file or the name it was pulled as."""
         path = find_model(source)
         listed, model = describe(path), load(path, self.device)
         causal = model.config.causal
@@ -137,13 +140,13 @@ class LoadOptions:
 
 def load_models(
     sources: Sequence[str | Path],
-    loader: LoadOptions,
+    options: LoadOptions,
     log: Callable[[str], object] = lambda _: None,
     only_first: bool = False,
 ) -> ModelRegistry:
-    """Each by its folder, file or pulled name; what is wrong with one does not stop the others.
+    """Load models from folders, files or pulled names; a model that fails to load does not stop the others.
 
-    Where only the first is wanted, it is the first that can be loaded, and no error if none can.
+    With `only_first`, load the first model that can be loaded, and none if all fail.
     """
     registry = ModelRegistry([])
     for source in sources:
@@ -151,21 +154,20 @@ def load_models(
             break
         name = unique_name(source, registry.served)
         try:
-            served = loader.load(name, source)
+            served = options.load(name, source)
             assert served.model is not None
-            registry.put(served)
+            registry.add(served)
             log(f"{name}: {served.model.config.n_parameter:,} parameters")
         except UserError as error:
             if not only_first:
-                registry.put(ServedModel(name, error="could not be loaded", listed=_look_at(source)))
+                registry.add(ServedModel(name, error="could not be loaded", listed=_try_describe(source)))
             log(f"{name} could not be loaded: {error}")
     if not only_first and not any(each.model for each in registry):
         raise UserError("none of the models could be loaded")
     return registry
 
 
-def _look_at(source: str | Path) -> Listed | None:
-    """What it is like, as far as that can be read."""
+def _try_describe(source: str | Path) -> Listed | None:
     try:
         return describe(find_model(source))
     except UserError:
@@ -173,7 +175,7 @@ def _look_at(source: str | Path) -> Listed | None:
 
 
 def unique_name(source: str | Path, taken: Container[str]) -> str:
-    """Its own, numbered where that is taken."""
+    """Return the source's name, with a number appended if it is taken."""
     name = name_of(source)
-    numbered = (name if i == 1 else f"{name}-{i}" for i in itertools.count(1))
-    return next(free for free in numbered if free not in taken)
+    candidates = (name if i == 1 else f"{name}-{i}" for i in itertools.count(1))
+    return next(candidate for candidate in candidates if candidate not in taken)

@@ -1,4 +1,4 @@
-"""The routes of the model picker: what there is, have one loaded, pull one."""
+"""The routes that list, open and pull models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clearhead.server.disconnect import until_disconnect
 from clearhead.server.model_loader import ModelLoader
 from clearhead.server.model_puller import ModelPuller
 from clearhead.server.model_registry import ServedModel
-from clearhead.server.responses import OF_A_MODEL, OF_A_PULL
+from clearhead.server.responses import MODEL_ERRORS, PULL_ERRORS
 
 
 def make_router(loader: ModelLoader, puller: ModelPuller) -> APIRouter:
@@ -18,33 +18,33 @@ def make_router(loader: ModelLoader, puller: ModelPuller) -> APIRouter:
 
     @router.get("/models")
     async def list_models() -> models.ModelDetailsList:
-        """Every model that there is, also those that could not be loaded, and what can be pulled."""
-        await loader.look()
+        """List all models, including those that could not be loaded and those that can be pulled."""
+        await loader.scan()
         return models.ModelDetailsList(
             models=[_details(each) for each in registry if not each.is_snapshot],
             can_be_pulled=puller.pullable,
         )
 
-    @router.post("/open", responses=OF_A_MODEL)
+    @router.post("/open", responses=MODEL_ERRORS)
     async def open_model(request: Request, body: models.OpenRequest) -> models.ModelDetails:
-        """Load a model of the list, and answer when it is there; what was not used for long may be closed."""
+        """Load a model and respond when it is ready. Models that have been idle may be unloaded."""
         await until_disconnect(request, loader.open(body.model))
         return _details(registry.served[body.model])
 
-    @router.post("/pull", responses=OF_A_PULL)
+    @router.post("/pull", responses=PULL_ERRORS)
     async def pull(body: models.PullRequest) -> models.PullState:
-        """Begin to pull a model of the list, one at a time."""
+        """Start pulling a model; one is pulled at a time."""
         puller.start(body.name)
         return puller.state
 
     @router.get("/pulling")
     async def pulling() -> models.PullState:
-        """How far it is."""
+        """Return the progress of the current or last pull."""
         return puller.state
 
     @router.post("/pull/cancel")
     async def cancel() -> models.PullState:
-        """Give up what is being pulled."""
+        """Cancel the current pull."""
         puller.cancel()
         return puller.state
 
@@ -59,7 +59,7 @@ def _details(served: ServedModel) -> models.ModelDetails:
         name=served.name,
         state=served.state,
         origin="run" if trained else listed.origin if listed is not None else "file",
-        # Why, where it came from the start, is for the server's own output: it may name folders.
+        # The full reason may contain paths, so it is only logged.
         error=served.error if listed is not None or served.error is None else "could not be loaded",
         parameters=None if config is None else config.n_parameter,
         kind=None if config is None else config.kind,
@@ -67,5 +67,5 @@ def _details(served: ServedModel) -> models.ModelDetails:
         tokenizer=None if model is None else model.tokenizer.kind,
         chats=model is not None and isinstance(model.tokenizer.config.get("chat_template"), str),
         bytes=None if listed is None else listed.bytes,
-        licence=None if listed is None else listed.licence,
+        license=None if listed is None else listed.licence,
     )

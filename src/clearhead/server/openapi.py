@@ -1,4 +1,4 @@
-"""The OpenAPI document, without a server: `python -m clearhead.server.openapi`."""
+"""Print the OpenAPI document without starting a server: `python -m clearhead.server.openapi`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clearhead.server.metrics import ServerMetrics
 from clearhead.server.model_registry import ModelRegistry
 
 
-def document() -> dict[str, Any]:
-    """Every route, with what it takes and gives."""
+def openapi_document() -> dict[str, Any]:
+    """Return the description of every route, its parameters and its responses."""
     registry = ModelRegistry([])
     return make_api(registry, ServerMetrics(registry)).openapi()
 
 
 if __name__ == "__main__":
-    json.dump(document(), sys.stdout)
+    json.dump(openapi_document(), sys.stdout)

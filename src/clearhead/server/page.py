@@ -1,4 +1,4 @@
-"""The page at `/`: the files that were built of web/, read once at the start, each at a fixed address."""
+"""The explorer page at `/`: the files built from web/, read once at startup, each with a route of its own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from clearhead.page.assets import SITE, has_site
-from clearhead.server.authentication import KEPT
+from clearhead.server.authentication import IMMUTABLE
 from clearhead.server.model_registry import ModelRegistry
 
-# Not by the machine's own table, which is another on every machine.
-KINDS = {
+# Python's mimetypes module depends on the machine's configuration.
+MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -27,33 +27,33 @@ KINDS = {
 
 
 def make_router(registry: ModelRegistry, folder: Path = SITE) -> APIRouter:
-    """A route for each file; what is named in a request is never a path."""
+    """Add a route for each file, so that no part of a request is ever used as a path."""
     router = APIRouter(include_in_schema=False)
     if not has_site(folder):
-        said = START.format(models=html.escape(registry.names()))
-        router.add_api_route("/", lambda: HTMLResponse(said), response_model=None)
+        content = START_PAGE.format(models=html.escape(registry.loaded_names()))
+        router.add_api_route("/", lambda: HTMLResponse(content), response_model=None)
         return router
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             name = path.relative_to(folder).as_posix()
-            address = "/" if name == "index.html" else f"/{name}"
-            router.add_api_route(address, _give(path, name.startswith("assets/")), response_model=None)
+            url = "/" if name == "index.html" else f"/{name}"
+            router.add_api_route(url, _serve_file(path, name.startswith("assets/")), response_model=None)
     return router
 
 
-def _give(path: Path, hashed: bool) -> Callable[[], Response]:
-    """A file's answer. Where its name has its hash, it never changes, and a browser may keep it."""
-    content, kind = path.read_bytes(), KINDS.get(path.suffix, "application/octet-stream")
-    headers = {"Cache-Control": KEPT} if hashed else {}
-    return lambda: Response(content, headers=headers, media_type=kind)
+def _serve_file(path: Path, hashed: bool) -> Callable[[], Response]:
+    """Return an endpoint for the file. Browsers may cache it forever if its name contains its hash."""
+    content, media_type = path.read_bytes(), MEDIA_TYPES.get(path.suffix, "application/octet-stream")
+    headers = {"Cache-Control": IMMUTABLE} if hashed else {}
+    return lambda: Response(content, headers=headers, media_type=media_type)
 
 
-START = """<!doctype html>
+START_PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Clearhead</title>
 <h1>Clearhead</h1>
-<p>Here are served: {models}.</p>
-<p>The OpenAI routes are under <code>/v1</code>, our own under <code>/api</code>;
-<a href="/openapi.json">openapi.json</a> describes all of them.</p>
-<p>The page that shows what they compute was not built; <code>pip install .</code> builds it, with npm.</p>
+<p>Models: {models}.</p>
+<p>The OpenAI-compatible API is at <code>/v1</code>, the inspection API at <code>/api</code>;
+<a href="/openapi.json">openapi.json</a> describes both.</p>
+<p>The explorer page is not installed. Run <code>pip install .</code> with npm available to build it.</p>
 </html>
 """

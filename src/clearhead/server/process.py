@@ -1,4 +1,4 @@
-"""The server as a process: a socket, uvicorn around the routes, and an end that finishes what streams."""
+"""The server process: a socket, uvicorn, and a shutdown that lets running requests finish."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ import uvicorn
 from clearhead.errors import UserError
 from clearhead.server.app import make_app
 from clearhead.server.authentication import LOOPBACK, Credentials
-from clearhead.server.connections import protocol
+from clearhead.server.connections import make_protocol
 from clearhead.server.limits import Limits
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import ModelRegistry
 
-GRACE = 30.0  # seconds that what is being written may take to its end
-LAST = 10  # seconds more, in which its end is told
+GRACE = 30.0  # seconds for running generations to finish after a signal
+SEND_GRACE = 10  # further seconds to send the end of cancelled responses
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, which ends quietly at SIGINT and SIGTERM."""
+    """uvicorn's server with a graceful shutdown on SIGINT and SIGTERM."""
 
     def __init__(self, config: uvicorn.Config, registry: ModelRegistry, grace: float) -> None:
         super().__init__(config)
         self.registry, self.grace = registry, grace
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """What is still being written after the grace ends where it stands, and whoever waits is told so."""
-        ending = asyncio.get_running_loop().call_later(self.grace, self.registry.end)
+        """Cancel the generations that are still running after the grace period, and end their responses."""
+        timer = asyncio.get_running_loop().call_later(self.grace, self.registry.cancel_all)
         try:
             await super().shutdown(sockets)
         finally:
-            ending.cancel()
+            timer.cancel()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():  # whoever made the thread ends it
+        if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
             yield
             return
-        before = {
+        previous = {
             number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
         }
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in previous.items():
                 signal.signal(number, handler)
 
 
 def open_socket(host: str, port: int, token: str | None) -> socket.socket:
-    """Bound and listening, so that who comes early waits; beyond this machine only behind a token."""
+    """Bind and listen, so that early clients wait. Hosts other than loopback require a token."""
     if token is None and not _is_loopback(host):
-        raise UserError(f"{host} can be reached from other machines: it is served with a token only")
+        raise UserError(f"--no-token: {host} can be reached from other machines, which requires a token")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         opened = socket.socket(family, kind, protocol)
@@ -72,21 +72,19 @@ def open_socket(host: str, port: int, token: str | None) -> socket.socket:
             raise
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        elsewhere = getattr(error, "errno", None) == errno.EADDRNOTAVAIL
-        wrong = "host" if elsewhere or isinstance(error, socket.gaierror | UnicodeError) else "port"
-        raise UserError(
-            f"nothing can be served at {host}:{port}: {reason}; choose another --{wrong}"
-        ) from None
+        unavailable = getattr(error, "errno", None) == errno.EADDRNOTAVAIL
+        option = "host" if unavailable or isinstance(error, socket.gaierror | UnicodeError) else "port"
+        raise UserError(f"cannot listen on {host}:{port}: {reason}; choose another --{option}") from None
     return opened
 
 
 def make_credentials(
     host: str, opened: socket.socket, token: str | None, allowed: Sequence[str] = ()
 ) -> Credentials:
-    """Open to the names that this address goes by, and to those that are allowed besides."""
+    """Return credentials that accept the names of this address, and the `allowed` ones."""
     port = opened.getsockname()[1]
     names = {*LOOPBACK, *(name.lower() for name in allowed)}
-    if not _is_loopback(host) and not _is_any(host):
+    if not _is_loopback(host) and not _is_wildcard(host):
         names.add(f"[{host}]" if ":" in host else host.lower())
     return Credentials(token, frozenset(names), port)
 
@@ -95,12 +93,11 @@ def make_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def address(host: str, credentials: Credentials) -> str:
-    """What to open: with the token, where there is one."""
-    name = "127.0.0.1" if _is_any(host) else f"[{host}]" if ":" in host else host
-    return f"http://{name}:{credentials.port}/" + (
-        f"?token={credentials.token}" if credentials.token is not None else ""
-    )
+def make_url(host: str, credentials: Credentials) -> str:
+    """Return the URL to open in a browser, with the token if there is one."""
+    name = "127.0.0.1" if _is_wildcard(host) else f"[{host}]" if ":" in host else host
+    query = f"?token={credentials.token}" if credentials.token is not None else ""
+    return f"http://{name}:{credentials.port}/{query}"
 
 
 def make_server(
@@ -114,14 +111,14 @@ def make_server(
     limits = limits or Limits()
     config = uvicorn.Config(
         make_app(registry, credentials, limits, log, library),
-        http=protocol(limits),
+        http=make_protocol(limits),
         ws="none",
         lifespan="off",
         access_log=False,
         log_level="warning",
         server_header=False,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=int(grace) + LAST,
+        timeout_graceful_shutdown=int(grace) + SEND_GRACE,
     )
     return Server(config, registry, grace)
 
@@ -135,7 +132,7 @@ def serve(
     library: ModelLibrary | None = None,
     grace: float = GRACE,
 ) -> None:
-    """Until SIGINT or SIGTERM: then no more is taken on, and what is being written goes to its end."""
+    """Serve until SIGINT or SIGTERM; then accept no more requests and let running ones finish."""
     server = make_server(registry, credentials, limits, log, library, grace)
     try:
         asyncio.run(server.serve([opened]))
@@ -151,5 +148,5 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _is_any(host: str) -> bool:
-    return host in ("", "0.0.0.0", "::")  # noqa: S104 (asked for by the user)
+def _is_wildcard(host: str) -> bool:
+    return host in ("", "0.0.0.0", "::")  # noqa: S104 (chosen by the user)

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI reads off the routes, and what it cannot know."""
+"""The responses of the routes as OpenAPI describes them, and corrections to the document FastAPI generates."""
 
 from __future__ import annotations
 
@@ -13,59 +13,63 @@ from clearhead.api import base, inspection, openai
 Responses = dict[int | str, dict[str, Any]]
 SCHEMAS = "#/components/schemas/"
 
-ABOUT = """Language models, and every step of what they compute.
+DESCRIPTION = """Language models, and every step of what they compute.
 
-Whoever asks shows the token: as a bearer token, or by the cookie that any address with `?token=…` added
-gives, with a redirect (303) to the same address without it. Numbers are numbers: neither texts nor true and
-false are taken for them. Fields that are not known are refused. Other methods than those here get a 405,
-other addresses a 404, in the same shape as every refusal."""
-
-
-def _refusals(said: Mapping[int, str]) -> Responses:
-    return {status: {"model": base.Refusal, "description": what} for status, what in said.items()}
+Every request must carry the access token, either as a bearer token or as a cookie. Any URL with `?token=…`
+appended sets the cookie and redirects (303) to the same URL without the token. Numbers must be JSON numbers:
+strings and booleans are not converted. Unknown fields are rejected. Unsupported methods get a 405 and unknown
+paths a 404, in the same format as all errors."""
 
 
-ALWAYS = _refusals(
+def _errors(descriptions: Mapping[int, str]) -> Responses:
+    return {
+        status: {"model": base.ErrorResponse, "description": text} for status, text in descriptions.items()
+    }
+
+
+COMMON_ERRORS = _errors(
     {
-        400: "What was asked cannot be done.",
-        401: "The token is missing or wrong.",
-        403: "The Host or the Origin is not ours.",
-        408: "The body did not come in time.",
-        413: "The body is too long.",
-        415: "The body is compressed, or not said to be JSON.",
-        429: "Too much is going on; come back later.",
-        500: "A mistake of ours.",
+        400: "The request is invalid.",
+        401: "The token is missing or invalid.",
+        403: "The Host or the Origin is not allowed.",
+        408: "The body did not arrive in time.",
+        413: "The body is too large.",
+        415: "The body is compressed, or its content type is not JSON.",
+        429: "The server is busy; retry later.",
+        500: "Internal server error.",
     }
 )
-OF_A_MODEL = _refusals({404: "There is no such model.", 503: "The model could not be loaded."})
-OF_A_PULL = _refusals({404: "It cannot be pulled.", 409: "Another is being pulled."})
-OF_A_RUN = _refusals({404: "There is no such run.", 409: "Its name is taken, or a run is at work."})
-RAW = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+MODEL_ERRORS = _errors({404: "The model does not exist.", 503: "The model could not be loaded."})
+PULL_ERRORS = _errors({404: "The model cannot be pulled.", 409: "Another model is being pulled."})
+RUN_ERRORS = _errors(
+    {404: "The run does not exist.", 409: "The name is taken, or another run is in progress."}
+)
+BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 MATRIX: Responses = {
-    **OF_A_MODEL,
+    **MODEL_ERRORS,
     200: {
         "model": inspection.Matrix,
         "description": (
-            f"Little-endian float32, row after row, at most {inspection.MOST_VALUES:,} numbers; or, for who "
-            f"accepts application/json, JSON of at most {inspection.MOST_JSON:,}."
+            f"Little-endian float32 in row-major order, at most {inspection.MAX_VALUES:,} numbers; or JSON, "
+            f"at most {inspection.MAX_JSON_VALUES:,} numbers, if the client accepts application/json."
         ),
-        "content": RAW,
+        "content": BINARY,
         "headers": {
             "X-Shape": {
-                "description": "Rows and columns of what is raw, such as 12,64; or rows alone.",
+                "description": "The shape of a binary response: rows and columns, such as 12,64; or rows alone.",
                 "schema": {"type": "string", "pattern": r"^\d+(,\d+)*$"},
             }
         },
     },
 }
 MATRICES: Responses = {
-    **OF_A_MODEL,
+    **MODEL_ERRORS,
     200: {
-        "description": "Little-endian float32, one after the other.",
-        "content": RAW,
+        "description": "Little-endian float32 in row-major order, concatenated.",
+        "content": BINARY,
         "headers": {
             "X-Shape": {
-                "description": "The shape of each, such as 12,64;12.",
+                "description": "The shape of each matrix, such as 12,64;12.",
                 "required": True,
                 "schema": {"type": "string", "pattern": r"^\d+(,\d+)*(;\d+(,\d+)*)*$"},
             }
@@ -78,54 +82,55 @@ HEADERS = {
     "503": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}},
 }
 RETRY_AFTER = {
-    "description": "When to come back, in seconds.",
+    "description": "Seconds to wait before retrying.",
     "required": True,
     "schema": {"type": "integer", "minimum": 1},
 }
 
 
-def events_of(chunk: type[BaseModel]) -> Responses:
-    """Of a route that answers at once or, where body, as a stream."""
-    said = (
-        f"With `stream`, server-sent events: each `data: ` and a {chunk.__name__} as JSON, or a Refusal "
-        "where something went wrong in the midst; then `data: [DONE]`."
+def streaming_responses(chunk: type[BaseModel]) -> Responses:
+    """Return the responses of a route that can also stream its answer as server-sent events."""
+    description = (
+        f"With `stream`, server-sent events: each is `data: ` followed by a {chunk.__name__} as JSON, or by a "
+        "ErrorResponse if generation fails; the last is `data: [DONE]`."
     )
-    either = [{"$ref": SCHEMAS + each.__name__} for each in (chunk, base.Refusal)]
+    payload = [{"$ref": SCHEMAS + schema.__name__} for schema in (chunk, base.ErrorResponse)]
     data = [
         {"const": "[DONE]"},
-        {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": either}},
+        {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": payload}},
     ]
     event = {"type": "object", "properties": {"data": {"anyOf": data}}, "required": ["data"]}
-    return {**OF_A_MODEL, 200: {"description": said, "content": {"text/event-stream": {"schema": event}}}}
+    success = {"description": description, "content": {"text/event-stream": {"schema": event}}}
+    return {**MODEL_ERRORS, 200: success}
 
 
-def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """Made when it is first asked for."""
-    made: dict[str, Any] = {}
+def make_openapi(app: FastAPI) -> Callable[[], dict[str, Any]]:
+    """Return a function that generates the app's OpenAPI document once and corrects it."""
+    document: dict[str, Any] = {}
 
-    def make() -> dict[str, Any]:
-        if not made:
-            made.update(FastAPI.openapi(app))
-            for path in made["paths"].values():
+    def openapi() -> dict[str, Any]:
+        if not document:
+            document.update(FastAPI.openapi(app))
+            for path in document["paths"].values():
                 for operation in path.values():
-                    _mend(operation["responses"])
-            _mend_components(made["components"])
-            made["security"] = [{"token": []}]
-        return made
+                    _correct_responses(operation["responses"])
+            _correct_components(document["components"])
+            document["security"] = [{"token": []}]
+        return document
 
-    return make
+    return openapi
 
 
-def _mend(responses: dict[str, Any]) -> None:
-    """A refusal is JSON, whatever else a route gives; and what is not understood is a 400, as it is."""
+def _correct_responses(responses: dict[str, Any]) -> None:
+    """Declare every error as JSON, whatever the route returns; validation errors have status 400, not 422."""
     responses.pop("422", None)
-    for status, answer in responses.items():
+    for status, response in responses.items():
         if status >= "400":
-            answer["content"] = {"application/json": {"schema": {"$ref": SCHEMAS + "Refusal"}}}
-            answer["headers"] = HEADERS.get(status, {})
+            response["content"] = {"application/json": {"schema": {"$ref": SCHEMAS + "ErrorResponse"}}}
+            response["headers"] = HEADERS.get(status, {})
 
 
-def _mend_components(components: dict[str, Any]) -> None:
+def _correct_components(components: dict[str, Any]) -> None:
     schemas = components["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)

@@ -1,4 +1,4 @@
-"""The runs by name: those where models are looked for, and those of the models that are served."""
+"""The training runs by name: those in the searched folders, and those of the served models."""
 
 from __future__ import annotations
 
@@ -15,48 +15,49 @@ from clearhead.server.model_registry import ModelRegistry, unique_name
 
 
 class RunRegistry:
-    """Names are looked up here: none is ever a path. Without places there is no run."""
+    """The only place where a run's name is resolved: a name is never used as a path."""
 
-    def __init__(self, registry: ModelRegistry, places: Sequence[Path] | None) -> None:
-        self.registry, self.places = registry, places
-        self.folders: dict[str, Path] = {}
+    def __init__(self, registry: ModelRegistry, folders: Sequence[Path] | None) -> None:
+        """`folders` are searched for runs; None disables runs."""
+        self.registry, self.folders = registry, folders
+        self.runs: dict[str, Path] = {}
         self._followers: dict[Path, Follower] = {}
-        self._one = threading.RLock()  # who looks does so in a thread of his own
+        self._lock = threading.RLock()  # requests scan in worker threads
 
-    def look(self) -> dict[str, ListedRun]:
-        """What is on the disk now, the newest first. A name once given stays the same run's."""
-        if self.places is None:
+    def scan(self) -> dict[str, ListedRun]:
+        """Return the runs on disk, newest first. A name always refers to the same run."""
+        if self.folders is None:
             return {}
-        with self._one:
-            self._name(self.places)
-            folders = dict(self.folders)
+        with self._lock:
+            self._name_runs(self.folders)
+            runs = dict(self.runs)
         found = {}
-        for name, folder in folders.items():
+        for name, folder in runs.items():
             try:
                 found[name] = describe_run(folder)
             except UserError:
                 continue  # damaged
-        return dict(sorted(found.items(), key=lambda each: -_made(each[1].folder)))
+        return dict(sorted(found.items(), key=lambda item: -_modified(item[1].folder)))
 
-    def _name(self, places: Sequence[Path]) -> None:
+    def _name_runs(self, folders: Sequence[Path]) -> None:
         served = [each.listed.path for each in self.registry if each.listed is not None]
-        folders = [*find_runs(places), *(path for path in served if is_run(path))]
-        there = {folder.resolve(): folder for folder in folders}
-        named = {folder.resolve(): name for name, folder in self.folders.items() if is_run(folder)}
-        self.folders = {name: there[place] for place, name in named.items() if place in there}
-        for place, folder in there.items():
-            if place not in named:
-                self.folders[unique_name(folder, self.folders)] = folder
+        found = [*find_runs(folders), *(path for path in served if is_run(path))]
+        by_path = {folder.resolve(): folder for folder in found}
+        names = {folder.resolve(): name for name, folder in self.runs.items() if is_run(folder)}
+        self.runs = {name: by_path[path] for path, name in names.items() if path in by_path}
+        for path, folder in by_path.items():
+            if path not in names:
+                self.runs[unique_name(folder, self.runs)] = folder
 
     def find(self, name: str) -> Path | None:
-        """Where a run lies. One that is new is looked for."""
-        if name not in self.folders and self.places is not None:
-            with self._one:
-                self._name(self.places)
-        return self.folders.get(name)
+        """Return the folder of a run, scanning again if the name is unknown."""
+        if name not in self.runs and self.folders is not None:
+            with self._lock:
+                self._name_runs(self.folders)
+        return self.runs.get(name)
 
     def find_snapshot(self, name: str) -> Path | None:
-        """Where the model lies that goes by the name of its run, an @, and a step."""
+        """Return the folder of a snapshot, named RUN@STEP."""
         run, mark, step = name.rpartition(SNAPSHOT)
         if not mark or not step.isascii() or not step.isdigit() or len(step) > 12:
             return None
@@ -69,26 +70,26 @@ class RunRegistry:
             return None
 
     def follow(self, folder: Path) -> Follower:
-        """With what was new in its metrics."""
-        with self._one:
+        """Return the run's metrics, up to date."""
+        with self._lock:
             follower = self._followers.setdefault(folder, Follower(folder))
             follower.look()
         return follower
 
     def model_of(self, folder: Path) -> str | None:
-        """The name of the model that a run saved in its folder."""
-        place = folder.resolve()
+        """Return the name of the model that a run saved in its folder."""
+        path = folder.resolve()
         return next(
             (
                 each.name
                 for each in self.registry
-                if each.listed is not None and each.listed.path.resolve() == place
+                if each.listed is not None and each.listed.path.resolve() == path
             ),
             None,
         )
 
 
-def _made(folder: Path) -> float:
+def _modified(folder: Path) -> float:
     try:
         return folder.stat().st_mtime
     except OSError:

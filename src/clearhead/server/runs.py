@@ -1,4 +1,4 @@
-"""The routes of training runs: which there are, how each goes; begin, stop and resume one."""
+"""The routes for training runs: list them, read their metrics, start, stop and resume them."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from fastapi import Path as InPath
+from fastapi import Path as PathParameter
 
 from clearhead.api import runs as api
 from clearhead.runs.listing import ListedRun, describe_run, resume_command
 from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError
-from clearhead.server.responses import OF_A_RUN
+from clearhead.server.responses import RUN_ERRORS
 from clearhead.server.run_registry import RunRegistry
 from clearhead.server.training_process import TrainingManager
 
-MOST_STEPS = 2000  # told at once; of more, some from all over
-Name = Annotated[str, InPath(min_length=1, max_length=200, description="One of those that /api/runs lists.")]
-After = Annotated[int, Query(ge=0, lt=2**31, description="Only later steps are told.")]
+MAX_STEPS = 2000  # in one response; longer runs are thinned out evenly
+Name = Annotated[str, PathParameter(min_length=1, max_length=200, description="A run listed by /api/runs.")]
+After = Annotated[int, Query(ge=0, lt=2**31, description="Return only steps after this one.")]
 
 
-def make_router(runs: RunRegistry, trainer: TrainingManager) -> APIRouter:
+def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
     router = APIRouter(prefix="/api", tags=["clearhead"])
 
-    def detail(name: str, run: ListedRun) -> api.RunDetails:
-        child = trainer.child if trainer.child is not None and trainer.child.name == name else None
-        # What this server trains is finished when its process has left.
-        over: api.RunState = "finished" if run.finished else "running" if run.running else "stopped"
-        state = over if child is None else "running"
+    def details(name: str, run: ListedRun) -> api.RunDetails:
+        current = manager.current if manager.current is not None and manager.current.name == name else None
+        state: api.RunState = "finished" if run.finished else "running" if run.running else "stopped"
+        if current is not None:  # not finished before its process has exited
+            state = "running"
         return api.RunDetails(
             name=name,
-            state="stopping" if child is not None and child.stopping else state,
-            error=trainer.errors.get(name),
+            state="stopping" if current is not None and current.stopping else state,
+            error=manager.errors.get(name),
             steps_done=run.steps_done,
             steps_planned=run.steps_planned,
             tokens=run.tokens,
@@ -43,67 +43,67 @@ def make_router(runs: RunRegistry, trainer: TrainingManager) -> APIRouter:
             texts=run.texts,
             snapshots=run.snapshots,
             model=runs.model_of(run.folder),
-            own=child is not None,
-            resumes=state == "stopped" and resume_command(run.command, run.folder) is not None,
+            own=current is not None,
+            resumable=state == "stopped" and resume_command(run.command, run.folder) is not None,
         )
 
     def list_all() -> api.RunList:
-        found = {name: detail(name, run) for name, run in runs.look().items()}
-        child = trainer.child
-        if child is not None and child.name not in found:
-            begun = api.RunDetails(
-                name=child.name, state="stopping" if child.stopping else "starting", own=True
+        listed = {name: details(name, run) for name, run in runs.scan().items()}
+        current = manager.current
+        if current is not None and current.name not in listed:
+            starting = api.RunDetails(
+                name=current.name, state="stopping" if current.stopping else "starting", own=True
             )
-            found = {child.name: begun, **found}
-        for name, error in trainer.errors.items():
-            if name not in found:
-                found[name] = api.RunDetails(name=name, state="failed", error=error)
+            listed = {current.name: starting, **listed}
+        for name, error in manager.errors.items():
+            if name not in listed:
+                listed[name] = api.RunDetails(name=name, state="failed", error=error)
         return api.RunList(
-            runs=list(found.values()),
-            can_start=trainer.place is not None,
-            now=None if child is None else child.name,
+            runs=list(listed.values()),
+            can_start=manager.folder is not None,
+            now=None if current is None else current.name,
         )
 
     def read_metrics(name: str, folder: Path, after: int) -> api.RunMetrics:
         follower = runs.follow(folder)
-        steps = [api.RunStep(**asdict(each)) for each in follower.after(after, MOST_STEPS)]
-        run = detail(name, describe_run(folder))
+        steps = [api.RunStep(**asdict(step)) for step in follower.after(after, MAX_STEPS)]
+        run = details(name, describe_run(folder))
         speed = follower.tokens_a_second if run.state in ("running", "stopping") else None
-        return api.RunMetrics(run=run, steps=steps, tokens_a_second=speed)
+        return api.RunMetrics(run=run, steps=steps, tokens_per_second=speed)
 
     @router.get("/runs")
     async def list_runs() -> api.RunList:
-        """The runs that lie where models are looked for, and how far each came."""
+        """List the runs in the searched folders and their progress."""
         listed = await in_thread(lambda _: list_all())
-        if any(each.state == "finished" and each.model is None for each in listed.runs):
-            await trainer.loader.look()  # its model is new here
+        if any(run.state == "finished" and run.model is None for run in listed.runs):
+            await manager.loader.scan()  # the run has just saved its model
             listed = await in_thread(lambda _: list_all())
         return listed
 
-    @router.get("/runs/{name}/metrics", responses=OF_A_RUN)
+    @router.get("/runs/{name}/metrics", responses=RUN_ERRORS)
     async def metrics(name: Name, after: After = 0) -> api.RunMetrics:
-        """Every step of a run after one: its loss, validation, rate, tokens, and what the model wrote."""
+        """Return the steps of a run: loss, validation loss, learning rate, tokens and samples."""
         folder = await in_thread(lambda _: runs.find(name))
         if folder is None:
-            raise APIError(404, "run_not_found", f"there is no run {name!r}", "name", name=name)
+            raise APIError(404, "run_not_found", f"the run {name!r} does not exist", "name", name=name)
         return await in_thread(lambda _: read_metrics(name, folder, after))
 
-    @router.post("/train", responses=OF_A_RUN)
+    @router.post("/train", responses=RUN_ERRORS)
     async def start(body: api.RunRequest) -> api.RunList:
-        """Begin a run, one at a time, in a folder of its own."""
-        await trainer.start(body)
+        """Start a run in a new folder; one run trains at a time."""
+        await manager.start(body)
         return await in_thread(lambda _: list_all())
 
-    @router.post("/runs/{name}/stop", responses=OF_A_RUN)
+    @router.post("/runs/{name}/stop", responses=RUN_ERRORS)
     async def stop(name: Name) -> api.RunList:
-        """Have the run that this server trains save where it stands, and end."""
-        trainer.stop(name)
+        """Stop the run that this server is training, after it saves a checkpoint."""
+        manager.stop(name)
         return await in_thread(lambda _: list_all())
 
-    @router.post("/runs/{name}/resume", responses=OF_A_RUN)
+    @router.post("/runs/{name}/resume", responses=RUN_ERRORS)
     async def resume(name: Name) -> api.RunList:
-        """Go on with a run that was stopped, as if it never had been."""
-        await trainer.resume(name)
+        """Resume a stopped run; the result is the same as without the interruption."""
+        await manager.resume(name)
         return await in_thread(lambda _: list_all())
 
     return router

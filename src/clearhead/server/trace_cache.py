@@ -1,7 +1,6 @@
-"""The trace_cache at which one looks into models: one at a time, with the last few traces held.
+"""Recent traces, and the queue of requests that inspect models, one at a time.
 
-A trace keeps the residual stream alone; so asking for one site after another of the same text runs the model
-once.
+A trace keeps only the residual stream, so requests for several sites of one text run the model once.
 """
 
 from __future__ import annotations
@@ -29,99 +28,100 @@ from clearhead.server.disconnect import in_thread, raise_if_cancelled, until_dis
 from clearhead.server.errors import APIError
 from clearhead.server.model_registry import ModelRegistry
 
-HELD = 4  # traces
-WAITING = 32  # requests at a time for what only one can do
+MAX_TRACES = 4
+MAX_WAITING = 32  # requests
+MAX_TOKENS = 4096  # of a text, and of all texts that it is patched from
 NO_EDITS = "[]"
-LONGEST = 4096  # tokens of a text, and of all that it is patched from
 Result = TypeVar("Result")
-Key = tuple[str, tuple[int, ...], str]  # a model, a text, and its edits
-Work = Callable[[threading.Event], Result]  # given what is set when the client has left
+Key = tuple[str, tuple[int, ...], str]  # a model, token ids, and edits as JSON
 
 
 class TraceCache:
-    """One looks at a time: the machine is shared with those who write."""
+    """The traces used most recently. One request inspects at a time: the machine is shared with generation."""
 
     def __init__(self, registry: ModelRegistry) -> None:
         self.registry = registry
         self.traces: OrderedDict[Key, Trace] = OrderedDict()
-        self._one = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._waiting = 0
 
-    async def run(self, request: Request, name: str, work: Work[Result]) -> Result:
-        """What looks into a model, in a thread of its own, one after the other; who leaves is forgotten."""
-        if self._waiting >= WAITING:
+    async def run(self, request: Request, work: Callable[[threading.Event], Result]) -> Result:
+        """Run `work` in a worker thread when its turn comes; drop it if the client disconnects."""
+        if self._waiting >= MAX_WAITING:
             raise Busy(f"{self._waiting} requests are waiting already")
         self._waiting += 1
 
         async def take_turn() -> Result:
-            async with self._one:
+            async with self._lock:
                 return await in_thread(work)
 
         try:
-            with self.registry.reading(name):
-                return await until_disconnect(request, take_turn())
+            return await until_disconnect(request, take_turn())
         finally:
             self._waiting -= 1
 
-    async def forget(self, name: str) -> None:
-        """The traces of a model, which keep it in memory."""
-        async with self._one:
+    async def discard(self, name: str) -> None:
+        """Drop the traces of a model: they keep its weights in memory."""
+        async with self._lock:
             for key in [key for key in self.traces if key[0] == name]:
                 del self.traces[key]
 
     def trace(self, body: inspection.TextRequest, cancelled: threading.Event) -> Trace:
-        """The model runs once for the text, once for each that it is patched from, and once for all edits."""
+        """Return the trace of a text with its edits, from the cache if possible.
+
+        Otherwise the model runs once for the text, once for each text patched from, and once for all edits.
+        """
         model = self.registry.model(body.model)
-        network = model.transformer("what the explorer shows")
+        network = model.transformer("the explorer")
 
         def watch() -> None:
             raise_if_cancelled(cancelled)
 
-        def plain(ids: list[int]) -> Trace:
+        def unedited(ids: list[int]) -> Trace:
             if (given := self.registry.trace(body.model, ids)) is not None:
                 return given
-            return self._held((body.model, tuple(ids), NO_EDITS), lambda: self._read(model, body, ids, watch))
+            key = (body.model, tuple(ids), NO_EDITS)
+            return self._get(key, lambda: self._inspect(model, body.model, ids, watch))
 
         def edited() -> Trace:
-            others = {text: plain(its) for text, its in _others(body, model).items()}
-            made = Edits()
+            sources = {text: unedited(its_ids) for text, its_ids in _patch_sources(body, model).items()}
+            edits = Edits()
             for edit in body.edits:
-                made += Edits.parse({edit.site: _edit(edit, model, others)}, network.config)
-            return plain(ids).with_edits(made, watch)
+                edits += Edits.parse({edit.site: _parse_edit(edit, model, sources)}, network.config)
+            return unedited(ids).with_edits(edits, watch)
 
-        ids = _ids(model, body.text)
+        ids = _encode(model, body.text)
         with torch.no_grad():
             if not body.edits:
-                return plain(ids)
-            edits = json.dumps([edit.model_dump() for edit in body.edits])
-            return self._held((body.model, tuple(ids), edits), edited)
+                return unedited(ids)
+            edits_key = json.dumps([edit.model_dump() for edit in body.edits])
+            return self._get((body.model, tuple(ids), edits_key), edited)
 
-    def _held(self, key: Key, make: Callable[[], Trace]) -> Trace:
-        """What was asked for last is held longest."""
+    def _get(self, key: Key, make: Callable[[], Trace]) -> Trace:
+        """Return the cached trace or make it, and evict the least recently used one if there are too many."""
         trace = self.traces[key] if key in self.traces else make()
         self.traces[key] = trace
         self.traces.move_to_end(key)
-        if len(self.traces) > HELD:
+        if len(self.traces) > MAX_TRACES:
             self.traces.popitem(last=False)
         return trace
 
-    def _read(
-        self, model: LanguageModel, body: inspection.TextRequest, ids: list[int], watch: Callable[[], None]
-    ) -> Trace:
-        before, same = self._most_alike(body.model, ids)
-        if before is None:
+    def _inspect(self, model: LanguageModel, name: str, ids: list[int], watch: Callable[[], None]) -> Trace:
+        """Run the model, reusing the cached trace with the longest common prefix."""
+        prefix, length = self._longest_prefix(name, ids)
+        if prefix is None:
             return need_heads(model.inspect(ids, watch=watch), "a trace")
-        return trace_after(before, ids, same, watch)
+        return trace_after(prefix, ids, length, watch)
 
-    def _most_alike(self, name: str, ids: list[int]) -> tuple[Trace | None, int]:
-        """Of the texts read last, the one that begins most like this one, and how many tokens are the same.
+    def _longest_prefix(self, name: str, ids: list[int]) -> tuple[Trace | None, int]:
+        """Return the cached trace that shares the most leading tokens with `ids`, and how many.
 
-        Who types, or lets the model write, changes a text at its end.
+        Typing and generating change a text at its end.
         """
         best: tuple[Trace | None, int] = (None, 0)
-        for (model, known, edits), trace in self.traces.items():
+        for (model, cached, edits), trace in self.traces.items():
             if model == name and edits == NO_EDITS and trace.config.causal:
-                pairs = zip(known, ids[:-1], strict=False)  # one is left to be read
+                pairs = zip(cached, ids[:-1], strict=False)  # at least one token must be run
                 same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
                 if same > best[1]:
                     best = (trace, same)
@@ -129,44 +129,44 @@ class TraceCache:
 
 
 def choose_blocks(blocks: tuple[int, int] | None, trace: Trace) -> range:
-    """From a first to, and without, a last; all where none are named."""
-    first, last = blocks or (0, trace.config.n_block)
-    if not 0 <= first < last <= trace.config.n_block:
-        raise UserError(f"blocks {first} to {last}: expected some within 0 to {trace.config.n_block}")
-    return range(first, last)
+    """Return the range of blocks, start inclusive and stop exclusive; all blocks for None."""
+    start, stop = blocks or (0, trace.config.n_block)
+    if not 0 <= start < stop <= trace.config.n_block:
+        raise UserError(f"blocks {start} to {stop}: expected 0 <= start < stop <= {trace.config.n_block}")
+    return range(start, stop)
 
 
-def _ids(model: LanguageModel, text: str | list[int]) -> list[int]:
+def _encode(model: LanguageModel, text: str | list[int]) -> list[int]:
     tokenizer = model.tokenizer
     ids = tokenizer.start_ids + tokenizer.encode(text) if isinstance(text, str) else text
-    most = min(model.config.n_context, LONGEST)
+    limit = min(model.config.n_context, MAX_TOKENS)
     if not ids:
         raise UserError("the text is empty: expected at least one character", "text_empty")
-    if len(ids) > most:
-        what = f"the text has {len(ids)} tokens; at most {most} go"
-        raise APIError(400, "context_length_exceeded", what, "text", count=len(ids), most=most)
+    if len(ids) > limit:
+        message = f"the text has {len(ids)} tokens; the limit is {limit}"
+        raise APIError(400, "context_length_exceeded", message, "text", count=len(ids), most=limit)
     return ids
 
 
-def _others(body: inspection.TextRequest, model: LanguageModel) -> dict[str, list[int]]:
-    """The texts that are patched from, each once, as the model reads them."""
-    texts = {edit.text: _ids(model, edit.text) for edit in body.edits if edit.text is not None}
+def _patch_sources(body: inspection.TextRequest, model: LanguageModel) -> dict[str, list[int]]:
+    """Return the distinct texts that edits patch from, with their token ids."""
+    texts = {edit.text: _encode(model, edit.text) for edit in body.edits if edit.text is not None}
     count, length = len(texts), sum(map(len, texts.values()))
-    if count > inspection.MOST_TEXTS:
-        what = f"edits patch from {count} texts; at most {inspection.MOST_TEXTS} go"
-        raise APIError(400, "too_many_texts", what, "edits", count=count, most=inspection.MOST_TEXTS)
-    if length > LONGEST:
-        what = f"edits patch from {length} tokens of text; at most {LONGEST} go"
-        raise APIError(400, "too_many_tokens", what, "edits", count=length, most=LONGEST)
+    if count > inspection.MAX_TEXTS:
+        message = f"the edits patch from {count} texts; the limit is {inspection.MAX_TEXTS}"
+        raise APIError(400, "too_many_texts", message, "edits", count=count, most=inspection.MAX_TEXTS)
+    if length > MAX_TOKENS:
+        message = f"the edits patch from texts with {length} tokens; the limit is {MAX_TOKENS}"
+        raise APIError(400, "too_many_tokens", message, "edits", count=length, most=MAX_TOKENS)
     return texts
 
 
-def _edit(body: inspection.EditRequest, model: LanguageModel, others: Mapping[str, Trace]) -> Edit:
+def _parse_edit(body: inspection.EditRequest, model: LanguageModel, sources: Mapping[str, Trace]) -> Edit:
     given = [name for name in ("value", "scale", "text") if getattr(body, name) is not None]
     if len(given) != 1:
-        raise UserError(f"an edit of {body.site}: give one of value, scale and text")
+        raise UserError(f"edit of {body.site}: expected exactly one of value, scale and text")
     if body.text is not None:
-        return Edit(others[body.text], at=body.at, columns=body.columns)
+        return Edit(sources[body.text], at=body.at, columns=body.columns)
     if body.scale is not None:
         factor = body.scale
         return Edit(lambda tensor: tensor * factor, at=body.at, columns=body.columns)
@@ -177,4 +177,4 @@ def _edit(body: inspection.EditRequest, model: LanguageModel, others: Mapping[st
     try:
         return Edit(torch.tensor(value, device=model.device), at=body.at, columns=body.columns)
     except ValueError:
-        raise UserError(f"an edit of {body.site}: its rows are not equally long") from None
+        raise UserError(f"edit of {body.site}: expected rows of equal length") from None

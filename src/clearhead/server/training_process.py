@@ -1,4 +1,4 @@
-"""Training a run beside the server: a process of its own, one at a time, which ends with the server."""
+"""Training runs that the server starts: each in its own process, one at a time, stopped with the server."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from clearhead.server.model_loader import ModelLoader, strip_folders
 from clearhead.server.run_registry import RunRegistry
 from clearhead.text.stories import stories
 
-LOG = "train.log"
-REFUSAL = "refusal.json"  # for a moment: what the process has to say beside the last line of its log
+LOG_FILE = "train.log"
+ERROR_FILE = "error.json"  # the code and values of the process's error, deleted once read
 OPTIONS = {"minutes", "steps", "preset", "blocks", "heads", "width", "context", "snapshots"}  # of `train`
-PATIENCE = 60.0  # seconds to save and leave
-LAST = 2**12  # bytes of the log in which its last line is looked for
+STOP_TIMEOUT = 60.0  # seconds to save a checkpoint and exit
+LOG_TAIL = 2**12  # bytes in which the last line of the log is searched
 
 
 @dataclass
 class TrainingProcess:
-    """A process that trains."""
+    """A running `clearhead train`."""
 
     name: str
     folder: Path
@@ -42,14 +42,14 @@ class TrainingProcess:
     stopping: bool = False
 
     def stop(self) -> None:
-        """As Ctrl-C does: it saves where it stands, and leaves."""
+        """Interrupt it as Ctrl-C does: it saves a checkpoint and exits."""
         self.stopping = True
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGINT)
 
 
 class TrainingManager:
-    """New runs go to the first place; without one, none is begun here."""
+    """Starts, stops and resumes runs. New runs go to the first searched folder; without one, none can start."""
 
     def __init__(
         self,
@@ -59,177 +59,184 @@ class TrainingManager:
         log: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.runs, self.loader, self.device, self.log = runs, loader, device, log
-        self.place = next(iter(runs.places or []), None)
-        self.child: TrainingProcess | None = None
-        self.errors: dict[str, api.RunError] = {}  # by run: why it did not begin, or ended
-        self._beginning = False
+        self.folder = next(iter(runs.folders or []), None)
+        self.current: TrainingProcess | None = None
+        self.errors: dict[str, api.RunError] = {}  # by run
+        self._starting = False
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, body: api.RunRequest) -> None:
-        """Begin a run in a folder of its own, with its text and what it says in it."""
-        place = self._may_begin()
+        """Start a run in a new folder, which also gets a copy of its text."""
+        parent = self._check_available()
         if body.minutes is not None and body.steps is not None:
             raise APIError(
-                400, "invalid_request", "minutes and steps were both given; give one of them", "steps"
+                400, "invalid_request", "both minutes and steps were given: expected one of them", "steps"
             )
-        folder = place / body.name
-        self._beginning = True
+        folder = parent / body.name
+        self._starting = True
         try:
-            text = await in_thread(lambda _: _prepare(folder, body))
-            given = body.model_dump(include=OPTIONS, exclude_none=True)
-            options = [word for name, value in given.items() for word in (f"--{name}", f"{value}")]
-            await self._begin(body.name, folder, ["train", str(text), "--out", str(folder), *options])
+            text = await in_thread(lambda _: _create_folder(folder, body))
+            settings = body.model_dump(include=OPTIONS, exclude_none=True)
+            options = [part for name, value in settings.items() for part in (f"--{name}", f"{value}")]
+            await self._launch(body.name, folder, ["train", str(text), "--out", str(folder), *options])
         finally:
-            self._beginning = False
+            self._starting = False
 
     async def resume(self, name: str) -> None:
-        """Go on with a run by the command that began it."""
-        self._may_begin()
+        """Resume a run with the command that started it."""
+        self._check_available()
         folder = self._find(name)
         run = describe_run(folder)
         if run.finished:
-            what = f"{name!r} is finished: there is nothing to go on with"
-            raise APIError(409, "run_is_finished", what, "name", name=name)
+            message = f"the run {name!r} is finished and cannot be resumed"
+            raise APIError(409, "run_is_finished", message, "name", name=name)
         if is_held(folder):
-            raise APIError(409, "already_training", f"{name!r} is being trained already", "name")
+            raise APIError(409, "already_training", f"the run {name!r} is already training", "name")
         command = resume_command(run.command, folder)
         if command is None:
-            what = f"{name!r} was begun from Python: go on with it from there"
-            raise APIError(409, "begun_elsewhere", what, "name", name=name)
-        self._beginning = True
+            message = f"the run {name!r} was started from Python: resume it there"
+            raise APIError(409, "begun_elsewhere", message, "name", name=name)
+        self._starting = True
         try:
-            await self._begin(name, folder, command)
+            await self._launch(name, folder, command)
         finally:
-            self._beginning = False
+            self._starting = False
 
     def stop(self, name: str) -> None:
-        """Where it does not train any more, this does nothing."""
-        if self.child is not None and self.child.name == name:
-            self.child.stop()
+        """Stop a run of this server. Does nothing if the run is not training."""
+        if self.current is not None and self.current.name == name:
+            self.current.stop()
             return
         if is_held(self._find(name)):
-            what = f"{name!r} was begun elsewhere: stop it there, with Ctrl-C"
-            raise APIError(409, "begun_elsewhere", what, "name", name=name)
+            message = (
+                f"the run {name!r} was not started by this server: stop it where it was started, with Ctrl-C"
+            )
+            raise APIError(409, "begun_elsewhere", message, "name", name=name)
 
-    def _may_begin(self) -> Path:
-        if self.place is None:
-            raise APIError(404, "cannot_be_trained", "nothing can be trained here", "name")
-        if self.child is not None or self._beginning:
-            name = "another run" if self.child is None else self.child.name
-            raise APIError(409, "already_training", f"{name} is being trained: one at a time")
-        return self.place
+    def _check_available(self) -> Path:
+        """Return the folder for new runs, or raise APIError if no run can start now."""
+        if self.folder is None:
+            raise APIError(404, "cannot_be_trained", "this server does not train models", "name")
+        if self.current is not None or self._starting:
+            name = "another run" if self.current is None else self.current.name
+            message = f"{name} is training; only one run trains at a time"
+            raise APIError(409, "already_training", message)
+        return self.folder
 
     def _find(self, name: str) -> Path:
         folder = self.runs.find(name)
         if folder is None:
-            raise APIError(404, "run_not_found", f"there is no run {name!r}", "name", name=name)
+            raise APIError(404, "run_not_found", f"the run {name!r} does not exist", "name", name=name)
         return folder
 
-    async def _begin(self, name: str, folder: Path, command: Sequence[str]) -> None:
+    async def _launch(self, name: str, folder: Path, command: Sequence[str]) -> None:
         self.errors.pop(name, None)
         device = [] if self.device is None or "--device" in command else ["--device", self.device]
-        with (folder / LOG).open("ab") as log:
-            process = await _spawn([*command, *device], log, folder / REFUSAL)
-        self.child = TrainingProcess(name, folder, process)
-        self.log(f"training {name}, process {process.pid}")
-        self._task = asyncio.create_task(self._watch(self.child))
+        with (folder / LOG_FILE).open("ab") as log_file:
+            process = await _spawn([*command, *device], log_file, folder / ERROR_FILE)
+        self.current = TrainingProcess(name, folder, process)
+        self.log(f"training {name} in process {process.pid}")
+        self._task = asyncio.create_task(self._watch(self.current))
 
-    async def _watch(self, child: TrainingProcess) -> None:
-        """Until it ends; where the server ends first, it is stopped, and its state saved."""
+    async def _watch(self, training: TrainingProcess) -> None:
+        """Wait for the process to exit. If the server shuts down first, stop it and let it save a checkpoint."""
+        process = training.process
         try:
-            await child.process.wait()
+            await process.wait()
         except asyncio.CancelledError:
-            child.stop()
+            training.stop()
             try:
-                await asyncio.wait_for(child.process.wait(), PATIENCE)
+                await asyncio.wait_for(process.wait(), STOP_TIMEOUT)
             except TimeoutError:
-                child.process.kill()
-                await child.process.wait()
+                process.kill()
+                await process.wait()
             raise
         finally:
-            code = child.process.returncode
-            self.log(f"trained {child.name}: the process ended with {code}")
-            if code and not child.stopping:
-                self.errors[child.name] = _read_error(child.folder)
-            if not is_run(child.folder) and _is_ours(child.folder):
-                shutil.rmtree(child.folder, ignore_errors=True)  # it never began
-            self.child = None
-        await self.loader.renew(child.folder)
+            code = process.returncode
+            self.log(f"{training.name}: the training process exited with code {code}")
+            if code and not training.stopping:
+                self.errors[training.name] = _read_error(training.folder)
+            if not is_run(training.folder) and _is_unused(training.folder):
+                shutil.rmtree(training.folder, ignore_errors=True)  # training never started
+            self.current = None
+        await self.loader.unload(training.folder)
 
 
-def _prepare(folder: Path, body: api.RunRequest) -> Path:
-    """The run's folder, with its text in it."""
+def _create_folder(folder: Path, body: api.RunRequest) -> Path:
+    """Create the run's folder, write its text there and return the text's path."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
     except FileExistsError:
-        what = f"there is a {body.name!r} already; choose another name"
-        raise APIError(409, "name_taken", what, "name", name=body.name) from None
+        message = f"{body.name!r} already exists: choose another name"
+        raise APIError(409, "name_taken", message, "name", name=body.name) from None
     except OSError as error:
-        raise APIError(
-            409, "cannot_be_written", f"no run can be kept here: {error.strerror}", "name"
-        ) from None
+        message = f"the run's folder cannot be created: {error.strerror}"
+        raise APIError(409, "cannot_be_written", message, "name") from None
     stem = re.sub(r"[^\w.-]+", "-", body.text_name.rpartition(".")[0] or body.text_name).strip(".-")[:80]
     path = folder / f"{'stories' if body.text is None else stem or 'text'}.txt"
-    text = _stories() if body.text is None else body.text
+    text = _built_in_stories() if body.text is None else body.text
     try:
         path.write_text(text, encoding="utf-8", newline="")
     except (OSError, UnicodeEncodeError) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        why = error.strerror if isinstance(error, OSError) else "it is no whole text"
-        raise APIError(400, "invalid_request", f"the text could not be kept: {why}", "text") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not valid Unicode"
+        message = f"the text cannot be written: {reason}"
+        raise APIError(400, "invalid_request", message, "text") from None
     return path
 
 
-def _stories() -> str:
-    """The embedded ones, as many as the demo reads."""
+def _built_in_stories() -> str:
+    """Return as many stories as the demo trains on."""
     return "\n\n".join(story.text for story in islice(stories(), STORIES))
 
 
-async def _spawn(command: Sequence[str], log: IO[bytes], refusal: Path) -> asyncio.subprocess.Process:
-    """`clearhead` in a session of its own: a Ctrl-C at the server's terminal is the server's to hand on."""
+async def _spawn(command: Sequence[str], log_file: IO[bytes], error_file: Path) -> asyncio.subprocess.Process:
+    """Start `clearhead` in its own session, so that only the server receives a Ctrl-C at its terminal."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "clearhead",
         *command,
         stdin=asyncio.subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        # What the page says is all that counts.
-        env={**os.environ, "CLEARHEAD_REFUSAL": str(refusal), "CLEARHEAD_CONFIG": ""},
+        stdout=log_file,
+        stderr=log_file,
+        # The request defines the run: the user's clearhead.toml is ignored.
+        env={**os.environ, "CLEARHEAD_ERROR_FILE": str(error_file), "CLEARHEAD_CONFIG": ""},
         start_new_session=True,
     )
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether nothing is in it but a text, a log, and why it did not begin."""
+def _is_unused(folder: Path) -> bool:
+    """Return whether the folder contains nothing but a text, a log and an error."""
     try:
-        return all(path.name in (LOG, REFUSAL) or path.suffix == ".txt" for path in folder.iterdir())
+        return all(path.name in (LOG_FILE, ERROR_FILE) or path.suffix == ".txt" for path in folder.iterdir())
     except OSError:
         return False
 
 
 def _read_error(folder: Path) -> api.RunError:
-    """What it said last; and what that is called, where it had a name for it."""
-    path = folder / REFUSAL
+    """Return the last line of the log, with the error's code and values if the process wrote them."""
+    path = folder / ERROR_FILE
     try:
-        told = json.loads(path.read_bytes())
+        error = json.loads(path.read_bytes())
         path.unlink()
     except (OSError, ValueError):
-        told = {}
+        error = {}
     return api.RunError(
-        message=_last_line(folder), code=told.get("code"), values=truncate_values(told.get("values", {}))
+        message=_last_line(folder), code=error.get("code"), values=truncate_values(error.get("values", {}))
     )
 
 
 def _last_line(folder: Path) -> str:
-    """What it said last, without where things lie."""
+    """Return the last line of the log, without paths."""
     try:
-        with (folder / LOG).open("rb") as file:
-            file.seek(max(0, (folder / LOG).stat().st_size - LAST))
+        with (folder / LOG_FILE).open("rb") as file:
+            file.seek(max(0, (folder / LOG_FILE).stat().st_size - LOG_TAIL))
             lines = file.read().decode("utf-8", "replace").split("\n")
     except OSError:
         lines = []
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "it ended without a word")
-    return strip_folders(said.removeprefix("clearhead: "), folder)[:500]
+    line = next(
+        (line.strip() for line in reversed(lines) if line.strip()), "the process exited without output"
+    )
+    return strip_folders(line.removeprefix("clearhead: "), folder)[:500]

@@ -6,13 +6,13 @@ import type {
   Attribution,
   HeadScores,
   Lab,
-  LabAnswer,
+  LabResponse,
   Model,
   ModelInput,
   PullState,
   RunRequest,
   Schemas,
-  TraceAnswer,
+  TraceResponse,
 } from "./types";
 
 /** A response with an error status, or status 0 if the server could not be reached. */
@@ -82,25 +82,25 @@ export class ApiClient {
     return (await this.#request("POST", "/api/heads", { model }, signal)).json();
   }
 
-  async tokens(model: string, text: string, signal?: AbortSignal): Promise<Schemas["TokensAnswer"]> {
+  async tokens(model: string, text: string, signal?: AbortSignal): Promise<Schemas["TokensResponse"]> {
     return (await this.#request("POST", "/api/tokens", { model, text }, signal)).json();
   }
 
   /** The texts of token ids. */
   async words(model: string, ids: number[]): Promise<string[]> {
-    const body = { model, ids } satisfies Schemas["WordsRequest"];
+    const body = { model, ids } satisfies Schemas["TokenTextsRequest"];
     const response = await this.#request("POST", "/api/words", body);
-    return ((await response.json()) as Schemas["WordsAnswer"]).words;
+    return ((await response.json()) as Schemas["TokenTextsResponse"]).tokens;
   }
 
   /** Tokenizes the input and returns the `count` most likely next tokens. */
-  async trace(input: ModelInput, count: number, signal?: AbortSignal): Promise<TraceAnswer> {
+  async trace(input: ModelInput, count: number, signal?: AbortSignal): Promise<TraceResponse> {
     return (await this.#request("POST", "/api/trace", { ...input, count, sites: false }, signal)).json();
   }
 
   /** Reads areas of sites and weights. */
   async read(input: ModelInput, areas: Area[], signal?: AbortSignal): Promise<Matrix[]> {
-    const reads: Schemas["Read"][] = areas.map(({ name, rows, columns }) => ({
+    const reads: Schemas["SliceRead"][] = areas.map(({ name, rows, columns }) => ({
       ...(isWeight(name) ? { weight: name } : { site: name }),
       ...(rows && { rows }),
       ...(columns && !isVector(name) && { columns }),
@@ -143,11 +143,14 @@ export class ApiClient {
   async compare(input: ModelInput, other: ModelInput, blocks: [number, number], signal?: AbortSignal) {
     const body = { ...input, other, blocks } satisfies Schemas["CompareRequest"];
     return (await this.#request("POST", "/api/compare", body, signal)).json() as Promise<
-      Schemas["CompareAnswer"]
+      Schemas["CompareResponse"]
     >;
   }
 
-  async effects(request: Schemas["EffectsRequest"], signal?: AbortSignal): Promise<Schemas["EffectsAnswer"]> {
+  async effects(
+    request: Schemas["EffectsRequest"],
+    signal?: AbortSignal,
+  ): Promise<Schemas["EffectsResponse"]> {
     return (await this.#request("POST", "/api/effects", request, signal)).json();
   }
 
@@ -155,23 +158,23 @@ export class ApiClient {
     return (await this.#request("POST", "/api/attribute", request, signal)).json();
   }
 
-  async why(request: Schemas["WhyRequest"], signal?: AbortSignal): Promise<Schemas["WhyAnswer"]> {
+  async why(request: Schemas["WhyRequest"], signal?: AbortSignal): Promise<Schemas["WhyResponse"]> {
     return (await this.#request("POST", "/api/why", request, signal)).json();
   }
 
-  async lens(request: Schemas["LensRequest"], signal?: AbortSignal): Promise<Schemas["LensAnswer"]> {
+  async lens(request: Schemas["LensRequest"], signal?: AbortSignal): Promise<Schemas["LensResponse"]> {
     return (await this.#request("POST", "/api/lens", request, signal)).json();
   }
 
-  async senses(request: Schemas["SensesRequest"], signal?: AbortSignal): Promise<Schemas["SensesAnswer"]> {
+  async senses(request: Schemas["SensesRequest"], signal?: AbortSignal): Promise<Schemas["SensesResponse"]> {
     return (await this.#request("POST", "/api/senses", request, signal)).json();
   }
 
   async neighbors(
-    request: Schemas["NeighboursRequest"],
+    request: Schemas["NeighborsRequest"],
     signal?: AbortSignal,
-  ): Promise<Schemas["NeighboursAnswer"]> {
-    return (await this.#request("POST", "/api/neighbours", request, signal)).json();
+  ): Promise<Schemas["NeighborsResponse"]> {
+    return (await this.#request("POST", "/api/neighbors", request, signal)).json();
   }
 
   async labs(signal?: AbortSignal): Promise<Lab[]> {
@@ -179,7 +182,7 @@ export class ApiClient {
     return ((await response.json()) as Schemas["LabList"]).labs;
   }
 
-  async lab(request: Schemas["LabRequest"], signal?: AbortSignal): Promise<LabAnswer> {
+  async lab(request: Schemas["LabRequest"], signal?: AbortSignal): Promise<LabResponse> {
     return (await this.#request("POST", "/api/lab", request, signal)).json();
   }
 
@@ -204,13 +207,13 @@ export class ApiClient {
       throw new ApiError(0, "the server cannot be reached", "unreachable");
     }
     if (response.ok) return response;
-    const refusal = (await response.json().catch(() => null)) as Schemas["Refusal"] | null;
+    const errorBody = (await response.json().catch(() => null)) as Schemas["ErrorResponse"] | null;
     const retryAfter = Number(response.headers.get("Retry-After"));
     throw new ApiError(
       response.status,
-      refusal?.error.message ?? response.statusText,
-      refusal?.error.code ?? "",
-      refusal?.error.values,
+      errorBody?.error.message ?? response.statusText,
+      errorBody?.error.code ?? "",
+      errorBody?.error.values,
       retryAfter || null,
     );
   }

@@ -6,7 +6,7 @@ import type { ViewName } from "../state/location";
 import type { OfflineSource } from "./offline";
 import { requestKey, type SavedContents, SavedFile, unpack } from "./savedFile";
 import { type MatrixHeader, splitTensors, type Tensor, transpose } from "./savedText";
-import type { HeadScores, Lab, LabAnswer, Model, ModelInput } from "./types";
+import type { HeadScores, Lab, LabResponse, Model, ModelInput } from "./types";
 
 /** The contents of `publication.json`. */
 export interface FolderIndex {
@@ -22,7 +22,7 @@ type TextContents = SavedContents & { beside: SavedContents["exchanges"][] };
 
 interface Labs {
   labs: Lab[];
-  answers: LabAnswer[];
+  results: LabResponse[];
 }
 
 /** Reads a file of the folder. */
@@ -89,7 +89,7 @@ export class PublishedFolder implements OfflineSource {
       case "/api/labs":
         return Response.json({ labs: this.index.labs ? (await this.#readLabs()).labs : [] });
       case "/api/lab":
-        return toResponse((await this.#readLabs()).answers.find(({ lab }) => lab === request.name));
+        return toResponse((await this.#readLabs()).results.find(({ lab }) => lab === request.name));
     }
     const number = this.#find(request);
     if (number < 0) return toResponse(undefined);
@@ -98,7 +98,7 @@ export class PublishedFolder implements OfflineSource {
     if (request.other === undefined) return file.fetch(path, { body: body ?? null });
     const comparison = (file.contents as TextContents).beside[this.#find(request.other)];
     const key = requestKey(path, request);
-    return toResponse(comparison?.find((each) => requestKey(each.path, each.asked) === key)?.answer);
+    return toResponse(comparison?.find((each) => requestKey(each.path, each.request) === key)?.response);
   };
 
   get #anyText(): SavedFile | undefined {

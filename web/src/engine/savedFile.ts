@@ -6,7 +6,7 @@ import type { Fetch } from "./client";
 import type { ViewName } from "../state/location";
 import type { OfflineSource } from "./offline";
 import { SavedText, type SavedTextHeader, type Tensor } from "./savedText";
-import type { LensWord } from "./types";
+import type { LensToken } from "./types";
 
 /** The JSON at the beginning of a saved file. */
 export interface SavedContents {
@@ -17,9 +17,9 @@ export interface SavedContents {
   blocks: number[];
   ends: boolean; // whether embedding and final norm are saved
   edits: number; // how many edits were made in Python
-  words: number[]; // ids of the next tokens that can be asked about
+  tokens: number[]; // ids of the next tokens that can be asked about
   lens: string[][]; // the logit lens' most likely token, by block and position
-  exchanges: { path: string; asked: object; answer: unknown }[];
+  exchanges: { path: string; request: object; response: unknown }[];
   sides: [SavedTextHeader] | [SavedTextHeader, SavedTextHeader]; // the second one is compared with the first
 }
 
@@ -29,7 +29,7 @@ interface RequestBody {
   text?: string | number[];
   reads?: { site?: string; weight?: string; rows?: Span; columns?: Span }[];
   blocks?: Span;
-  word?: number;
+  token?: number;
 }
 
 export class SavedFile implements OfflineSource {
@@ -38,7 +38,7 @@ export class SavedFile implements OfflineSource {
   readonly texts: readonly string[] = []; // there is no other text to choose
   readonly ids: number[];
   readonly #texts: SavedText[] = [];
-  readonly #answers: Map<string, unknown>;
+  readonly #responses: Map<string, unknown>;
 
   constructor(
     readonly contents: SavedContents,
@@ -54,8 +54,8 @@ export class SavedFile implements OfflineSource {
       this.#texts.push(text);
       start += text.count;
     }
-    this.#answers = new Map(
-      contents.exchanges.map(({ path, asked, answer }) => [requestKey(path, asked), answer]),
+    this.#responses = new Map(
+      contents.exchanges.map(({ path, request, response }) => [requestKey(path, request), response]),
     );
   }
 
@@ -69,7 +69,7 @@ export class SavedFile implements OfflineSource {
   }
 
   nextWords(): readonly number[] {
-    return this.contents.words;
+    return this.contents.tokens;
   }
 
   canShow({ block, head, part }: { block: number; head: number; part: PartName }): boolean {
@@ -80,7 +80,7 @@ export class SavedFile implements OfflineSource {
   }
 
   canAnswer(path: string, request: object): boolean {
-    return this.#answers.has(requestKey(path, request));
+    return this.#responses.has(requestKey(path, request));
   }
 
   /** Whether a whole site was saved or can be computed. */
@@ -106,7 +106,7 @@ export class SavedFile implements OfflineSource {
       case "/api/trace":
         return Response.json(text.header.trace);
       case "/api/lens":
-        return Response.json({ words: this.#lens(request.word ?? -1) });
+        return Response.json({ tokens: this.#lens(request.token ?? -1) });
       case "/api/sites":
         return matrixResponse(
           request.reads!.map(({ site, weight, rows, columns }) =>
@@ -123,8 +123,8 @@ export class SavedFile implements OfflineSource {
       case "/api/streams":
         return matrixResponse([text.get("streams", [n_block, 3, text.ids.length])]);
     }
-    const answer = this.#answers.get(requestKey(path, request));
-    if (answer !== undefined) return Response.json(answer);
+    const response = this.#responses.get(requestKey(path, request));
+    if (response !== undefined) return Response.json(response);
     return Response.json({ error: { message: `${path} is not in this file` } }, { status: 404 });
   };
 
@@ -134,12 +134,12 @@ export class SavedFile implements OfflineSource {
   }
 
   /** The logit lens: the most likely token at each block and position, and the probability of the chosen one. */
-  #lens(word: number): LensWord[][] {
-    const { lens, words } = this.contents;
-    const { values, shape } = this.#texts[0]!.get("lens", [0, 0, 0]); // block × (likeliest, words…) × position
+  #lens(token: number): LensToken[][] {
+    const { lens, tokens } = this.contents;
+    const { values, shape } = this.#texts[0]!.get("lens", [0, 0, 0]); // block × (likeliest, tokens…) × position
     const [, kinds, rows] = shape as [number, number, number];
     const at = (block: number, kind: number, row: number) => values[(block * kinds + kind) * rows + row]!;
-    const chosen = words.indexOf(word);
+    const chosen = tokens.indexOf(token);
     return lens.map((texts, block) =>
       texts.map((text, row) => ({
         text,

@@ -5,13 +5,13 @@ import { derive } from "../model/derivation";
 import { evaluate } from "../model/evaluation";
 import { Matrix } from "../model/matrix";
 import { type Area, isOverVocabulary, isWeight, parseSite, siteShape } from "../model/sites";
-import type { Config, Model, TraceAnswer } from "./types";
+import type { Config, Model, TraceResponse } from "./types";
 
 /** The part of a saved text that is JSON: its matrices are stored in this order after it. */
 export interface SavedTextHeader {
   text: string;
   details: Model;
-  trace: TraceAnswer;
+  trace: TraceResponse;
   matrices: MatrixHeader[];
 }
 

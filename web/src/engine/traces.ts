@@ -2,7 +2,7 @@
 
 import { applicableEdits } from "../model/edits";
 import { type ApiClient, ApiError } from "./client";
-import type { Config, Edit, ModelInput, TraceAnswer } from "./types";
+import type { Config, Edit, ModelInput, TraceResponse } from "./types";
 
 const CANDIDATES = 1000; // next tokens to request
 const MAX_TOKENS = 4096; // per request, the server's limit
@@ -10,7 +10,7 @@ const MAX_SPECIAL_TOKENS = 8; // that a tokenizer may add before a text
 
 export interface TraceResult {
   input: ModelInput;
-  trace: TraceAnswer;
+  trace: TraceResponse;
   dropped: number; // tokens that no longer fit into the context window
 }
 

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List Models
-         * @description The models that are loaded.
+         * @description List the loaded models.
          */
         get: operations["list_models_v1_models_get"];
         put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Show Model
-         * @description One of them.
+         * @description Return one of the loaded models.
          */
         get: operations["show_model_v1_models__model__get"];
         put?: never;
@@ -55,7 +55,7 @@ export interface paths {
         put?: never;
         /**
          * Complete
-         * @description What the model writes after a text.
+         * @description Continue a prompt.
          */
         post: operations["complete_v1_completions_post"];
         delete?: never;
@@ -75,7 +75,7 @@ export interface paths {
         put?: never;
         /**
          * Chat
-         * @description What the model replies, by its own chat template.
+         * @description Reply to a conversation, formatted with the model's chat template.
          */
         post: operations["chat_v1_chat_completions_post"];
         delete?: never;
@@ -95,7 +95,7 @@ export interface paths {
         put?: never;
         /**
          * Tokenize
-         * @description A text as the model reads it.
+         * @description Return the tokens of a text.
          */
         post: operations["tokenize_api_tokens_post"];
         delete?: never;
@@ -115,7 +115,7 @@ export interface paths {
         put?: never;
         /**
          * Spell
-         * @description What tokens say.
+         * @description Return the text of each token id.
          */
         post: operations["spell_api_words_post"];
         delete?: never;
@@ -135,7 +135,7 @@ export interface paths {
         put?: never;
         /**
          * Trace
-         * @description What comes next, and the sites that can be asked for.
+         * @description Return the most likely next tokens, and the sites that can be requested.
          */
         post: operations["trace_api_trace_post"];
         delete?: never;
@@ -155,7 +155,7 @@ export interface paths {
         put?: never;
         /**
          * Site
-         * @description What stands at a site, or a slice of it: raw float32, or JSON for who accepts that.
+         * @description Return the value of a site, or a slice of it, as raw float32 or as JSON.
          */
         post: operations["site_api_site_post"];
         delete?: never;
@@ -175,7 +175,7 @@ export interface paths {
         put?: never;
         /**
          * Weight
-         * @description A weight, or a slice of it: raw float32, or JSON for who accepts that.
+         * @description Return a weight, or a slice of it, as raw float32 or as JSON.
          */
         post: operations["weight_api_weight_post"];
         delete?: never;
@@ -195,7 +195,7 @@ export interface paths {
         put?: never;
         /**
          * Sites
-         * @description Several slices of sites and weights, one after the other; their shapes with a ; between.
+         * @description Return several slices of sites and weights, concatenated; X-Shape separates their shapes with `;`.
          */
         post: operations["sites_api_sites_post"];
         delete?: never;
@@ -215,7 +215,7 @@ export interface paths {
         put?: never;
         /**
          * Patterns
-         * @description blocks × heads × cells × cells; each row of cells sums to one.
+         * @description Return the pooled attention weights, blocks × heads × cells × cells; each row of cells sums to 1.
          */
         post: operations["patterns_api_patterns_post"];
         delete?: never;
@@ -235,7 +235,7 @@ export interface paths {
         put?: never;
         /**
          * Streams
-         * @description blocks × 3 × tokens: the length of the stream entering, and of what the two halves add to it.
+         * @description Return blocks × 3 × tokens: the norms of a block's input, its attention output and its feed-forward output.
          */
         post: operations["streams_api_streams_post"];
         delete?: never;
@@ -255,7 +255,7 @@ export interface paths {
         put?: never;
         /**
          * Compare
-         * @description Two texts through one model, or one through two: how far apart they are at every site.
+         * @description Compare two texts in one model, or one text in two models: the distance at every site.
          */
         post: operations["compare_api_compare_post"];
         delete?: never;
@@ -275,7 +275,7 @@ export interface paths {
         put?: never;
         /**
          * Effects
-         * @description How likely a word is when each head, or each position, is silenced or taken from elsewhere.
+         * @description Ablate or patch each head or position in turn, and return a token's log-probability each time.
          */
         post: operations["effects_api_effects_post"];
         delete?: never;
@@ -295,7 +295,7 @@ export interface paths {
         put?: never;
         /**
          * Attribute
-         * @description What every head, feed-forward, embedding and bias adds to a word's logit; or to a part of it.
+         * @description Return what each head, feed-forward, embedding and bias adds to a token's logit, or to part of it.
          */
         post: operations["attribute_api_attribute_post"];
         delete?: never;
@@ -315,7 +315,7 @@ export interface paths {
         put?: never;
         /**
          * Why
-         * @description Which earlier parts made a head look from one position to another.
+         * @description Split the attention score of a query and a key position into contributions of earlier components.
          */
         post: operations["why_api_why_post"];
         delete?: never;
@@ -335,7 +335,7 @@ export interface paths {
         put?: never;
         /**
          * Lens
-         * @description What each block would say next at each position.
+         * @description Apply the logit lens: the most likely next token after each block, at each position.
          */
         post: operations["lens_api_lens_post"];
         delete?: never;
@@ -355,7 +355,7 @@ export interface paths {
         put?: never;
         /**
          * Senses
-         * @description One word in many sentences: at every stage a map on which its senses come apart, or do not.
+         * @description Project the vectors of one word in many sentences onto a plane, at every stage of the model.
          */
         post: operations["senses_api_senses_post"];
         delete?: never;
@@ -364,7 +364,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/neighbours": {
+    "/api/neighbors": {
         parameters: {
             query?: never;
             header?: never;
@@ -374,10 +374,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Near
-         * @description The words whose own vectors lie nearest to the vector at a position.
+         * Neighbors
+         * @description Return the tokens whose embeddings are nearest to the vector at a position.
          */
-        post: operations["near_api_neighbours_post"];
+        post: operations["neighbors_api_neighbors_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -395,7 +395,9 @@ export interface paths {
         put?: never;
         /**
          * Score
-         * @description How much each head looks at the token before, at the first, at its like, … Takes a while, once.
+         * @description Return how much each head attends to the previous token, the first token, the same token and so on.
+         *
+         *     The first request for a model takes several seconds.
          */
         post: operations["score_api_heads_post"];
         delete?: never;
@@ -413,7 +415,7 @@ export interface paths {
         };
         /**
          * List Labs
-         * @description The lectures' experiments.
+         * @description List the lectures' experiments.
          */
         get: operations["list_labs_api_labs_get"];
         put?: never;
@@ -435,7 +437,7 @@ export interface paths {
         put?: never;
         /**
          * Run
-         * @description Run a lab: some take a moment, those that train take minutes, and end when the client leaves.
+         * @description Run a lab. Labs that train take minutes, and stop when the client disconnects.
          */
         post: operations["run_api_lab_post"];
         delete?: never;
@@ -453,7 +455,7 @@ export interface paths {
         };
         /**
          * List Models
-         * @description Every model that there is, also those that could not be loaded, and what can be pulled.
+         * @description List all models, including those that could not be loaded and those that can be pulled.
          */
         get: operations["list_models_api_models_get"];
         put?: never;
@@ -475,7 +477,7 @@ export interface paths {
         put?: never;
         /**
          * Open Model
-         * @description Load a model of the list, and answer when it is there; what was not used for long may be closed.
+         * @description Load a model and respond when it is ready. Models that have been idle may be unloaded.
          */
         post: operations["open_model_api_open_post"];
         delete?: never;
@@ -495,7 +497,7 @@ export interface paths {
         put?: never;
         /**
          * Pull
-         * @description Begin to pull a model of the list, one at a time.
+         * @description Start pulling a model; one is pulled at a time.
          */
         post: operations["pull_api_pull_post"];
         delete?: never;
@@ -513,7 +515,7 @@ export interface paths {
         };
         /**
          * Pulling
-         * @description How far it is.
+         * @description Return the progress of the current or last pull.
          */
         get: operations["pulling_api_pulling_get"];
         put?: never;
@@ -535,7 +537,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel
-         * @description Give up what is being pulled.
+         * @description Cancel the current pull.
          */
         post: operations["cancel_api_pull_cancel_post"];
         delete?: never;
@@ -553,7 +555,7 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description The runs that lie where models are looked for, and how far each came.
+         * @description List the runs in the searched folders and their progress.
          */
         get: operations["list_runs_api_runs_get"];
         put?: never;
@@ -573,7 +575,7 @@ export interface paths {
         };
         /**
          * Metrics
-         * @description Every step of a run after one: its loss, validation, rate, tokens, and what the model wrote.
+         * @description Return the steps of a run: loss, validation loss, learning rate, tokens and samples.
          */
         get: operations["metrics_api_runs__name__metrics_get"];
         put?: never;
@@ -595,7 +597,7 @@ export interface paths {
         put?: never;
         /**
          * Start
-         * @description Begin a run, one at a time, in a folder of its own.
+         * @description Start a run in a new folder; one run trains at a time.
          */
         post: operations["start_api_train_post"];
         delete?: never;
@@ -615,7 +617,7 @@ export interface paths {
         put?: never;
         /**
          * Stop
-         * @description Have the run that this server trains save where it stands, and end.
+         * @description Stop the run that this server is training, after it saves a checkpoint.
          */
         post: operations["stop_api_runs__name__stop_post"];
         delete?: never;
@@ -635,7 +637,7 @@ export interface paths {
         put?: never;
         /**
          * Resume
-         * @description Go on with a run that was stopped, as if it never had been.
+         * @description Resume a stopped run; the result is the same as without the interruption.
          */
         post: operations["resume_api_runs__name__resume_post"];
         delete?: never;
@@ -653,7 +655,7 @@ export interface paths {
         };
         /**
          * Health
-         * @description Whether the server answers.
+         * @description Return ok if the server is running.
          */
         get: operations["health_healthz_get"];
         put?: never;
@@ -673,7 +675,7 @@ export interface paths {
         };
         /**
          * Show Metrics
-         * @description Numbers for Prometheus.
+         * @description Return metrics in the Prometheus text format.
          */
         get: operations["show_metrics_metrics_get"];
         put?: never;
@@ -693,7 +695,7 @@ export interface paths {
         };
         /**
          * Describe
-         * @description This document.
+         * @description Return this document.
          */
         get: operations["describe_openapi_json_get"];
         put?: never;
@@ -718,10 +720,56 @@ export interface components {
             bytes: number[] | null;
         };
         /**
-         * AttributeAnswer
+         * AttributeRequest
+         * @description The contributions to a token's logit, or to what a head contributes to it.
+         */
+        AttributeRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or token ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Edits
+             * @description All are active together; edits of the same site are applied in order.
+             * @default []
+             */
+            edits?: components["schemas"]["EditRequest"][];
+            /**
+             * Token
+             * @description A token id.
+             */
+            token: number;
+            /**
+             * Position
+             * @description Counted from 0, or from the end with -1.
+             * @default -1
+             */
+            position?: number;
+            /**
+             * Through
+             * @description A path from the logit backward: each hop is in an earlier block than the one before.
+             * @default []
+             */
+            through?: components["schemas"]["Hop"][];
+            /**
+             * Heads
+             * @description For this many of the largest heads, return the contribution of each token.
+             * @default 12
+             */
+            heads?: number;
+        };
+        /**
+         * AttributeResponse
          * @description The parts sum to the total.
          */
-        AttributeAnswer: {
+        AttributeResponse: {
             /** Position */
             position: number;
             /** Total */
@@ -730,52 +778,6 @@ export interface components {
             parts: components["schemas"]["Part"][];
             /** Heads */
             heads: components["schemas"]["HeadTokens"][];
-        };
-        /**
-         * AttributeRequest
-         * @description What wrote a word's logit; or, further back, what a head brought of it.
-         */
-        AttributeRequest: {
-            /**
-             * Model
-             * @description One of those that /v1/models lists.
-             */
-            model: string;
-            /**
-             * Text
-             * @description A text, or its tokens' ids.
-             * @example The duck crossed the road
-             */
-            text: string | number[];
-            /**
-             * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
-             * @default []
-             */
-            edits?: components["schemas"]["EditRequest"][];
-            /**
-             * Word
-             * @description A token's id.
-             */
-            word: number;
-            /**
-             * Position
-             * @description Counted from 0, or back from -1.
-             * @default -1
-             */
-            position?: number;
-            /**
-             * Through
-             * @description From the end back: each in an earlier block than the one before it.
-             * @default []
-             */
-            through?: components["schemas"]["Hop"][];
-            /**
-             * Heads
-             * @description For so many heads, those that matter most, what each token gave.
-             * @default 12
-             */
-            heads?: number;
         };
         /** ChatChoice */
         ChatChoice: {
@@ -811,7 +813,7 @@ export interface components {
         };
         /**
          * ChatRequest
-         * @description Go on with a conversation, as the model's own template writes it.
+         * @description A conversation to continue, formatted with the model's chat template.
          */
         ChatRequest: {
             /** User */
@@ -832,7 +834,7 @@ export interface components {
             tool_choice?: ("none" | "auto") | null;
             /**
              * Stream
-             * @description Whether to send the text in events as it is written.
+             * @description Whether to stream the text as server-sent events.
              * @default false
              */
             stream?: boolean | null;
@@ -916,7 +918,7 @@ export interface components {
             seconds?: number | null;
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /** Messages */
@@ -928,12 +930,12 @@ export interface components {
             max_tokens?: number | null;
             /**
              * Max Completion Tokens
-             * @description The newer name of max_tokens, and stronger.
+             * @description The newer name of max_tokens; it takes precedence.
              */
             max_completion_tokens?: number | null;
             /**
              * Logprobs
-             * @description Whether to tell log-probabilities.
+             * @description Whether to return log-probabilities.
              * @default false
              */
             logprobs?: boolean | null;
@@ -941,52 +943,36 @@ export interface components {
             top_logprobs?: number | null;
             /**
              * Tools
-             * @description Not offered.
+             * @description Not supported.
              */
             tools?: unknown[] | null;
         };
         /**
-         * CompareAnswer
-         * @description Which positions belong together, and how far apart the two are: ‖difference‖ over ‖value‖.
-         */
-        CompareAnswer: {
-            /** Pairs */
-            pairs: [
-                number,
-                number
-            ][];
-            /**
-             * Distances
-             * @description Those outside blocks come with block 0.
-             */
-            distances: components["schemas"]["SiteDistance"][];
-        };
-        /**
          * CompareRequest
-         * @description Two texts through one model, or one through two models of the same shape.
+         * @description Two texts in one model, or one text in two models of the same shape.
          */
         CompareRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
             other: components["schemas"]["TextRequest"];
             /**
              * Blocks
-             * @description From a first to, and without, a last; all unless said.
+             * @description From a start to an exclusive stop; all by default.
              * @example [
              *       0,
              *       4
@@ -996,6 +982,22 @@ export interface components {
                 number,
                 number
             ] | null;
+        };
+        /**
+         * CompareResponse
+         * @description The aligned positions, and the distance at each site: ‖difference‖ / ‖value‖.
+         */
+        CompareResponse: {
+            /** Pairs */
+            pairs: [
+                number,
+                number
+            ][];
+            /**
+             * Distances
+             * @description Sites outside the blocks are returned with block 0.
+             */
+            distances: components["schemas"]["SiteDistance"][];
         };
         /** Completion */
         Completion: {
@@ -1040,7 +1042,7 @@ export interface components {
         };
         /**
          * CompletionRequest
-         * @description Go on from a text.
+         * @description A prompt to continue.
          */
         CompletionRequest: {
             /** User */
@@ -1061,7 +1063,7 @@ export interface components {
             tool_choice?: ("none" | "auto") | null;
             /**
              * Stream
-             * @description Whether to send the text in events as it is written.
+             * @description Whether to stream the text as server-sent events.
              * @default false
              */
             stream?: boolean | null;
@@ -1145,12 +1147,12 @@ export interface components {
             seconds?: number | null;
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Prompt
-             * @description A text, or its tokens' ids; or several of either.
+             * @description A text, token ids, or a list of either.
              * @example Once upon a time
              */
             prompt: string | number[] | (string | number[])[];
@@ -1167,18 +1169,18 @@ export interface components {
             logprobs?: number | null;
             /**
              * Echo
-             * @description Not offered: false, or nothing.
+             * @description Not supported: must be false or null.
              * @default false
              */
             echo?: boolean | null;
             /**
              * Best Of
-             * @description Not offered: the same as n, or nothing.
+             * @description Not supported: must be null or equal to n.
              */
             best_of?: number | null;
             /**
              * Suffix
-             * @description Not offered.
+             * @description Not supported.
              */
             suffix?: "" | null;
         };
@@ -1318,100 +1320,100 @@ export interface components {
             dropout: number;
         };
         /**
+         * Direction
+         * @description The direction from one token's vector to another's.
+         */
+        Direction: {
+            /** Start */
+            start: string;
+            /** End */
+            end: string;
+        };
+        /**
          * EditRequest
-         * @description What to put at a site: one of a value, a factor for what is there, or what is there in another text.
+         * @description An edit of a site: exactly one of a value, a factor, or a text to patch from.
          */
         EditRequest: {
             /**
              * Site
-             * @description As /api/trace lists them.
+             * @description A site listed by /api/trace.
              * @example block.0.head.0.weights
              */
             site: string;
             /**
              * Value
-             * @description One number for all that is there, or as many as there are.
+             * @description One number for all elements, or one for each element.
              */
             value?: number | number[] | number[][] | null;
             /**
              * Scale
-             * @description What is there, so many times.
+             * @description Multiply the site's value by this factor.
              */
             scale?: number | null;
             /**
              * Text
-             * @description What stands there in another text; at most 16 different ones in a request.
+             * @description Take the site's value from this text; at most 16 different texts per request.
              */
             text?: string | null;
             /**
              * At
-             * @description The positions to change, counted from 0 or back from -1; all unless said.
+             * @description The positions to edit, counted from 0, or from the end with -1; all by default.
              */
             at?: number[] | null;
             /**
              * Columns
-             * @description The columns to change: neurons, features, what is looked at; all unless said.
+             * @description The columns to edit: neurons, features or key positions; all by default.
              */
             columns?: number[] | null;
         };
         /**
-         * EffectsAnswer
-         * @description Logarithms of the word's probability: as it is, and for each of the blocks after each change.
-         */
-        EffectsAnswer: {
-            /** Before */
-            before: number | null;
-            /** After */
-            after: (number | null)[][];
-        };
-        /**
          * EffectsRequest
-         * @description How likely a word is when one thing after the other is changed.
+         * @description A token's log-probability after each of many edits.
          */
         EffectsRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
-             * Word
-             * @description A token's id.
+             * Token
+             * @description A token id.
              */
-            word: number;
+            token: number;
             /**
              * Position
-             * @description Counted from 0, or back from -1.
+             * @description Counted from 0, or from the end with -1.
              * @default -1
              */
             position?: number;
             /**
              * Over
-             * @description Each head's output; or the stream that enters each block at each position.
+             * @description Edit each head's output, or each block's input at each position.
              * @default head
              * @enum {string}
              */
             over?: "head" | "position";
             /**
              * Source
-             * @description Take them from this text, of as many tokens; silence them unless said.
+             * @description Patch from this text, which has as many tokens; ablate to zero by default.
              */
             source?: string | number[] | null;
             /**
              * Blocks
-             * @description From a first to, and without, a last; all unless said.
+             * @description From a start to an exclusive stop; all by default.
              * @example [
              *       0,
              *       4
@@ -1423,10 +1425,20 @@ export interface components {
             ] | null;
         };
         /**
-         * Fault
+         * EffectsResponse
+         * @description The token's log-probability before any edit and, for each block, after each edit.
+         */
+        EffectsResponse: {
+            /** Before */
+            before: number | null;
+            /** After */
+            after: (number | null)[][];
+        };
+        /**
+         * ErrorDetail
          * @description What went wrong.
          */
-        Fault: {
+        ErrorDetail: {
             /** Message */
             message: string;
             /** Type */
@@ -1437,7 +1449,7 @@ export interface components {
             code: string | null;
             /**
              * Values
-             * @description What the message is made of, for who says it in another language.
+             * @description The values in the message, for clients that translate it by its code.
              * @default {}
              */
             values: {
@@ -1445,8 +1457,15 @@ export interface components {
             };
         };
         /**
+         * ErrorResponse
+         * @description Every error, in OpenAI's format.
+         */
+        ErrorResponse: {
+            error: components["schemas"]["ErrorDetail"];
+        };
+        /**
          * HeadTokens
-         * @description What a head brought from each position.
+         * @description The contribution of each position through a head.
          */
         HeadTokens: {
             /** Block */
@@ -1457,12 +1476,23 @@ export interface components {
             values: (number | null)[];
         };
         /**
-         * HeadsAnswer
-         * @description For each kind of looking the mean weight that each head gives it: blocks × heads, from 0 to 1.
-         *
-         *     `chance` is what a head that looks at all it can see alike would score.
+         * HeadsRequest
+         * @description A model whose heads are scored.
          */
-        HeadsAnswer: {
+        HeadsRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+        };
+        /**
+         * HeadsResponse
+         * @description For each kind of attention, the mean weight that each head gives it: blocks × heads, from 0 to 1.
+         *
+         *     `chance` is the score of a head with uniform attention.
+         */
+        HeadsResponse: {
             /** Kinds */
             kinds: {
                 [key: string]: (number | null)[][];
@@ -1473,19 +1503,8 @@ export interface components {
             };
         };
         /**
-         * HeadsRequest
-         * @description What each head of a model does.
-         */
-        HeadsRequest: {
-            /**
-             * Model
-             * @description One of those that /v1/models lists.
-             */
-            model: string;
-        };
-        /**
          * Hop
-         * @description A head, and the position that it looked at.
+         * @description A head, and a position it attends to.
          */
         Hop: {
             /** Block */
@@ -1495,25 +1514,9 @@ export interface components {
             /** Source */
             source: number;
         };
-        /** LabAnswer */
-        LabAnswer: {
-            /** Lab */
-            lab: string;
-            /** Settings */
-            settings: {
-                [key: string]: boolean | number | string | null;
-            };
-            /**
-             * Found
-             * @description The numbers that its claim stands on.
-             */
-            found: components["schemas"]["LabFound"][];
-            /** Parts */
-            parts: (components["schemas"]["LabTable"] | components["schemas"]["LabLines"] | components["schemas"]["LabPoints"])[];
-        };
         /**
          * LabDetails
-         * @description What it shows, and the question it ends with.
+         * @description A lab, and the question it ends with.
          */
         LabDetails: {
             /** Name */
@@ -1528,12 +1531,12 @@ export interface components {
             settings: components["schemas"]["LabSetting"][];
             /**
              * Model
-             * @description The model it is meant for; none where it looks into none.
+             * @description The model it is designed for; null if it uses none.
              */
             model: string | null;
             /**
              * Long
-             * @description It trains: seconds to minutes.
+             * @description Whether it trains, which takes seconds to minutes.
              */
             long: boolean;
         };
@@ -1546,7 +1549,7 @@ export interface components {
         };
         /**
          * LabLines
-         * @description A line for each name, and around it how far apart seeds lie.
+         * @description A line for each name, with its range over several seeds.
          */
         LabLines: {
             /**
@@ -1580,7 +1583,7 @@ export interface components {
         };
         /**
          * LabPoints
-         * @description Places on a map.
+         * @description Labeled points on a plane.
          */
         LabPoints: {
             /**
@@ -1599,7 +1602,7 @@ export interface components {
         };
         /**
          * LabRequest
-         * @description A lab by name; what is not set is as usual.
+         * @description A lab by name; settings that are not given have their defaults.
          */
         LabRequest: {
             /**
@@ -1609,7 +1612,7 @@ export interface components {
             name: string;
             /**
              * Model
-             * @description For a lab that looks into one: one of /v1/models.
+             * @description A model listed by /v1/models, for a lab that inspects one.
              */
             model?: string | null;
             /**
@@ -1622,6 +1625,22 @@ export interface components {
             settings?: {
                 [key: string]: boolean | number | string;
             };
+        };
+        /** LabResponse */
+        LabResponse: {
+            /** Lab */
+            lab: string;
+            /** Settings */
+            settings: {
+                [key: string]: boolean | number | string | null;
+            };
+            /**
+             * Found
+             * @description The numbers that support the lab's claim.
+             */
+            found: components["schemas"]["LabFound"][];
+            /** Parts */
+            parts: (components["schemas"]["LabTable"] | components["schemas"]["LabLines"] | components["schemas"]["LabPoints"])[];
         };
         /** LabSetting */
         LabSetting: {
@@ -1645,7 +1664,7 @@ export interface components {
         };
         /**
          * LabTable
-         * @description Numbers or words; shaded, they are drawn as colours too.
+         * @description A table of numbers or texts; if shaded, its numbers are also drawn as colors.
          */
         LabTable: {
             /**
@@ -1665,64 +1684,64 @@ export interface components {
             shaded: boolean;
         };
         /**
-         * LensAnswer
-         * @description For each block, and each of the rows, the likeliest next word.
-         */
-        LensAnswer: {
-            /** Words */
-            words: components["schemas"]["LensWord"][][];
-        };
-        /**
          * LensRequest
-         * @description What each block would say next, if the model stopped there.
+         * @description The logit lens: the next token if the model ended after each block.
          */
         LensRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Rows
-             * @description At most 128; all unless said.
+             * @description At most 128 rows; all by default.
              */
             rows?: [
                 number,
                 number
             ] | null;
             /**
-             * Word
-             * @description One whose probability is told everywhere.
+             * Token
+             * @description A token whose probability is returned as well.
              */
-            word?: number | null;
+            token?: number | null;
         };
-        /** LensWord */
-        LensWord: {
+        /**
+         * LensResponse
+         * @description The most likely next token for each block and each row.
+         */
+        LensResponse: {
+            /** Tokens */
+            tokens: components["schemas"]["LensToken"][][];
+        };
+        /** LensToken */
+        LensToken: {
             /** Text */
             text: string;
             /** Probability */
             probability: number | null;
             /**
              * Chosen
-             * @description How likely the word is that was asked for.
+             * @description The probability of the requested token.
              */
             chosen: number | null;
         };
         /**
          * Matrix
-         * @description Numbers as JSON, for who asks for it; those that are not finite are null.
+         * @description A matrix as JSON; numbers that are not finite are null.
          */
         Matrix: {
             /** Shape */
@@ -1734,7 +1753,7 @@ export interface components {
         Message: {
             /**
              * Role
-             * @description What the model's template knows, such as user, assistant and system.
+             * @description A role that the model's chat template supports, such as user, assistant or system.
              * @example user
              */
             role: string;
@@ -1743,7 +1762,7 @@ export interface components {
         };
         /**
          * Model
-         * @description One of the models that are served, as OpenAI lists them.
+         * @description A loaded model, in OpenAI's format.
          */
         Model: {
             /** Id */
@@ -1767,7 +1786,7 @@ export interface components {
         };
         /**
          * ModelDetails
-         * @description A model as we know it. One that is not loaded is, when it is opened; `error` says why it was not.
+         * @description A model. Opening it loads it; `error` gives the reason if that failed.
          */
         ModelDetails: {
             /** Name */
@@ -1779,7 +1798,7 @@ export interface components {
             state: "loaded" | "loading" | "not loaded" | "failed";
             /**
              * Origin
-             * @description Trained here, pulled, or a folder or file from elsewhere.
+             * @description Trained here, pulled, or another folder or file.
              * @enum {string}
              */
             origin: "run" | "pulled" | "file";
@@ -1789,29 +1808,29 @@ export interface components {
             parameters: number | null;
             /**
              * Kind
-             * @description Of network: transformer, elman, gru or lstm.
+             * @description The kind of network: transformer, elman, gru, lstm or ngram.
              */
             kind: string | null;
-            /** @description Of a transformer. */
+            /** @description For transformers only. */
             config: components["schemas"]["Config"] | null;
             /**
              * Tokenizer
-             * @description Known once it is loaded.
+             * @description Known once the model is loaded.
              */
             tokenizer: string | null;
             /**
              * Chats
-             * @description Known once it is loaded.
+             * @description Whether it has a chat template; known once the model is loaded.
              * @default false
              */
             chats: boolean;
             /**
              * Bytes
-             * @description On the disk.
+             * @description Its size on disk.
              */
             bytes: number | null;
-            /** Licence */
-            licence: string | null;
+            /** License */
+            license: string | null;
         };
         /** ModelDetailsList */
         ModelDetailsList: {
@@ -1831,8 +1850,8 @@ export interface components {
             /** Data */
             data: components["schemas"]["Model"][];
         };
-        /** Neighbour */
-        Neighbour: {
+        /** Neighbor */
+        Neighbor: {
             /** Id */
             id: number;
             /** Text */
@@ -1840,55 +1859,55 @@ export interface components {
             /** Cosine */
             cosine: number | null;
         };
-        /** NeighboursAnswer */
-        NeighboursAnswer: {
-            /** Neighbours */
-            neighbours: components["schemas"]["Neighbour"][];
-        };
         /**
-         * NeighboursRequest
-         * @description The words whose vectors lie nearest to that of a position.
+         * NeighborsRequest
+         * @description The tokens whose vectors are nearest to the vector at a position.
          */
-        NeighboursRequest: {
+        NeighborsRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Position
-             * @description Counted from 0, or back from -1.
+             * @description Counted from 0, or from the end with -1.
              * @default -1
              */
             position?: number;
             /**
              * Stage
-             * @description One of those that /api/senses names.
+             * @description A stage listed by /api/senses.
              * @default embedding
              */
             stage?: string;
-            /** @description Added to the vector: as king to queen. */
-            along?: components["schemas"]["Step"] | null;
+            /** @description Added to the vector, such as the direction from king to queen. */
+            along?: components["schemas"]["Direction"] | null;
             /**
              * Count
              * @default 12
              */
             count?: number;
         };
-        /** NextWord */
-        NextWord: {
+        /** NeighborsResponse */
+        NeighborsResponse: {
+            /** Neighbors */
+            neighbors: components["schemas"]["Neighbor"][];
+        };
+        /** NextToken */
+        NextToken: {
             /** Id */
             id: number;
             /** Text */
@@ -1906,18 +1925,18 @@ export interface components {
             position: number;
             /**
              * Piece
-             * @description The token there: the last of those that the word is made of.
+             * @description The token at this position, which is the last token of the word.
              */
             piece: string;
         };
         /**
          * OpenRequest
-         * @description A model to be loaded.
+         * @description A model to load.
          */
         OpenRequest: {
             /**
              * Model
-             * @description One of /api/models, or a snapshot of a run of /api/runs: NAME@STEP.
+             * @description A model listed by /api/models, or a snapshot of a run of /api/runs: NAME@STEP.
              */
             model: string;
         };
@@ -1939,29 +1958,29 @@ export interface components {
         };
         /**
          * PatternsRequest
-         * @description The attention weights of all heads of some blocks, made small.
+         * @description The attention weights of all heads of some blocks, pooled to thumbnails.
          */
         PatternsRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Blocks
-             * @description From a first to, and without, a last; all unless said.
+             * @description From a start to an exclusive stop; all by default.
              */
             blocks?: [
                 number,
@@ -1969,25 +1988,25 @@ export interface components {
             ] | null;
             /**
              * Cells
-             * @description At most so many a side.
+             * @description The maximum number of cells per side.
              * @default 24
              */
             cells?: number;
         };
         /**
          * PullRequest
-         * @description A model to be pulled.
+         * @description A model to pull.
          */
         PullRequest: {
             /**
              * Name
-             * @description One of those that /api/models says can be pulled.
+             * @description A model listed by /api/models under can_be_pulled.
              */
             name: string;
         };
         /**
          * PullState
-         * @description How far the last pull came.
+         * @description The progress of the current or last pull.
          */
         PullState: {
             /** Name */
@@ -2020,46 +2039,13 @@ export interface components {
             name: string;
             /** Title */
             title: string;
-            /** Licence */
-            licence: string;
+            /** License */
+            license: string;
             /**
              * Bytes
-             * @description To be downloaded.
+             * @description The size of the download.
              */
             bytes: number;
-        };
-        /**
-         * Read
-         * @description A slice of one site, or of one weight.
-         */
-        Read: {
-            /**
-             * Rows
-             * @example [
-             *       0,
-             *       5
-             *     ]
-             */
-            rows?: [
-                number,
-                number
-            ] | null;
-            /** Columns */
-            columns?: [
-                number,
-                number
-            ] | null;
-            /** Site */
-            site?: string | null;
-            /** Weight */
-            weight?: string | null;
-        };
-        /**
-         * Refusal
-         * @description Every answer that is not what was asked for, in OpenAI's shape.
-         */
-        Refusal: {
-            error: components["schemas"]["Fault"];
         };
         /** Reply */
         Reply: {
@@ -2114,7 +2100,7 @@ export interface components {
         };
         /**
          * RunDetails
-         * @description A run, and how far it came.
+         * @description A run and its progress.
          */
         RunDetails: {
             /** Name */
@@ -2132,13 +2118,13 @@ export interface components {
             steps_done: number;
             /**
              * Steps Planned
-             * @description Where it goes by minutes, about so many.
+             * @description An estimate if the run is limited in minutes.
              * @default 0
              */
             steps_planned: number;
             /**
              * Tokens
-             * @description Read so far.
+             * @description Tokens trained on so far.
              * @default 0
              */
             tokens: number;
@@ -2146,48 +2132,48 @@ export interface components {
             minutes: number | null;
             /**
              * Kind
-             * @description Of network.
+             * @description The kind of network.
              * @default transformer
              */
             kind: string;
             /**
              * Preset
-             * @description Of a transformer.
+             * @description For transformers only.
              */
             preset: string | null;
             /**
              * Texts
-             * @description What it is trained on, by name, as far as that is known.
+             * @description The names of its texts, as far as they are known.
              * @default []
              */
             texts: string[];
             /**
              * Snapshots
-             * @description After which steps the model was kept: each can be opened as NAME@STEP.
+             * @description The steps with a snapshot; each can be opened as NAME@STEP.
              * @default []
              */
             snapshots: number[];
             /**
              * Model
-             * @description The name of the model that it saved, once it has.
+             * @description The name of the model that it saved, if any.
              */
             model: string | null;
             /**
              * Own
-             * @description Whether this server trains it, and so can stop it.
+             * @description Whether this server is training it, and can stop it.
              * @default false
              */
             own: boolean;
             /**
-             * Resumes
-             * @description Whether it can be gone on with from here.
+             * Resumable
+             * @description Whether this server can resume it.
              * @default false
              */
-            resumes: boolean;
+            resumable: boolean;
         };
         /**
          * RunError
-         * @description Why a run did not begin, or ended.
+         * @description Why a run failed to start, or ended.
          */
         RunError: {
             /** Message */
@@ -2196,7 +2182,7 @@ export interface components {
             code: string | null;
             /**
              * Values
-             * @description What the message is made of.
+             * @description The values in the message.
              * @default {}
              */
             values: {
@@ -2207,58 +2193,58 @@ export interface components {
         RunList: {
             /**
              * Runs
-             * @description The newest first.
+             * @description Newest first.
              */
             runs: components["schemas"]["RunDetails"][];
             /**
              * Can Start
-             * @description Whether runs can be begun here at all.
+             * @description Whether this server can start runs.
              */
             can_start: boolean;
             /**
              * Now
-             * @description The run that this server trains now: one at a time.
+             * @description The run that this server is training; one at a time.
              */
             now: string | null;
         };
         /**
          * RunMetrics
-         * @description A run and its steps after one; of very many, some from all over, and all with a validation.
+         * @description A run and its steps. Many steps are thinned out evenly, keeping all with a validation loss.
          */
         RunMetrics: {
             run: components["schemas"]["RunDetails"];
             /** Steps */
             steps: components["schemas"]["RunStep"][];
             /**
-             * Tokens A Second
-             * @description In the last seconds; null where it does not train, or was not looked at before.
+             * Tokens Per Second
+             * @description Over the last seconds; null if the run is not training, or on the first request.
              */
-            tokens_a_second: number | null;
+            tokens_per_second: number | null;
         };
         /**
          * RunRequest
-         * @description A run to be begun: for so many minutes, or so many steps.
+         * @description A run to start, with a limit in minutes or in steps.
          */
         RunRequest: {
             /**
              * Name
-             * @description Of a run that is not there yet: letters, digits, dots and dashes.
+             * @description A name that is not taken yet, of letters, digits, dots, dashes and underscores.
              */
             name: string;
             /**
              * Text
-             * @description What it is trained on; the built-in stories, unless given.
+             * @description The text to train on; the built-in stories by default.
              */
             text?: string | null;
             /**
              * Text Name
-             * @description What the text is called, such as the file that it comes from.
+             * @description The name of the text, such as its file name.
              * @default text
              */
             text_name?: string;
             /**
              * Minutes
-             * @description Three, where neither is given.
+             * @description Three, if neither minutes nor steps are given.
              */
             minutes?: number | null;
             /** Steps */
@@ -2271,7 +2257,7 @@ export interface components {
             preset?: "lecture" | "gpt2" | "modern";
             /**
              * Blocks
-             * @description Sizes are chosen for the text, unless given.
+             * @description Sizes are chosen for the text by default.
              */
             blocks?: number | null;
             /** Heads */
@@ -2282,14 +2268,14 @@ export interface components {
             context?: number | null;
             /**
              * Snapshots
-             * @description Steps at which the model is kept as it was, ever further apart.
+             * @description The number of snapshots of the model, at increasing intervals.
              * @default 16
              */
             snapshots?: number;
         };
         /**
          * RunStep
-         * @description A line of a run's metrics. What is null was not finite, or not taken.
+         * @description One step of a run's metrics. A value is null if it is not finite or was not measured.
          */
         RunStep: {
             /** Step */
@@ -2298,7 +2284,7 @@ export interface components {
             loss: number | null;
             /**
              * Smoothed
-             * @description The loss, as the mean of about the last twenty.
+             * @description The mean of the loss over about the last twenty steps.
              */
             smoothed: number | null;
             /** Validation */
@@ -2309,12 +2295,12 @@ export interface components {
             gradient_norm: number | null;
             /**
              * Tokens
-             * @description Read so far.
+             * @description Tokens trained on so far.
              */
             tokens: number;
             /**
              * Sample
-             * @description What the model wrote then.
+             * @description Text generated at this step.
              */
             sample: string | null;
         };
@@ -2330,32 +2316,13 @@ export interface components {
             strict?: boolean | null;
         };
         /**
-         * SensesAnswer
-         * @description At every stage, from the static vector to the end: points on a plane, and how alike the vectors are.
-         */
-        SensesAnswer: {
-            /** Stages */
-            stages: string[];
-            /** Occurrences */
-            occurrences: components["schemas"]["Occurrence"][];
-            /** Points */
-            points: number[][][];
-            /**
-             * Shares
-             * @description Of how they differ, what each direction shows.
-             */
-            shares: number[][];
-            /** Cosines */
-            cosines: number[][][];
-        };
-        /**
          * SensesRequest
          * @description One word in many sentences.
          */
         SensesRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
@@ -2366,6 +2333,25 @@ export interface components {
             /** Sentences */
             sentences: string[];
         };
+        /**
+         * SensesResponse
+         * @description The vectors at every stage, from the static embedding to the end: as points on a plane, and their cosines.
+         */
+        SensesResponse: {
+            /** Stages */
+            stages: string[];
+            /** Occurrences */
+            occurrences: components["schemas"]["Occurrence"][];
+            /** Points */
+            points: number[][][];
+            /**
+             * Shares
+             * @description The share of the variance along each axis of the plane.
+             */
+            shares: number[][];
+            /** Cosines */
+            cosines: number[][][];
+        };
         /** SiteDistance */
         SiteDistance: {
             /** Site */
@@ -2375,7 +2361,7 @@ export interface components {
         };
         /**
          * SiteRequest
-         * @description What stands at one site.
+         * @description The value of one site.
          */
         SiteRequest: {
             /**
@@ -2396,24 +2382,24 @@ export interface components {
             ] | null;
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Site
-             * @description As /api/trace lists them.
+             * @description A site listed by /api/trace.
              * @example block.0.head.0.weights
              */
             site: string;
@@ -2432,33 +2418,49 @@ export interface components {
         SitesRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
             /** Reads */
-            reads: components["schemas"]["Read"][];
+            reads: components["schemas"]["SliceRead"][];
         };
         /**
-         * Step
-         * @description The direction from one token to another.
+         * SliceRead
+         * @description A slice of one site or of one weight.
          */
-        Step: {
-            /** Start */
-            start: string;
-            /** End */
-            end: string;
+        SliceRead: {
+            /**
+             * Rows
+             * @example [
+             *       0,
+             *       5
+             *     ]
+             */
+            rows?: [
+                number,
+                number
+            ] | null;
+            /** Columns */
+            columns?: [
+                number,
+                number
+            ] | null;
+            /** Site */
+            site?: string | null;
+            /** Weight */
+            weight?: string | null;
         };
         /** StreamOptions */
         StreamOptions: {
@@ -2480,23 +2482,23 @@ export interface components {
         };
         /**
          * TextRequest
-         * @description A text through a model, with some of what it computes changed.
+         * @description A text, run through a model with edits.
          */
         TextRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
@@ -2512,79 +2514,100 @@ export interface components {
             /** Top Logprobs */
             top_logprobs: components["schemas"]["Alternative"][];
         };
-        /** TokensAnswer */
-        TokensAnswer: {
+        /**
+         * TokenTextsRequest
+         * @description Token ids to convert to text.
+         */
+        TokenTextsRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
             /** Ids */
             ids: number[];
-            /** Tokens */
+        };
+        /** TokenTextsResponse */
+        TokenTextsResponse: {
+            /**
+             * Tokens
+             * @description The text of each token, in the order of the request.
+             */
             tokens: string[];
         };
         /**
          * TokensRequest
-         * @description A text to be cut into tokens.
+         * @description A text to tokenize.
          */
         TokensRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /** Text */
             text: string;
         };
-        /**
-         * TraceAnswer
-         * @description The text as the model reads it, what may come next, and every site that can be asked for.
-         */
-        TraceAnswer: {
+        /** TokensResponse */
+        TokensResponse: {
             /** Ids */
             ids: number[];
-            /**
-             * Text
-             * @description What the ids say, without tokens that have no text.
-             */
-            text: string;
             /** Tokens */
             tokens: string[];
-            /** Next */
-            next: components["schemas"]["NextWord"][];
-            /** Sites */
-            sites: components["schemas"]["SiteShape"][];
         };
         /**
          * TraceRequest
-         * @description What comes next, and what can be looked at.
+         * @description The next tokens, and the sites that can be requested.
          */
         TraceRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Count
-             * @description How many of the likeliest words.
+             * @description The number of next tokens.
              * @default 10
              */
             count?: number;
             /**
              * Sites
-             * @description Whether to list every site; there are many.
+             * @description Whether to list the sites, of which there are many.
              * @default true
              */
             sites?: boolean;
+        };
+        /**
+         * TraceResponse
+         * @description The text's tokens, the most likely next tokens, and every site that can be requested.
+         */
+        TraceResponse: {
+            /** Ids */
+            ids: number[];
+            /**
+             * Text
+             * @description The decoded ids, without tokens that have no text.
+             */
+            text: string;
+            /** Tokens */
+            tokens: string[];
+            /** Next */
+            next: components["schemas"]["NextToken"][];
+            /** Sites */
+            sites: components["schemas"]["SiteShape"][];
         };
         /** Usage */
         Usage: {
@@ -2597,7 +2620,7 @@ export interface components {
         };
         /**
          * WeightRequest
-         * @description A weight by its name.
+         * @description A weight by name.
          */
         WeightRequest: {
             /**
@@ -2618,49 +2641,35 @@ export interface components {
             ] | null;
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Name
-             * @description As docs/sites.md names them.
+             * @description A weight, named as in docs/sites.md.
              * @example block.0.head.0.W_Q
              */
             name: string;
         };
         /**
-         * WhyAnswer
-         * @description The score, what each part gives it on either side, and the pairs of parts that matter most.
-         */
-        WhyAnswer: {
-            /** Score */
-            score: number | null;
-            /** Query */
-            query: components["schemas"]["Part"][];
-            /** Key */
-            key: components["schemas"]["Part"][];
-            /** Pairs */
-            pairs: components["schemas"]["PartPair"][];
-        };
-        /**
          * WhyRequest
-         * @description Why a head looks from one position to another.
+         * @description The contributions to a head's attention score of a query and a key position.
          */
         WhyRequest: {
             /**
              * Model
-             * @description One of those that /v1/models lists.
+             * @description A model listed by /v1/models.
              */
             model: string;
             /**
              * Text
-             * @description A text, or its tokens' ids.
+             * @description A text, or token ids.
              * @example The duck crossed the road
              */
             text: string | number[];
             /**
              * Edits
-             * @description In force all together; of two at one site the later sees what the earlier gave.
+             * @description All are active together; edits of the same site are applied in order.
              * @default []
              */
             edits?: components["schemas"]["EditRequest"][];
@@ -2669,42 +2678,35 @@ export interface components {
             /** Head */
             head: number;
             /**
-             * Looking
-             * @description Counted from 0, or back from -1.
+             * Query Position
+             * @description Counted from 0, or from the end with -1.
              */
-            looking: number;
+            query_position: number;
             /**
-             * Looked At
-             * @description Counted from 0, or back from -1.
+             * Key Position
+             * @description Counted from 0, or from the end with -1.
              */
-            looked_at: number;
+            key_position: number;
             /**
              * Count
-             * @description How many pairs of parts.
+             * @description The number of pairs of parts.
              * @default 20
              */
             count?: number;
         };
-        /** WordsAnswer */
-        WordsAnswer: {
-            /**
-             * Words
-             * @description What each says, in the order they were asked for.
-             */
-            words: string[];
-        };
         /**
-         * WordsRequest
-         * @description Tokens by their ids.
+         * WhyResponse
+         * @description The score, the contribution of each part on either side, and the pairs of parts that contribute most.
          */
-        WordsRequest: {
-            /**
-             * Model
-             * @description One of those that /v1/models lists.
-             */
-            model: string;
-            /** Ids */
-            ids: number[];
+        WhyResponse: {
+            /** Score */
+            score: number | null;
+            /** Query */
+            query: components["schemas"]["Part"][];
+            /** Key */
+            key: components["schemas"]["Part"][];
+            /** Pairs */
+            pairs: components["schemas"]["PartPair"][];
         };
         /** ChatChunkChoice */
         ChatChunkChoice: {
@@ -2756,7 +2758,7 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description When to come back, in seconds. */
+        /** @description Seconds to wait before retrying. */
         RetryAfter: number;
     };
     pathItems: never;
@@ -2781,78 +2783,78 @@ export interface operations {
                     "application/json": components["schemas"]["ModelList"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -2862,7 +2864,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description One of those that /v1/models lists. */
+                /** @description A model listed by /v1/models. */
                 model: string;
             };
             cookie?: never;
@@ -2878,87 +2880,87 @@ export interface operations {
                     "application/json": components["schemas"]["Model"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -2968,7 +2970,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -2986,7 +2988,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description With `stream`, server-sent events: each `data: ` and a Completion as JSON, or a Refusal where something went wrong in the midst; then `data: [DONE]`. */
+            /** @description With `stream`, server-sent events: each is `data: ` followed by a Completion as JSON, or by a ErrorResponse if generation fails; the last is `data: [DONE]`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2998,87 +3000,87 @@ export interface operations {
                     };
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -3088,7 +3090,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -3106,7 +3108,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description With `stream`, server-sent events: each `data: ` and a ChatChunk as JSON, or a Refusal where something went wrong in the midst; then `data: [DONE]`. */
+            /** @description With `stream`, server-sent events: each is `data: ` followed by a ChatChunk as JSON, or by a ErrorResponse if generation fails; the last is `data: [DONE]`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3118,87 +3120,87 @@ export interface operations {
                     };
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -3208,7 +3210,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -3232,90 +3234,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TokensAnswer"];
+                    "application/json": components["schemas"]["TokensResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -3325,7 +3327,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -3339,7 +3341,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WordsRequest"];
+                "application/json": components["schemas"]["TokenTextsRequest"];
             };
         };
         responses: {
@@ -3349,90 +3351,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WordsAnswer"];
+                    "application/json": components["schemas"]["TokenTextsResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -3442,7 +3444,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -3466,90 +3468,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TraceAnswer"];
+                    "application/json": components["schemas"]["TraceResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -3559,7 +3561,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -3577,10 +3579,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, row after row, at most 16,777,216 numbers; or, for who accepts application/json, JSON of at most 262,144. */
+            /** @description Little-endian float32 in row-major order, at most 16,777,216 numbers; or JSON, at most 262,144 numbers, if the client accepts application/json. */
             200: {
                 headers: {
-                    /** @description Rows and columns of what is raw, such as 12,64; or rows alone. */
+                    /** @description The shape of a binary response: rows and columns, such as 12,64; or rows alone. */
                     "X-Shape"?: string;
                     [name: string]: unknown;
                 };
@@ -3589,87 +3591,87 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -3679,7 +3681,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -3697,10 +3699,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, row after row, at most 16,777,216 numbers; or, for who accepts application/json, JSON of at most 262,144. */
+            /** @description Little-endian float32 in row-major order, at most 16,777,216 numbers; or JSON, at most 262,144 numbers, if the client accepts application/json. */
             200: {
                 headers: {
-                    /** @description Rows and columns of what is raw, such as 12,64; or rows alone. */
+                    /** @description The shape of a binary response: rows and columns, such as 12,64; or rows alone. */
                     "X-Shape"?: string;
                     [name: string]: unknown;
                 };
@@ -3709,87 +3711,87 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -3799,7 +3801,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -3817,10 +3819,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, one after the other. */
+            /** @description Little-endian float32 in row-major order, concatenated. */
             200: {
                 headers: {
-                    /** @description The shape of each, such as 12,64;12. */
+                    /** @description The shape of each matrix, such as 12,64;12. */
                     "X-Shape": string;
                     [name: string]: unknown;
                 };
@@ -3828,87 +3830,87 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -3918,7 +3920,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -3936,10 +3938,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, one after the other. */
+            /** @description Little-endian float32 in row-major order, concatenated. */
             200: {
                 headers: {
-                    /** @description The shape of each, such as 12,64;12. */
+                    /** @description The shape of each matrix, such as 12,64;12. */
                     "X-Shape": string;
                     [name: string]: unknown;
                 };
@@ -3947,87 +3949,87 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -4037,7 +4039,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4055,10 +4057,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Little-endian float32, one after the other. */
+            /** @description Little-endian float32 in row-major order, concatenated. */
             200: {
                 headers: {
-                    /** @description The shape of each, such as 12,64;12. */
+                    /** @description The shape of each matrix, such as 12,64;12. */
                     "X-Shape": string;
                     [name: string]: unknown;
                 };
@@ -4066,87 +4068,87 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -4156,7 +4158,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4180,90 +4182,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CompareAnswer"];
+                    "application/json": components["schemas"]["CompareResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -4273,7 +4275,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4297,90 +4299,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EffectsAnswer"];
+                    "application/json": components["schemas"]["EffectsResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -4390,7 +4392,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4414,90 +4416,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AttributeAnswer"];
+                    "application/json": components["schemas"]["AttributeResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -4507,7 +4509,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4531,90 +4533,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WhyAnswer"];
+                    "application/json": components["schemas"]["WhyResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -4624,7 +4626,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4648,90 +4650,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LensAnswer"];
+                    "application/json": components["schemas"]["LensResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -4741,7 +4743,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4765,90 +4767,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SensesAnswer"];
+                    "application/json": components["schemas"]["SensesResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -4858,12 +4860,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
     };
-    near_api_neighbours_post: {
+    neighbors_api_neighbors_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -4872,7 +4874,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["NeighboursRequest"];
+                "application/json": components["schemas"]["NeighborsRequest"];
             };
         };
         responses: {
@@ -4882,90 +4884,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NeighboursAnswer"];
+                    "application/json": components["schemas"]["NeighborsResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -4975,7 +4977,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4999,90 +5001,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HeadsAnswer"];
+                    "application/json": components["schemas"]["HeadsResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -5092,7 +5094,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5115,78 +5117,78 @@ export interface operations {
                     "application/json": components["schemas"]["LabList"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5210,90 +5212,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LabAnswer"];
+                    "application/json": components["schemas"]["LabResponse"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -5303,7 +5305,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5326,78 +5328,78 @@ export interface operations {
                     "application/json": components["schemas"]["ModelDetailsList"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5424,87 +5426,87 @@ export interface operations {
                     "application/json": components["schemas"]["ModelDetails"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such model. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description The model could not be loaded. */
@@ -5514,7 +5516,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5541,96 +5543,96 @@ export interface operations {
                     "application/json": components["schemas"]["PullState"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description It cannot be pulled. */
+            /** @description The model cannot be pulled. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Another is being pulled. */
+            /** @description Another model is being pulled. */
             409: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5653,78 +5655,78 @@ export interface operations {
                     "application/json": components["schemas"]["PullState"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5747,78 +5749,78 @@ export interface operations {
                     "application/json": components["schemas"]["PullState"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5841,78 +5843,78 @@ export interface operations {
                     "application/json": components["schemas"]["RunList"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5920,12 +5922,12 @@ export interface operations {
     metrics_api_runs__name__metrics_get: {
         parameters: {
             query?: {
-                /** @description Only later steps are told. */
+                /** @description Return only steps after this one. */
                 after?: number;
             };
             header?: never;
             path: {
-                /** @description One of those that /api/runs lists. */
+                /** @description A run listed by /api/runs. */
                 name: string;
             };
             cookie?: never;
@@ -5941,96 +5943,96 @@ export interface operations {
                     "application/json": components["schemas"]["RunMetrics"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such run. */
+            /** @description The run does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Its name is taken, or a run is at work. */
+            /** @description The name is taken, or another run is in progress. */
             409: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6057,96 +6059,96 @@ export interface operations {
                     "application/json": components["schemas"]["RunList"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such run. */
+            /** @description The run does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Its name is taken, or a run is at work. */
+            /** @description The name is taken, or another run is in progress. */
             409: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6156,7 +6158,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description One of those that /api/runs lists. */
+                /** @description A run listed by /api/runs. */
                 name: string;
             };
             cookie?: never;
@@ -6172,96 +6174,96 @@ export interface operations {
                     "application/json": components["schemas"]["RunList"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such run. */
+            /** @description The run does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Its name is taken, or a run is at work. */
+            /** @description The name is taken, or another run is in progress. */
             409: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6271,7 +6273,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description One of those that /api/runs lists. */
+                /** @description A run listed by /api/runs. */
                 name: string;
             };
             cookie?: never;
@@ -6287,96 +6289,96 @@ export interface operations {
                     "application/json": components["schemas"]["RunList"];
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description There is no such run. */
+            /** @description The run does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Its name is taken, or a run is at work. */
+            /** @description The name is taken, or another run is in progress. */
             409: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6399,78 +6401,78 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6493,78 +6495,78 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6589,78 +6591,78 @@ export interface operations {
                     };
                 };
             };
-            /** @description What was asked cannot be done. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The token is missing or wrong. */
+            /** @description The token is missing or invalid. */
             401: {
                 headers: {
                     "WWW-Authenticate": "Bearer";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The Host or the Origin is not ours. */
+            /** @description The Host or the Origin is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body did not come in time. */
+            /** @description The body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is too long. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The body is compressed, or not said to be JSON. */
+            /** @description The body is compressed, or its content type is not JSON. */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too much is going on; come back later. */
+            /** @description The server is busy; retry later. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A mistake of ours. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };

@@ -1,6 +1,6 @@
 /** What the views tell in words and numbers, as tables to take away. */
 
-import type { Attribution, LensWord, RunStep, SensesAnswer, WhyAnswer } from "../engine/types";
+import type { Attribution, LensToken, RunStep, SensesResponse, WhyResponse } from "../engine/types";
 import type { Table } from "../drawing/export";
 
 export function differencesTable(differing: { site: string; distance: number }[]): Table {
@@ -23,12 +23,12 @@ export function attributionTable({ parts, heads }: Attribution, tokens: string[]
 }
 
 /** What all pairs together have that are not listed. */
-export function otherPairs({ score, pairs }: WhyAnswer): number {
+export function otherPairs({ score, pairs }: WhyResponse): number {
   return pairs.reduce((left, { value }) => left - (value ?? NaN), score ?? NaN);
 }
 
 /** The strongest pairs and, in one row, the others: together they are the score. */
-export function pairsTable(why: WhyAnswer): Table {
+export function pairsTable(why: WhyResponse): Table {
   return {
     columns: ["query", "key", "value"],
     rows: [
@@ -39,7 +39,7 @@ export function pairsTable(why: WhyAnswer): Table {
 }
 
 /** What each block would say, at each position from the first that was asked for. */
-export function lensTable(said: LensWord[][], tokens: string[], first: number): Table {
+export function lensTable(said: LensToken[][], tokens: string[], first: number): Table {
   return {
     columns: ["block", "position", "token", "word", "probability", "chosen"],
     rows: said.flatMap((row, block) =>
@@ -52,7 +52,7 @@ export function lensTable(said: LensWord[][], tokens: string[], first: number): 
 
 /** Each occurrence at each stage: its place on the map, and how alike it is to the first one. */
 export function sensesTable(
-  { stages, occurrences, points, cosines }: SensesAnswer,
+  { stages, occurrences, points, cosines }: SensesResponse,
   sentences: string[],
 ): Table {
   return {
@@ -67,13 +67,11 @@ export function sensesTable(
 }
 
 export function neighborsTable(
-  lists: { stage: string; neighbours: { text: string; cosine: number | null }[] }[],
+  lists: { stage: string; neighbors: { text: string; cosine: number | null }[] }[],
 ): Table {
   return {
     columns: ["stage", "word", "cosine"],
-    rows: lists.flatMap(({ stage, neighbours }) =>
-      neighbours.map(({ text, cosine }) => [stage, text, cosine]),
-    ),
+    rows: lists.flatMap(({ stage, neighbors }) => neighbors.map(({ text, cosine }) => [stage, text, cosine])),
   };
 }
 

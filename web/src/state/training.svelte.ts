@@ -76,7 +76,7 @@ export class TrainingRuns {
     const rewound = metrics.run.steps_done < last;
     const steps = rewound ? (await this.api.runMetrics(name, 0)).steps : metrics.steps;
     if (rewound || steps.length > 0) this.steps.set(name, mergeSteps(rewound ? [] : before, steps));
-    if (metrics.tokens_a_second !== null) this.speeds.set(name, metrics.tokens_a_second);
+    if (metrics.tokens_per_second !== null) this.speeds.set(name, metrics.tokens_per_second);
   }
 
   /** Starts a run and returns whether the server accepted it. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type SavedContents, SavedFile } from "../../src/engine/savedFile";
-import type { Config, Model, TraceAnswer } from "../../src/engine/types";
+import type { Config, Model, TraceResponse } from "../../src/engine/types";
 
 const CONFIG = { n_block: 2, n_head: 1, d_model: 2 } as unknown as Config;
 const header = (
@@ -11,7 +11,7 @@ const header = (
 ) => ({
   text,
   details: { name, config: CONFIG } as unknown as Model,
-  trace: { ids, tokens: ids.map(String) } as unknown as TraceAnswer,
+  trace: { ids, tokens: ids.map(String) } as unknown as TraceResponse,
   matrices,
 });
 const matrix = (name: string, ...shape: number[]) => ({ name, shape, first: 0 });
@@ -24,7 +24,7 @@ const CONTENTS: SavedContents = {
   blocks: [],
   ends: false,
   edits: 0,
-  words: [7, 5],
+  tokens: [7, 5],
   lens: [
     ["a", "b"],
     ["c", "d"],
@@ -32,8 +32,8 @@ const CONTENTS: SavedContents = {
   exchanges: [
     {
       path: "/api/attribute",
-      asked: { word: 7, through: [{ block: 1, head: 0, source: 2 }], along: null },
-      answer: { total: 3 },
+      request: { token: 7, through: [{ block: 1, head: 0, source: 2 }], along: null },
+      response: { total: 3 },
     },
   ],
   sides: [
@@ -53,15 +53,15 @@ async function post(path: string, body: object): Promise<Response> {
 }
 
 test("answers a request whatever the order of its fields, and only if all of them match", async () => {
-  const request = { along: null, through: [{ source: 2, head: 0, block: 1 }], word: 7 };
+  const request = { along: null, through: [{ source: 2, head: 0, block: 1 }], token: 7 };
   const input = { model: "small", text: [1, 2], edits: [] };
   expect(await (await post("/api/attribute", { ...input, ...request })).json()).toEqual({ total: 3 });
   const file = new SavedFile(CONTENTS, NUMBERS);
   expect(file.canAnswer("/api/attribute", request)).toBe(true);
-  expect(file.canAnswer("/api/attribute", { ...request, word: 5 })).toBe(false);
+  expect(file.canAnswer("/api/attribute", { ...request, token: 5 })).toBe(false);
   expect(file.canAnswer("/api/attribute", { ...request, count: 1 })).toBe(false);
   expect(file.canAnswer("/api/why", request)).toBe(false);
-  expect((await post("/api/attribute", { ...input, ...request, word: 5 })).status).toBe(404);
+  expect((await post("/api/attribute", { ...input, ...request, token: 5 })).status).toBe(404);
 });
 
 test("reads the numbers of each text", async () => {
@@ -79,9 +79,9 @@ test("reads the numbers of each text", async () => {
 });
 
 test("returns the logit lens with the probability of a saved word", async () => {
-  const lens = async (word: number) => (await (await post("/api/lens", { word })).json()) as unknown;
+  const lens = async (word: number) => (await (await post("/api/lens", { token: word })).json()) as unknown;
   expect(await lens(5)).toEqual({
-    words: [
+    tokens: [
       [
         { text: "a", probability: 4, chosen: 8 },
         { text: "b", probability: 5, chosen: 9 },

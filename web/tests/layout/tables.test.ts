@@ -21,8 +21,8 @@ test("a part stands before what each token gave to it", () => {
 
 test("lists and runs stand under each other, each line with its name", () => {
   const lists = [
-    { stage: "embedding", neighbours: [{ text: "cat", cosine: 0.5 }] },
-    { stage: "final", neighbours: [{ text: "dog", cosine: null }] },
+    { stage: "embedding", neighbors: [{ text: "cat", cosine: 0.5 }] },
+    { stage: "final", neighbors: [{ text: "dog", cosine: null }] },
   ];
   expect(neighborsTable(lists).rows).toEqual([
     ["embedding", "cat", 0.5],

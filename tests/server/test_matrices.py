@@ -1,4 +1,4 @@
-"""Much at once: each number is the one that the library gives."""
+"""The routes that return several matrices: each number equals the library's."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,10 @@ import torch
 TEXT = "the chicken crossed the road"
 
 
-def read(answer):
-    assert answer.status_code == 200, answer.text
-    values, parts = np.frombuffer(answer.content, "<f4"), []
-    for shape in answer.headers["x-shape"].split(";"):
+def read(response):
+    assert response.status_code == 200, response.text
+    values, parts = np.frombuffer(response.content, "<f4"), []
+    for shape in response.headers["x-shape"].split(";"):
         sizes = [int(size) for size in shape.split(",")]
         parts.append(values[: np.prod(sizes)].reshape(sizes))
         values = values[np.prod(sizes) :]
@@ -22,12 +22,12 @@ def ask(client, route, **more):
     return client.post(f"/api/{route}", json={"model": "small", "text": TEXT, **more})
 
 
-def refused(answer, words):
-    assert answer.status_code == 400
-    assert words in answer.json()["error"]["message"]
+def check_error(response, words):
+    assert response.status_code == 400
+    assert words in response.json()["error"]["message"]
 
 
-def test_several_slices_are_what_one_by_one_gives(client, server):
+def test_several_slices_equal_single_ones(client, server):
     reads = [
         {"site": "block.0.head.1.masked", "rows": [2, 5]},
         {"weight": "block.0.head.0.W_Q", "columns": [1, 3]},
@@ -46,22 +46,29 @@ def test_several_slices_are_what_one_by_one_gives(client, server):
         assert np.array_equal(part, tensor.detach().numpy())
 
 
-def test_what_is_wrong_with_one_slice_is_said(client):
-    refused(ask(client, "sites", reads=[{}]), "give a site or a weight")
-    refused(ask(client, "sites", reads=[{"site": "logits", "weight": "final.gain"}]), "a site or a weight")
-    refused(ask(client, "sites", reads=[{"site": "logits"}, {"site": "block.9.input"}]), "blocks 0 to 0")
-    refused(ask(client, "sites", reads=[{"weight": "final.gain", "columns": [0, 1]}]), "no columns")
-    refused(ask(client, "sites", reads=[]), "reads")
-    refused(ask(client, "sites", reads=[{"site": "logits"}] * 65), "reads")
+def test_invalid_slices(client):
+    check_error(ask(client, "sites", reads=[{}]), "either a site or a weight")
+    check_error(
+        ask(client, "sites", reads=[{"site": "logits", "weight": "final.gain"}]), "a site or a weight"
+    )
+    check_error(ask(client, "sites", reads=[{"site": "logits"}, {"site": "block.9.input"}]), "blocks 0 to 0")
+    check_error(
+        ask(client, "sites", reads=[{"weight": "final.gain", "columns": [0, 1]}]),
+        "columns were given for a vector",
+    )
+    check_error(ask(client, "sites", reads=[]), "reads")
+    check_error(ask(client, "sites", reads=[{"site": "logits"}] * 65), "reads")
 
 
-def test_slices_together_are_bounded(client, monkeypatch):
-    monkeypatch.setattr("clearhead.api.inspection.MOST_VALUES", 1000)
-    refused(ask(client, "sites", reads=[{"site": "block.0.input"}] * 4), "1,792 numbers are more than 1,000")
+def test_total_size_is_limited(client, monkeypatch):
+    monkeypatch.setattr("clearhead.api.inspection.MAX_VALUES", 1000)
+    check_error(
+        ask(client, "sites", reads=[{"site": "block.0.input"}] * 4), "1,792 numbers; the limit is 1,000"
+    )
 
 
 @pytest.mark.parametrize("cells", [64, 10, 1])
-def test_patterns_are_the_weights_made_small(client, server, cells):
+def test_patterns_are_pooled_weights(client, server, cells):
     (patterns,) = read(ask(client, "patterns", cells=cells))
     T = len(server.model.inspect(TEXT))
     size = -(-T // cells)
@@ -72,13 +79,13 @@ def test_patterns_are_the_weights_made_small(client, server, cells):
         assert np.array_equal(patterns[0], weights.detach().numpy())
 
 
-def test_patterns_of_blocks_that_are_not_there(client):
-    refused(ask(client, "patterns", blocks=[0, 2]), "within 0 to 1")
-    refused(ask(client, "patterns", blocks=[0, 0]), "within 0 to 1")
+def test_patterns_of_invalid_blocks(client):
+    check_error(ask(client, "patterns", blocks=[0, 2]), "expected 0 <= start < stop <= 1")
+    check_error(ask(client, "patterns", blocks=[0, 0]), "expected 0 <= start < stop <= 1")
     assert read(ask(client, "patterns", blocks=[0, 1], cells=8))[0].shape == (1, 2, 7, 7)
 
 
-def test_streams_are_lengths_of_what_enters_and_is_added(client, server):
+def test_streams_are_norms(client, server):
     (streams,) = read(ask(client, "streams"))
     trace = server.model.inspect(TEXT)
     for number, site in enumerate(("input", "attention", "feedforward")):

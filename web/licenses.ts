@@ -1,4 +1,4 @@
-// The licences of all that is bundled, in one file: of modules, and of fonts, which Vite's own `build.license`
+// The licenses of all that is bundled, in one file: of modules, and of fonts, which Vite's own `build.license`
 // passes over where a style sheet asks for them.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -10,16 +10,16 @@ interface Package {
   license?: string;
 }
 
-export function licences(fileName: string): Plugin {
+export function licenses(fileName: string): Plugin {
   return {
-    name: "licences",
+    name: "licenses",
     apply: "build",
     generateBundle: {
       order: "post",
       handler(_, bundle) {
         const folders = new Set(Object.values(bundle).flatMap(sources).flatMap(packageFolder));
         const texts = [...folders].sort().map(describe);
-        const source = ["# What is bundled in this page, and its licences\n", ...texts].join("\n");
+        const source = ["# What is bundled in this page, and its licenses\n", ...texts].join("\n");
         this.emitFile({ type: "asset", fileName, source });
       },
     },
@@ -46,6 +46,6 @@ function read(folder: string): Partial<Package> {
 function describe(folder: string): string {
   const { name, version, license } = read(folder) as Package;
   const file = readdirSync(folder).find((each) => /^(licen[cs]e|copying)/i.test(each));
-  if (file === undefined) throw new Error(`${name} is bundled, but has no licence file`);
+  if (file === undefined) throw new Error(`${name} is bundled, but has no license file`);
   return `## ${name} ${version} (${license ?? "see below"})\n\n${readFileSync(join(folder, file), "utf-8").trim()}\n`;
 }

@@ -1,4 +1,4 @@
-"""Published folders: served by a plain host below another path, with no other host in reach."""
+"""Published folders, served by a plain web host under another path, without a network."""
 
 import json
 import sys
@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from clearhead.errors import UserError
-from clearhead.export import publication
-from clearhead.export.publication import publish
+from clearhead.export import published_folder
+from clearhead.export.published_folder import publish
 from clearhead.export.saved_page import pack
 from clearhead.page.assets import has_bundles
 from tests.web.test_numbers import check, numbers_of
@@ -22,7 +22,7 @@ TEXTS = ["The duck was too tired", "The duck was too happy", "A cat sat by the r
 PATH = "/user/clearhead/"
 
 pytestmark = pytest.mark.skipif(
-    not has_bundles(), reason="the page was not built: pip install . builds it, with npm"
+    not has_bundles(), reason="the page is not built: run `pip install .` with npm installed"
 )
 
 
@@ -38,10 +38,10 @@ def model(models):
 
 @pytest.fixture(scope="module")
 def host(model, tmp_path_factory):
-    """What any web host does: the files of a folder, as they are."""
+    """Serve the files of a folder, as any web host does."""
     root = tmp_path_factory.mktemp("host")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(publication, "LABS_RUN", ("attention", "scale"))
+        patched.setattr(published_folder, "PUBLISHED_LABS", ("attention", "scale"))
         publish(model, root / PATH.strip("/"), TEXTS)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=root))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -74,7 +74,7 @@ class Guest(Visitor):
 
 @pytest.fixture
 def come(browser, host):
-    """At the end the browser must have had nothing to complain of."""
+    """Open pages; afterwards the browser must have logged no error."""
     made = []
 
     def open_page(width=1800, query="", **settings):
@@ -98,10 +98,10 @@ def come(browser, host):
 
 
 def see_softmax(guest, model, text):
-    """Each weight of the open head, its formula, and the next words are Python's."""
+    """Check the selected head's weights, a formula and the next tokens against Python."""
     trace, at = numbers_of(model, text)
     guest.page.mouse.move(0, 0)
-    guest.expect(lambda: len(guest.said), len(trace))
+    guest.expect(lambda: len(guest.message), len(trace))
     seen = guest.see("block.1.head.1.weights")
     assert {row for row, _, _ in seen["cells"]} == set(range(len(trace)))
     check(seen, "block.1.head.1.weights", at, len(trace) - 1)
@@ -113,12 +113,12 @@ def see_softmax(guest, model, text):
     assert all(shows(text, chance, percent) for text, chance in zip(shown, chances, strict=True))
 
 
-def test_texts_are_chosen_and_each_is_fetched_when_it_is(come, model):
+def test_texts_are_fetched_when_selected(come, model):
     guest = come(query="?block=1&head=1&step=softmax")
     see_softmax(guest, model, TEXTS[0])
     assert [name for name in guest.files if name.startswith("text-")] == ["text-0.bin"]
     guest.choose(TEXTS[2])
-    see_softmax(guest, model, TEXTS[2])  # block, head and step stay
+    see_softmax(guest, model, TEXTS[2])  # block, head and step do not change
     guest.page.go_back()
     guest.expect(guest.prompt.input_value, TEXTS[0])
     see_softmax(guest, model, TEXTS[0])
@@ -132,7 +132,7 @@ def test_texts_are_chosen_and_each_is_fetched_when_it_is(come, model):
     assert "labs.json" not in guest.files
 
 
-def test_numbers_lead_back_to_the_embedding(come, model):
+def test_numbers_can_be_followed_to_the_embedding(come, model):
     _, at = numbers_of(model, TEXTS[0])
     guest = come(query="?part=embedding")
     seen = guest.see("embedding")
@@ -141,18 +141,18 @@ def test_numbers_lead_back_to_the_embedding(come, model):
     guest.expect(lambda: "a trained weight" in guest.page.get_by_test_id("card").inner_text(), True)
 
 
-def test_a_text_that_is_not_here_gives_way_to_one_that_is(come):
+def test_unknown_text_in_the_url(come):
     guest = come(query="?text=Nobody+published+this&word=3")
     guest.expect(guest.prompt.input_value, TEXTS[0])
     assert guest.prompt.get_attribute("readonly") is not None
     assert guest.page.locator(".problem").count() == 0
 
 
-def test_two_texts_beside_each_other(come, model):
+def test_compare_two_texts(come, model):
     guest = come(query="?view=compare")
     compared = model.inspect(TEXTS[0]).compare(model.inspect(TEXTS[1]))
     chooser = guest.page.get_by_role("combobox", name="Other text")
-    guest.expect(chooser.input_value, TEXTS[1])  # the next one, unless said
+    guest.expect(chooser.input_value, TEXTS[1])  # the next one by default
     site, distance = compared.ranking(1)[0]
     row = guest.page.locator(".compare .body button").filter(has_text=site).first
     row.wait_for()
@@ -168,11 +168,11 @@ def test_two_texts_beside_each_other(come, model):
     other = model.inspect(TEXTS[0]).compare(model.inspect(TEXTS[2]))
     site = other.ranking(1)[0][0]
     guest.page.locator(".compare .body button").filter(has_text=site).first.wait_for()
-    guest.choose(TEXTS[2])  # nothing is held beside itself
+    guest.choose(TEXTS[2])  # a text is not compared with itself
     guest.expect(chooser.input_value, TEXTS[0])
 
 
-def test_why_lens_words_and_kinds_of_heads(come, model):
+def test_other_views(come, model):
     guest = come(query="?view=why&word=99999")
     trace = model.inspect(TEXTS[0])
     likeliest = trace.logits[-1].argmax().item()
@@ -189,7 +189,7 @@ def test_why_lens_words_and_kinds_of_heads(come, model):
     assert guest.page.locator("[role=alert]").count() == 0
 
 
-def test_labs_and_the_tiny_head_are_there(come):
+def test_labs_and_tiny_head(come):
     guest = come(query="?view=labs")
     guest.expect(guest.page.locator(".labs nav button").count, 2)
     weight = guest.page.locator("[data-found='weight on the target']")
@@ -206,7 +206,7 @@ def test_labs_and_the_tiny_head_are_there(come):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (360, "dark")])
-def test_axe_finds_no_serious_fault(come, axe, width, scheme):
+def test_accessibility(come, axe, width, scheme):
     guest = come(width, color_scheme=scheme)
     guest.button("Texts ▾").click()
     assert axe(guest) == []
@@ -218,7 +218,7 @@ def test_axe_finds_no_serious_fault(come, axe, width, scheme):
         assert axe(guest) == []
 
 
-def test_some_heads_alone_and_one_text(model, tmp_path):
+def test_selected_heads_and_one_text(model, tmp_path):
     publish(model, tmp_path / "x", TEXTS[:1], heads=[(1, 1)], labs=False)
     listing = json.loads((tmp_path / "x" / "publication.json").read_text())
     assert listing["views"] == ["steps", "why", "lens", "words", "tiny"]
@@ -227,7 +227,7 @@ def test_some_heads_alone_and_one_text(model, tmp_path):
     assert sizes[0] < sizes[1] / 4
 
 
-def test_published_anew_what_is_not_ours_stays(model, tmp_path):
+def test_republishing_keeps_other_files(model, tmp_path):
     (tmp_path / ".git").mkdir()
     publish(model, tmp_path, TEXTS[:2], heads=[(0, 0)], labs=False)
     (tmp_path / "CNAME").write_text("example.org")
@@ -240,18 +240,18 @@ def test_published_anew_what_is_not_ours_stays(model, tmp_path):
     assert "text-1.bin" not in names
 
 
-def test_a_lab_that_cannot_be_run_is_left_out(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(publication, "LABS_RUN", ("attention", "neighbours"))
+def test_labs_without_numba(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(published_folder, "PUBLISHED_LABS", ("attention", "neighbours"))
     monkeypatch.setitem(sys.modules, "numba", None)
     told = []
-    publish(model, tmp_path / "x", TEXTS[:1], heads=[(0, 0)], tell=told.append)
-    assert any("without the lab neighbours, which needs numba" in each for each in told)
+    publish(model, tmp_path / "x", TEXTS[:1], heads=[(0, 0)], log=told.append)
+    assert any("skipping the lab neighbours, which needs numba" in each for each in told)
     assert [each["name"] for each in json.loads((tmp_path / "x" / "labs.json").read_text())["labs"]] == [
         "attention"
     ]
 
 
-def test_another_page_with_a_file_of_that_name_is_left_alone(model, tmp_path):
+def test_folders_of_other_programs_are_not_overwritten(model, tmp_path):
     (tmp_path / "publication.json").write_text('{"title": "my paper"}')
     with pytest.raises(UserError, match="other things"):
         publish(model, tmp_path, TEXTS[:1], labs=False)
@@ -261,7 +261,7 @@ def test_another_page_with_a_file_of_that_name_is_left_alone(model, tmp_path):
             publish(model, where, TEXTS[:1], labs=False)
 
 
-def test_nothing_of_this_machine_is_in_it(host):
+def test_no_paths_in_the_files(host):
     folder = host.root / PATH.strip("/")
     for path in folder.iterdir():
         assert str(host.root).encode() not in path.read_bytes()
@@ -270,23 +270,23 @@ def test_nothing_of_this_machine_is_in_it(host):
     )
 
 
-def test_what_cannot_be_published_is_refused(model, tmp_path, monkeypatch):
+def test_publish_errors(model, tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("mine")
     for folder, texts, heads, words in [
-        (tmp_path, TEXTS, None, "has other things in it .notes.txt"),
+        (tmp_path, TEXTS, None, "contains other files .notes.txt"),
         (tmp_path / "notes.txt", TEXTS, None, "is a file"),
-        (tmp_path / "x", [], None, "there is no text"),
-        (tmp_path / "x", ["one", "two", "one"], None, "'one' is there twice"),
+        (tmp_path / "x", [], None, "no text to publish"),
+        (tmp_path / "x", ["one", "two", "one"], None, "'one' is given twice"),
         (tmp_path / "x", TEXTS, [(2, 0)], "block"),
         (tmp_path / "x", TEXTS, [(0, 9)], "head"),
     ]:
         with pytest.raises(UserError, match=words):
             publish(model, folder, texts, heads, labs=False)
-    monkeypatch.setattr(publication, "MOST", 100)
-    with pytest.raises(UserError, match="more than 100; name heads to show, such as --head"):
+    monkeypatch.setattr(published_folder, "MAX_WEIGHTS", 100)
+    with pytest.raises(UserError, match="the limit is 100: select heads, such as --head"):
         publish(model, tmp_path / "x", TEXTS, labs=False)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_packed_as_bytes():
+def test_pack():
     assert isinstance(pack({}, []), bytes)

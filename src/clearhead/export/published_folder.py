@@ -1,0 +1,232 @@
+"""A folder that any web host can serve: the page, a model's weights, and precomputed traces of some texts.
+
+`model.bin` holds the weights once. Each text has a file of its own, which the page fetches when the text is
+selected. `publication.json` is written last and marks the folder as a published one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from clearhead.api.labs import LabDetails, LabResponse
+from clearhead.errors import UserError
+from clearhead.export.precompute import Exchange, ResponseRecorder
+from clearhead.export.saved_page import pack
+from clearhead.export.saved_trace import Array, as_array, save_trace, stored_weights
+from clearhead.export.saved_views import REQUEST_TABS, SavedViews
+from clearhead.extras import is_installed
+from clearhead.files import disk_errors, write_text, write_whole
+from clearhead.inspect.indexing import check_index
+from clearhead.inspect.state_trace import need_heads
+from clearhead.inspect.trace import Trace
+from clearhead.inspect.weights import weight, weight_names
+from clearhead.labs.catalog import LABS, lab
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import Config
+from clearhead.page.assets import SITE, read_bundle
+from clearhead.server.in_process import InProcessClient
+
+INDEX_FILE, MODEL_FILE, LAB_FILE = "publication.json", "model.bin", "labs.json"
+# Labs that take seconds and use no model, so that their results do not depend on what is published.
+PUBLISHED_LABS = ("attention", "matrix", "position", "scale", "neighbours")
+NUMBA_LABS = ("neighbours",)
+MAX_WEIGHTS = 8_000_000  # 32 MB, an acceptable download for a web page
+
+# In the style of the built-in stories, on which the demo's model is trained. The leading space is that of a
+# sentence in the middle of a story.
+TEXTS = (
+    " The chicken didn't cross the road because it was too tired.",
+    " The chicken didn't cross the road because it was too wide.",
+    " The trumpet didn't fit in the bucket because it was too",
+    "Ella lived near the village. She had a trumpet, and it was green. One afternoon, Ella lost her",
+    "Ben lived near the orchard. Ben and Rosa played with the ball until",
+    "Tom was happy, and Anna was",
+)
+
+Heads = Sequence[tuple[int, int]]
+
+
+def publish(
+    model: LanguageModel,
+    folder: Path,
+    texts: Sequence[str] = TEXTS,
+    heads: Heads | None = None,
+    labs: bool = True,
+    log: Callable[[str], object] = lambda _: None,
+) -> list[Path]:
+    """Write the folder and return the files written. The steps of all heads, or of `heads`, can be inspected.
+
+    A folder that was published before is overwritten; other files in it are left alone.
+    """
+    check_folder(folder)
+    config = model.transformer("publishing").config
+    traces = _inspect(model, texts)
+    views = _choose_views(config, heads, len(traces) > 1)
+    weights = _collect_weights(traces[0], views, whole=heads is None)
+    page = {"page.js": read_bundle("saved.js"), "page.css": read_bundle("saved.css")}
+    page |= {"licenses.md": read_bundle("licenses.md"), "index.html": INDEX_PAGE}
+    log(f"running {model.name} on {len(traces)} {'text' if len(traces) == 1 else 'texts'} …")
+    client = InProcessClient({model.name: (model, tuple(traces))})
+    files: dict[str, bytes] = {name: text.encode() for name, text in page.items()}
+    files["icon.svg"] = (SITE / "icon.svg").read_bytes()
+    files[MODEL_FILE] = pack({"matrices": _describe(weights)}, list(weights.values()))
+    for number, trace in enumerate(traces):
+        header, arrays = save_trace(trace, views, weights=False)
+        header["beside"] = [_compare(client, model.name, trace, other) for other in traces]
+        files[_text_file(number)] = pack(header, arrays)
+    if labs:
+        files[LAB_FILE] = _run_labs(log)
+    index = {
+        "details": _request(client, "/api/open", model.name),
+        "views": [*views.tabs, "tiny", *(["labs"] if labs else [])],
+        "texts": [
+            {"text": text, "ids": trace.ids[0].tolist(), "file": _text_file(number)}
+            for number, (text, trace) in enumerate(zip(texts, traces, strict=True))
+        ],
+        "heads": _request(client, "/api/heads", model.name),
+        "labs": labs,
+    }
+    return _write(folder, files, index)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise UserError if the folder has other contents; hidden files, such as those of git, are ignored."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise UserError(f"{folder} is a file: expected a new or empty folder")
+    if not folder.is_dir():
+        parent = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
+        if not parent.is_dir() or not os.access(parent, os.W_OK):
+            raise UserError(f"{folder} cannot be created: {parent} is not a writable folder")
+        return
+    if _is_published(folder / INDEX_FILE):
+        return
+    if others := sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")):
+        raise UserError(f"{folder} contains other files ({others[0]}): choose a new or empty folder")
+
+
+def _is_published(index: Path) -> bool:
+    """Return whether the file is an index of ours; another program's may have the same name."""
+    try:
+        content = json.loads(index.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and {"details", "views", "texts", "heads"} <= set(content)
+
+
+def _inspect(model: LanguageModel, texts: Sequence[str]) -> list[Trace]:
+    if not texts:
+        raise UserError("no text to publish: give at least one, or none for the default texts")
+    if twice := next((text for i, text in enumerate(texts) if text in texts[:i]), None):
+        raise UserError(f"the text {twice[:40]!r} is given twice: give each text once")
+    return [need_heads(model.inspect(text), "a page") for text in texts]
+
+
+def _choose_views(config: Config, heads: Heads | None, several: bool) -> SavedViews:
+    tabs = set(REQUEST_TABS) if several else set(REQUEST_TABS) - {"compare"}
+    if heads is None:
+        every = [(i, j) for i in range(config.n_block) for j in range(config.n_head)]
+        return SavedViews(True, True, list(range(config.n_block)), every, tabs, "steps")
+    for block, head in heads:
+        check_index(block, config.n_block, "block")
+        check_index(head, config.n_head, "head")
+    return SavedViews(True, heads=list(dict.fromkeys(heads)), tabs_with_requests=tabs, opened="steps")
+
+
+def _collect_weights(trace: Trace, views: SavedViews, whole: bool) -> dict[str, Array]:
+    """Return the weights that the views need, or all of them; a tied embedding is stored once."""
+    names = stored_weights(trace, views)
+    if whole:
+        names = [name for name in weight_names(trace.config) if not name.endswith((".QK", ".OV"))]
+    if trace.config.tied:
+        names = [name for name in names if name != "unembedding.W"]
+    network = trace.network
+    count = network.config.n_parameter if whole else sum(weight(network, name).numel() for name in names)
+    if count > MAX_WEIGHTS:
+        raise UserError(
+            f"a page with all of {trace.model_name} would contain {count:,} weights; the limit is "
+            f"{MAX_WEIGHTS:,}: select heads, such as --head 3.5"
+        )
+    return {name: as_array(weight(network, name)) for name in names}
+
+
+def _describe(weights: dict[str, Array]) -> list[dict[str, Any]]:
+    return [{"name": name, "shape": array.shape, "first": 0} for name, array in weights.items()]
+
+
+def _text_file(number: int) -> str:
+    return f"text-{number}.bin"
+
+
+def _compare(client: InProcessClient, model: str, one: Trace, other: Trace) -> list[Exchange]:
+    if one is other:
+        return []
+    recorder = ResponseRecorder(client, model, one)
+    recorder.record_distances({"model": model, "text": other.ids[0].tolist()})
+    return recorder.exchanges
+
+
+def _request(client: InProcessClient, path: str, model: str) -> Any:
+    response = client.request("POST", path, json.dumps({"model": model}))
+    assert response.status == 200, response.body
+    return json.loads(response.body)
+
+
+def _run_labs(log: Callable[[str], object]) -> bytes:
+    names = list(PUBLISHED_LABS)
+    skipped = [name for name in names if name in NUMBA_LABS]
+    if skipped and not is_installed("numba"):
+        log(f"skipping the lab {', '.join(skipped)}, which needs numba: pip install 'clearhead[numba]'")
+        names = [name for name in names if name not in skipped]
+    log(f"running the labs {', '.join(names)} …")
+    results = [LabResponse.of(lab(name)).model_dump(mode="json") for name in names]
+    details = [LabDetails.of(LABS[name]).model_dump(mode="json") for name in names]
+    return json.dumps({"labs": details, "results": results}, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _write(folder: Path, files: dict[str, bytes], index: dict[str, Any]) -> list[Path]:
+    if not (folder / ".nojekyll").exists():  # without it GitHub Pages runs Jekyll, which drops some files
+        files[".nojekyll"] = b""
+    with disk_errors(folder, f"publishing to {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            write_whole(folder / name, partial(_fill, content))
+        write_text(folder / INDEX_FILE, json.dumps(index, ensure_ascii=False, allow_nan=False))
+        for path in folder.iterdir():  # texts of an earlier publication
+            if re.fullmatch(r"text-\d+\.bin", path.name) and path.name not in files:
+                path.unlink()
+        if LAB_FILE not in files:
+            (folder / LAB_FILE).unlink(missing_ok=True)
+    return [folder / name for name in (*files, INDEX_FILE)]
+
+
+def _fill(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+
+
+# The policy allows requests to the page's own host only.
+INDEX_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; \
+connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>clearhead</title>
+<link rel="icon" href="icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="page.css">
+</head>
+<body>
+<div id="page"><p>Every step of what a language model computes. Loading … If this message stays, JavaScript is \
+disabled or the page was opened from disk: run <code>python -m http.server</code> in its folder and open it \
+there.</p></div>
+<script type="module" src="page.js"></script>
+</body>
+</html>
+"""
