@@ -274,18 +274,18 @@ def test_patch_sources_run_once(client, server):
 
 
 def test_common_prefix_is_reused(client, server, monkeypatch):
-    read = []
-    go_through = TracingDecoder.go_through
+    lengths = []
+    run_blocks = TracingDecoder.run_blocks
     monkeypatch.setattr(
         TracingDecoder,
-        "go_through",
-        lambda self, ids, watch: read.append(ids.shape[1]) or go_through(self, ids, watch),
+        "run_blocks",
+        lambda self, ids, watch: lengths.append(ids.shape[1]) or run_blocks(self, ids, watch),
     )
     texts = ["Zoe, letter by letter", "Zoe, letter by letters", "Zoe, letter by", "Zoe, lines"]
     for text in texts:
         found = matrix(post(client, "/api/site", {"model": "small", "text": text, "site": "final"}))
         torch.testing.assert_close(found, server.model.inspect(text)["final"], rtol=1e-4, atol=1e-5)
-    assert read == [1, 1, 4]
+    assert lengths == [1, 1, 4]
     # An edited trace is never reused as a prefix.
     edit = {"site": "block.0.head.0.output", "value": 0}
     post(client, "/api/site", {"model": "small", "text": "Edited", "site": "logits", "edits": [edit]})
