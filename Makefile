@@ -32,9 +32,10 @@ test-all: test
 check: $(READY) $(if $(NPM),$(WEB))
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(if $(NPM),cd web && npm run --silent check,@echo 'there is no npm: the code of the page is not checked')
+	$(if $(NPM),,@echo 'npm is not installed: the code of the page is not checked')
+	@# mypy runs beside the checks of the page: each uses one core.
+	$(BIN)/mypy & mypy=$$!; page=0; $(if $(NPM),(cd web && npm run --silent check) || page=1;) wait $$mypy && exit $$page
 
 bench: $(READY)
 	$(BIN)/python -m bench.stories

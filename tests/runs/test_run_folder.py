@@ -51,16 +51,23 @@ def train_until(kept, step):
         kept.finish()
 
 
-@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+@pytest.fixture(scope="module", params=["muon", "adamw"])
+def uninterrupted(request, short_text, tmp_path_factory):
+    """An optimizer, and the folder of a run with it that was never stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    train_until(open_run(folder / "whole", short_text, folder, optimizer=request.param), None)
+    return request.param, folder / "whole"
+
+
 @pytest.mark.parametrize("stops", [(1,), (7,), (8, 9), (3, 4, 23)])
-def test_resumed_is_as_if_never_stopped(optimizer, stops, short_text, tmp_path):
-    train_until(open_run(tmp_path / "whole", short_text, tmp_path, optimizer=optimizer), None)
+def test_resumed_is_as_if_never_stopped(uninterrupted, stops, short_text, tmp_path):
+    optimizer, whole = uninterrupted
     for stop in (*stops, None):
         train_until(
             open_run(tmp_path / "broken", short_text, tmp_path, resume=True, optimizer=optimizer), stop
         )
     for name in ("metrics.jsonl", "model.safetensors", "clearhead.json", "config.json", "tokenizer.json"):
-        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
+        assert (whole / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
     assert len(read_metrics(tmp_path / "broken")) == 24
     assert not (tmp_path / "broken" / "checkpoints").exists()
     assert not (tmp_path / "broken" / ".lock").exists()
