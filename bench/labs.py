@@ -35,7 +35,7 @@ def _stream(result: Result) -> bool:
     return learned < 0.5 and lost > 3 and min(without) > learned + 0.5
 
 
-def _neighbours(result: Result) -> bool:
+def _neighbors(result: Result) -> bool:
     """Every other animal is closer to the cat than any place or thing."""
     found = result.found
     others = [_number(found[f"largest cosine of cat and a {group}"]) for group in ("place", "thing")]
@@ -72,7 +72,7 @@ def _by_kind(result: Result, name: str, kinds: Sequence[str]) -> list[list[dict[
 CLAIMS: dict[str, Callable[[Result], bool]] = {
     "any-one": _any_one,
     "stream": _stream,
-    "neighbors": _neighbours,
+    "neighbors": _neighbors,
     "pronoun": _pronoun,
     "senses": _senses,
 }

@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory, monkeypatch):
-    """What is kept between runs goes to a folder of the test's own, and nothing outside changes colours."""
+    """What is kept between runs goes to a folder of the test's own, and nothing outside changes colors."""
     # By number: for a name that is free, pytest would read the names of all folders there are, at every test.
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
     folder.mkdir(parents=True)

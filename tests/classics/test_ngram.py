@@ -32,7 +32,7 @@ def test_only_the_last_words_matter_and_none_before_the_end_token(network):
     assert torch.equal(network(ended)[-1], network(torch.tensor([END, 5]))[-1])
 
 
-def test_a_row_does_not_depend_on_its_neighbours_or_on_what_follows(network):
+def test_a_row_does_not_depend_on_its_neighbors_or_on_what_follows(network):
     ids = some_ids()
     logits = network(ids)
     assert logits.shape == (3, 20, V)

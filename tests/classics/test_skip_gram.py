@@ -37,10 +37,10 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def loss(inputs, outputs, centre, neighbour, against):
-    """-log σ(x·y) for the neighbour, and -log σ(-x·y) for each word drawn against it."""
-    x = inputs[centre]
-    return -np.log(sigmoid(x @ outputs[neighbour])) - sum(np.log(sigmoid(-x @ outputs[k])) for k in against)
+def loss(inputs, outputs, center, neighbor, against):
+    """-log σ(x·y) for the neighbor, and -log σ(-x·y) for each word drawn against it."""
+    x = inputs[center]
+    return -np.log(sigmoid(x @ outputs[neighbor])) - sum(np.log(sigmoid(-x @ outputs[k])) for k in against)
 
 
 def test_a_step_goes_down_the_gradient_of_the_loss():
@@ -83,13 +83,13 @@ def test_a_step_from_very_far_off_is_finite():
     assert outputs.tolist() == [[5e3] * 4, [-5e3] * 4]
 
 
-def test_the_neighbour_itself_is_not_drawn_against_its_pair():
+def test_the_neighbor_itself_is_not_drawn_against_its_pair():
     words, weights = np.zeros(2001, np.int64), np.array([1.0, 2.0, 1.0, 4.0])
     n, state = draw_against(1, *alias(weights), words, np.uint64(3))
     assert words[0] == 1
     drawn = np.bincount(words[1:n], minlength=4)
     assert drawn[1] == 0
-    # Two of eight were neighbours; deviations are below √2000 / 2 = 22.
+    # Two of eight were neighbors; deviations are below √2000 / 2 = 22.
     assert drawn / 2000 == pytest.approx([1 / 8, 0, 1 / 8, 1 / 2], abs=0.05)
     again = draw_against(1, *alias(weights), words, state)
     assert again[1] != state
@@ -203,7 +203,7 @@ def test_breaking_off_ends_the_threads(story_text, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_animals_are_the_neighbours_of_the_cat(story_words, seed):
+def test_animals_are_the_neighbors_of_the_cat(story_words, seed):
     """Words in like surroundings get like vectors: with eight seeds no other word came among the first 15."""
     vectors = learn(story_words, width=50, window=2, epochs=10, workers=1, seed=seed)
     nearest = [word for word, _ in vectors.nearest("cat", len(ANIMALS) - 1)]

@@ -296,7 +296,7 @@ def test_models_lists_what_train_saved(clearhead, story_file, tmp_path):
         "context": 32,
         "validation_loss": trained["validation_loss"],
         "bytes": size,
-        "licence": None,
+        "license": None,
     }
     table = clearhead("models").out
     assert "\x1b" not in table

@@ -107,16 +107,16 @@ def in_a_terminal(command, **environment):
     return started.returncode, seen.decode()
 
 
-COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;\d+)*m")
+COLOR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;\d+)*m")
 
 
-def test_the_live_line_of_a_terminal_without_colour_where_none_is_wanted(command, story_file, tmp_path):
+def test_the_live_line_of_a_terminal_without_color_where_none_is_wanted(command, story_file, tmp_path):
     arguments = ["train", str(story_file), "--steps", "40", "--out", "model", *SMALL]
     code, seen = in_a_terminal([*command, *arguments], NO_COLOR="1")
     assert code == 0, seen
     line = r"step 40/40   loss \d+\.\d{3}   validation \d+\.\d{4}   [\d,]+ tokens/s   \d:\d\d left"
     assert re.search(line, seen), seen
-    assert COLOUR.search(seen) is None
+    assert COLOR.search(seen) is None
     assert (tmp_path / "model" / "config.json").exists()
 
 

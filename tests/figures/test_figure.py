@@ -270,12 +270,12 @@ def test_a_comparison_as_bars(model):
     assert names(axes, "y") == [site for site, _ in ranking]
 
 
-def test_a_sweep_is_coloured_around_what_was_there(model):
+def test_a_sweep_is_colored_around_what_was_there(model):
     trace = model.inspect("ab c!")
     table = np.array([[1.0, 2.0], [3.0, 10.0]])
-    for asked, centre in ((None, 2.5), (3.0, 3.0)):
+    for asked, center in ((None, 2.5), (3.0, 3.0)):
         image = figure(trace, table, around=asked).canvas.axes[0].images[0]
-        assert image.norm(centre) == pytest.approx(0.5)
+        assert image.norm(center) == pytest.approx(0.5)
         assert image.norm.vmax == pytest.approx(10.0)
     axes = figure(trace, table.tolist(), around=3.0).canvas.axes[0]
     assert "white: unedited, 3" in axes.get_title("left")

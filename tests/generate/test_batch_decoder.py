@@ -122,10 +122,10 @@ def test_steps_are_as_narrow_as_they_can_be(make):
 def test_where_rows_are_not_treated_alike_each_is_a_step_of_its_own(make):
     network = make()
 
-    def favour_the_first(module, inputs, output):
+    def favor_the_first(module, inputs, output):
         return output + 1e-3 * (torch.arange(len(output)) == 0)[:, None, None]
 
-    network.blocks[1].feedforward.register_forward_hook(favour_the_first)
+    network.blocks[1].feedforward.register_forward_hook(favor_the_first)
     company = Company(TransformerBatchDecoder(network, 4))
     assert company.decoder.widths == [1]
     expected = company.join(0, [1, 2, 3]), company.step({0: 4})[0]

@@ -104,7 +104,7 @@ def test_the_same_words_are_left_as_in_transformers(logits, temperature, k, p, l
 
 
 @given(ROWS, st.lists(st.integers(0, 3), min_size=1), st.floats(0.1, 5))
-def test_repetition_is_penalised_as_in_transformers(logits, words, penalty):
+def test_repetition_is_penalized_as_in_transformers(logits, words, penalty):
     seen = torch.zeros(len(logits), dtype=torch.bool)
     seen[words] = True
     processor = transformers.RepetitionPenaltyLogitsProcessor(penalty)

@@ -19,5 +19,5 @@ def test_the_pairs_of_the_quick_brown_fox():
 
 def test_pairs_go_both_ways():
     found = list(pairs(FOX.split(), window=3))
-    assert sorted(found) == sorted((neighbour, centre) for centre, neighbour in found)
+    assert sorted(found) == sorted((neighbor, center) for center, neighbor in found)
     assert list(pairs(["alone"])) == []

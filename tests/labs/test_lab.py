@@ -72,8 +72,8 @@ def test_a_part_that_is_not_there_is_told():
 def test_a_lab_that_is_not_there_is_told():
     with pytest.raises(UserError, match="did you mean 'attention'"):
         find_lab("atention")
-    with pytest.raises(UserError, match="has no setting colour"):
-        clearhead.lab("attention", colour="red")
+    with pytest.raises(UserError, match="has no setting color"):
+        clearhead.lab("attention", color="red")
     with pytest.raises(UserError, match="inspects no model"):
         clearhead.lab("attention", "smollm2")
 

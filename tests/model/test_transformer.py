@@ -86,7 +86,7 @@ def test_a_row_does_not_depend_on_padding(choice, causal, side):
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-def test_a_row_does_not_depend_on_its_neighbours(choice):
+def test_a_row_does_not_depend_on_its_neighbors(choice):
     network, ids = make(choice), some_ids(3)
     assert close(network(ids)[1:2], network(ids[1:2]))
 

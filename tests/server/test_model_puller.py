@@ -2,7 +2,7 @@
 
 import pytest
 
-from clearhead.formats.pulled import CATALOGUE
+from clearhead.formats.pulled import CATALOG
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import LoadOptions
 from tests.serving import make_pullable
@@ -47,8 +47,8 @@ def test_pull_list_and_open(client, server, wheel, home, registry):
     assert state(client) == {
         "name": "tiny",
         "state": "done",
-        "done": CATALOGUE["tiny"].size,
-        "total": CATALOGUE["tiny"].size,
+        "done": CATALOG["tiny"].size,
+        "total": CATALOG["tiny"].size,
         "error": None,
     }
     assert names(client) == ["smollm2"]

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from clearhead.formats.pulled import CATALOGUE
+from clearhead.formats.pulled import CATALOG
 from clearhead.server import page
 from clearhead.server.app import make_api
 from clearhead.server.metrics import ServerMetrics
@@ -120,9 +120,9 @@ def server(registry, running_server, tmp_path_factory):
     home, content = tmp_path_factory.mktemp("home"), b"GGUF"
     with pytest.MonkeyPatch.context() as patch:
         tiny = dataclasses.replace(
-            CATALOGUE["smollm2"], name="tiny", size=4, sha256=hashlib.sha256(content).hexdigest()
+            CATALOG["smollm2"], name="tiny", size=4, sha256=hashlib.sha256(content).hexdigest()
         )
-        patch.setitem(CATALOGUE, "tiny", tiny)
+        patch.setitem(CATALOG, "tiny", tiny)
         tiny.place(home).parent.mkdir(parents=True)
         tiny.place(home).write_bytes(content)
         with running_server(registry, library=ModelLibrary([], home, LoadOptions("cpu"))) as made:

@@ -190,7 +190,7 @@ HOSTILE = {
     "brackets": ("{{ " + "(" * 50_000 + "1" + ")" * 50_000 + " }}", "too deeply"),
     "repetition": ("{{ 'a' * 10**9 }}", "too much memory"),
     "list": ("{{ [1] * 10**9 }}", "too much memory"),
-    "centre": ("{{ 'a' | center(10**9) }}", "too much memory"),
+    "center": ("{{ 'a' | center(10**9) }}", "too much memory"),
     "mapped filter": ("{{ ['a'] | map('center', 10**9) | list }}", "too much memory"),
     "method": ("{{ 'a'.ljust(10**9) }}", "too much memory"),
     "percent": ("{{ '%1000000000d' % 1 }}", "too much memory"),

@@ -1,4 +1,4 @@
-"""What colours and names say, and how a head is found among all."""
+"""What colors and names say, and how a head is found among all."""
 
 from io import BytesIO
 from urllib.parse import parse_qs, urlsplit
@@ -42,7 +42,7 @@ def test_a_map_of_a_long_text_can_be_seen(visitor):
     names, side = (78, 22), 420  # pixels
     assert picture.getpixel((names[0] + 336, names[1] + 84)) == (0xE2, 0xE4, 0xEA)  # what comes later
     last = [picture.getpixel((names[0] + x, names[1] + side - 12)) for x in range(4, 396)]
-    assert min(map(min, last)) < 0xD0  # some of what is looked at has a colour one sees
+    assert min(map(min, last)) < 0xD0  # some of what is looked at has a color one sees
     rows = picture.crop((0, names[1], names[0] - 4, names[1] + side)).convert("L")
     columns = picture.crop((names[0], 0, names[0] + side, names[1] - 6)).convert("L")
     assert all(part.getextrema()[0] < 0x90 for part in (rows, columns))  # letters

@@ -151,13 +151,13 @@ def test_words(visitor, model, take):
     assert any("a cat ran" in each for each in said(svg))
     check_png(take(visitor, "PNG", "modern-words.png"), svg)
     trace = model.inspect(TEXT)
-    rows = read(take(visitor, "CSV", "modern-neighbours.csv", 1))
+    rows = read(take(visitor, "CSV", "modern-neighbors.csv", 1))
     for stage in ("embedding", "block.0.input", "final"):
         near = neighbors(trace, trace[stage][1], stage, 10)
         shown = [row for row in rows if row["stage"] == stage]
         assert [row["word"] for row in shown] == model.tokenizer.pieces([i for i, _ in near])
         assert [float(row["cosine"]) for row in shown] == pytest.approx([far for _, far in near], **CLOSE)
-    bars = said(take(visitor, "SVG", "modern-neighbours.svg", 1))
+    bars = said(take(visitor, "SVG", "modern-neighbors.svg", 1))
     assert f"static · {exact(rows[0]['word'])}" in bars
 
 
@@ -180,11 +180,11 @@ def test_training(visit, tmp_path, home, model_folder, take):
                 assert found == [record.get(field) for record in records]  # to the last digit
         svg = take(visitor, "SVG", "runs-training.svg", within=".curves")
         assert {"Training · one, two", "one", "two"} <= set(said(svg))
-        colours = visitor.page.locator("path.smoothed").evaluate_all(
+        colors = visitor.page.locator("path.smoothed").evaluate_all(
             "paths => paths.map((each) => getComputedStyle(each).stroke)"
         )
         lines = [each.get("stroke") for each in ElementTree.parse(svg).getroot().iter()]
-        assert len(set(colours)) == 2
-        assert set(colours) <= set(lines)
+        assert len(set(colors)) == 2
+        assert set(colors) <= set(lines)
         check_png(take(visitor, "PNG", "runs-training.png", within=".curves"), svg)
     registry.close(cancel=True)

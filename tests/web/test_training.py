@@ -254,9 +254,9 @@ def test_runs_overlaid_and_in_the_address(visit, school, place, past):
             assert visitor.page.get_by_role("checkbox", name=name).is_checked() == (name == "one")
         visitor.page.get_by_role("checkbox", name="two").check()
         visitor.expect(lambda: row(visitor, "two").get("step"), "120")
-        colours = visitor.page.locator("path.smoothed")
+        colors = visitor.page.locator("path.smoothed")
         stroke = "paths => paths.map((each) => each.getAttribute('stroke'))"
-        visitor.expect(lambda: len(set(colours.evaluate_all(stroke))), 2)
+        visitor.expect(lambda: len(set(colors.evaluate_all(stroke))), 2)
         visitor.button("Log scale").click()
         visitor.expect(lambda: "runs=one%2Ctwo&axis=log" in address(visitor), True)
         visitor.page.reload()

@@ -45,7 +45,7 @@ def test_a_word_in_many_sentences(visitor, models):
     visitor.page.get_by_role("alert").filter(has_text="nowhere").wait_for()
 
 
-def test_neighbours_and_a_direction(visitor, models):
+def test_neighbors_and_a_direction(visitor, models):
     model = models["modern"]
     visitor.open(model="modern", text=TEXT, view="words", row=1)
     trace = model.inspect(TEXT)

@@ -71,7 +71,7 @@ class Recurrent(nn.Module):
         self.unembedding = nn.Linear(config.d_model, config.n_vocab, bias=False)
         if config.tied:
             self.unembedding.weight = self.embedding.weight
-        self._initialise()
+        self._initialize()
 
     def begin(self, rows: int = 1) -> State:
         """The state of this many sequences before their first token."""
@@ -102,7 +102,7 @@ class Recurrent(nn.Module):
     def _thin(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.config.dropout, self.training)
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         """Token vectors of norm 1; orthogonal recurrent matrices, which preserve the norm of the state."""
         nn.init.normal_(self.embedding.weight, std=self.config.d_model**-0.5)
         nn.init.normal_(self.unembedding.weight, std=self.config.d_model**-0.5)

@@ -30,10 +30,10 @@ CERTAIN = 2**32 - 1  # a probability of 1: the kernel compares integers
 
 def pairs(words: Sequence[Word], window: int = 2) -> Iterator[tuple[Word, Word]]:
     """Every (center, neighbor) pair in the lectures' window: the training examples of skip-gram."""
-    for i, centre in enumerate(words):
+    for i, center in enumerate(words):
         for j in range(max(0, i - window), min(len(words), i + window + 1)):
             if j != i:
-                yield centre, words[j]
+                yield center, words[j]
 
 
 @dataclass(frozen=True)

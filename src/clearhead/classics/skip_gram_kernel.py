@@ -62,13 +62,13 @@ def descend(
 
 @njit(nogil=True, fastmath=FAST)
 def draw_against(
-    neighbour: Any, sure: NDArray[np.uint32], other: NDArray[np.int32], words: NDArray[np.int64], state: Any
+    neighbor: Any, sure: NDArray[np.uint32], other: NDArray[np.int32], words: NDArray[np.int64], state: Any
 ) -> Any:
     """Fill `words` with a neighbor and its negative samples; return their number and the next random state.
 
     A negative sample equal to the neighbor is dropped.
     """
-    words[0] = neighbour
+    words[0] = neighbor
     n = 1
     for _ in range(words.shape[0] - 1):
         state = draw(state)
@@ -76,7 +76,7 @@ def draw_against(
         state = draw(state)
         if (state >> np.uint64(32)) >= sure[word]:
             word = np.int64(other[word])
-        if word != neighbour:
+        if word != neighbor:
             words[n] = word
             n += 1
     return n, state
@@ -112,8 +112,8 @@ def learn_stretch(
     words = np.empty(1 + negative, np.int64)
     pairs = 0
     for t in range(n):
-        centre = np.int64(text[t])
-        if centre < 0:
+        center = np.int64(text[t])
+        if center < 0:
             continue
         now = rate + (last_rate - rate) * t / n
         state = draw(state)
@@ -126,7 +126,7 @@ def learn_stretch(
         for s in range(first, last + 1):
             if s != t:
                 # As in word2vec, the neighbor predicts the center: over a text each pair occurs both ways.
-                m, state = draw_against(centre, sure, other, words, state)
+                m, state = draw_against(center, sure, other, words, state)
                 descend(inputs, outputs, np.int64(text[s]), words[:m], now, change, steps)
                 pairs += 1
     return pairs

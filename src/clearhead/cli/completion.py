@@ -18,9 +18,9 @@ def complete_models(incomplete: str) -> list[str]:
 
 
 def complete_pulled(incomplete: str) -> list[str]:
-    from clearhead.formats.pulled import CATALOGUE
+    from clearhead.formats.pulled import CATALOG
 
-    return _begin_like(incomplete, CATALOGUE)
+    return _begin_like(incomplete, CATALOG)
 
 
 def complete_sites(incomplete: str) -> list[str]:

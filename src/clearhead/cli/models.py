@@ -25,9 +25,9 @@ HEADINGS = {
     "context": "context",
     "validation_loss": "validation loss",
     "bytes": "MB",
-    "licence": "licence",
+    "license": "license",
 }
-CAN_BE_PULLED = {"name": "can be pulled", "title": "title", "bytes": "MB", "licence": "licence"}
+CAN_BE_PULLED = {"name": "can be pulled", "title": "title", "bytes": "MB", "license": "license"}
 
 
 def models(
@@ -45,7 +45,7 @@ def models(
     """
     from clearhead.formats.listing import list_models
     from clearhead.formats.places import usual_places
-    from clearhead.formats.pulled import CATALOGUE, find
+    from clearhead.formats.pulled import CATALOG, find
 
     for place in folders or []:
         if not place.is_dir():
@@ -53,8 +53,8 @@ def models(
     places = folders or usual_places()
     rows = [_row(each) for each in list_models(places, err.print)]
     others = [
-        {"name": model.name, "title": model.title, "bytes": model.size, "licence": model.licence}
-        for model in CATALOGUE.values()
+        {"name": model.name, "title": model.title, "bytes": model.size, "license": model.license}
+        for model in CATALOG.values()
         if find(model.name) is None
     ]
     if json:
@@ -82,5 +82,5 @@ def _row(model: Listed) -> dict[str, Any]:
         "context": getattr(model.config, "order", model.config.n_context + 1) - 1,
         "validation_loss": model.validation_loss,
         "bytes": model.bytes,
-        "licence": model.licence,
+        "license": model.license,
     }

@@ -37,13 +37,13 @@ def pull(
         path = model.place()
     else:
         with live_line() as show:
-            path = pulled.pull(name, home(), _reporter(f"{model.title} ({model.licence})", show))
+            path = pulled.pull(name, home(), _reporter(f"{model.title} ({model.license})", show))
     if json:
         print_json(
             {
                 "name": model.name,
                 "title": model.title,
-                "licence": model.licence,
+                "license": model.license,
                 "path": str(path),
                 "bytes": model.size,
                 "sha256": model.sha256,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SHARE = 4  # characters of a weight in percent
 NUMBER = 9  # characters of other numbers
-TO_THE_LEFT = ("model", "family", "kind", "licence", "name", "title", "run", "state")
+TO_THE_LEFT = ("model", "family", "kind", "license", "name", "title", "run", "state")
 
 
 def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:

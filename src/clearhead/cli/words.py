@@ -85,9 +85,9 @@ def _load(
     text: list[str], save: Path | None, settings: dict[str, Any]
 ) -> tuple[WordVectors, dict[str, Any]] | None:
     """The vectors in a file, if it is one."""
-    from clearhead.formats.word2vec import recognise
+    from clearhead.formats.word2vec import recognize
 
-    files = [name for name in text if name != "-" and recognise(Path(name))]
+    files = [name for name in text if name != "-" and recognize(Path(name))]
     if not files:
         return None
     if len(text) > 1 or settings:

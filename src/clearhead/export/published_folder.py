@@ -34,8 +34,8 @@ from clearhead.server.in_process import InProcessClient
 
 INDEX_FILE, MODEL_FILE, LAB_FILE = "publication.json", "model.bin", "labs.json"
 # Labs that take seconds and use no model, so that their results do not depend on what is published.
-PUBLISHED_LABS = ("attention", "matrix", "position", "scale", "neighbours")
-NUMBA_LABS = ("neighbours",)
+PUBLISHED_LABS = ("attention", "matrix", "position", "scale", "neighbors")
+NUMBA_LABS = ("neighbors",)
 MAX_WEIGHTS = 8_000_000  # 32 MB, an acceptable download for a web page
 
 # In the style of the built-in stories, on which the demo's model is trained. The leading space is that of a

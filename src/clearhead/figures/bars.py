@@ -109,10 +109,10 @@ def _across(parts: list[tuple[str, float]], rest: bool) -> Axes:
     canvas = make_canvas(7.0, 1.2 + 0.24 * len(parts))
     axes = canvas.add_subplot()
     values = [value for _, value in parts]
-    colours = [MORE if value > 0 else LESS for value in values]
+    colors = [MORE if value > 0 else LESS for value in values]
     if rest:
-        colours[-1] = REST
-    axes.barh(range(len(parts)), values, color=colours)
+        colors[-1] = REST
+    axes.barh(range(len(parts)), values, color=colors)
     axes.set_yticks(range(len(parts)), [literal(each) for each, _ in parts], fontsize=7)
     axes.tick_params(axis="x", labelsize=7)
     axes.invert_yaxis()

@@ -50,8 +50,8 @@ def heat_map(trace: AnyTrace, site: str, rows: range, title: str | None) -> Figu
     down, wide = (min(n, MOST_LABELS) for n in value.shape)
     canvas = make_canvas(min(14.0, 2.5 + 0.28 * wide), min(12.0, 1.8 + 0.24 * down))
     axes = canvas.add_subplot()
-    norm, colours, scale = _colours(site, value)
-    drawn = axes.imshow(np.ma.masked_invalid(value), aspect="auto", norm=norm, cmap=colours)
+    norm, colors, scale = _colors(site, value)
+    drawn = axes.imshow(np.ma.masked_invalid(value), aspect="auto", norm=norm, cmap=colors)
     label(axes, "y", trace.tokens[rows.start : rows.stop], rows.start, size)
     if columns is not None:
         label(axes, "x", trace.tokens[: columns.stop], 0, across)
@@ -106,7 +106,7 @@ def _cells(site: str, size: int, across: int) -> str:
     return f"a cell: the mean of {size} × {across}"
 
 
-def _colours(site: str, value: Any) -> tuple[Normalize, str, str]:
+def _colors(site: str, value: Any) -> tuple[Normalize, str, str]:
     """The color scale, and its description where the color bar does not make it clear."""
     if site.endswith(".weights"):
         return _weights_norm(value), ATTENTION, SCALE

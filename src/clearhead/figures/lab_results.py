@@ -14,7 +14,7 @@ from clearhead.picture import ATTENTION, SIGNED, Figure, literal, make_canvas, n
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = ("#6a51a3", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f")
+COLORS = ("#6a51a3", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f")
 WIDE = 6.4  # inches
 MOST_ROWS, MOST_COLUMNS = 48, 24  # rows of a table; the rest is in the data
 MOST_LETTERS = 80  # characters of a cell
@@ -58,8 +58,8 @@ def _draw_table(axes: Axes, table: Table) -> None:
     peak = float(np.nanmax(np.abs(numbers))) if np.isfinite(numbers).any() else 1.0
     if table.shaded:
         signed = bool((numbers < 0).any())
-        colours, low = (SIGNED, -peak) if signed else (ATTENTION, 0.0)
-        axes.imshow(np.ma.masked_invalid(numbers), aspect="auto", cmap=colours, vmin=low, vmax=peak or 1.0)
+        colors, low = (SIGNED, -peak) if signed else (ATTENTION, 0.0)
+        axes.imshow(np.ma.masked_invalid(numbers), aspect="auto", cmap=colors, vmin=low, vmax=peak or 1.0)
     else:
         axes.set_xlim(-0.5, len(columns) - 0.5)
         axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -81,12 +81,12 @@ def _draw_table(axes: Axes, table: Table) -> None:
 
 def _draw_lines(axes: Axes, part: Lines) -> None:
     for i, (each, values) in enumerate(part.lines.items()):
-        colour = COLOURS[i % len(COLOURS)]
+        color = COLORS[i % len(COLORS)]
         y = [np.nan if value is None else value for value in values]
-        axes.plot(part.x, y, "o-", markersize=3, color=colour, label=literal(each))
+        axes.plot(part.x, y, "o-", markersize=3, color=color, label=literal(each))
         if each in part.spread:
             low, high = zip(*part.spread[each], strict=True)
-            axes.fill_between(part.x, low, high, color=colour, alpha=0.2, linewidth=0)
+            axes.fill_between(part.x, low, high, color=color, alpha=0.2, linewidth=0)
     if part.logarithmic:
         axes.set_xscale("log", base=2)
         axes.set_xticks(part.x, [f"{x:g}" for x in part.x])
@@ -103,7 +103,7 @@ def _draw_points(axes: Axes, part: Points) -> None:
     for i, group in enumerate(dict.fromkeys(part.groups)):
         of = [k for k, each in enumerate(part.groups) if each == group]
         places = np.array([part.places[k] for k in of])
-        axes.scatter(places[:, 0], places[:, 1], s=24, color=COLOURS[i % len(COLOURS)], label=literal(group))
+        axes.scatter(places[:, 0], places[:, 1], s=24, color=COLORS[i % len(COLORS)], label=literal(group))
         for k in of:
             axes.annotate(
                 literal(part.labels[k]), part.places[k], fontsize=6, xytext=(4, 3), textcoords="offset points"

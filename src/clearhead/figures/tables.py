@@ -65,8 +65,8 @@ def word_table(trace: AnyTrace, site: str, rows: range | None, title: str | None
     canvas = make_canvas(2.8 + 0.3 * len(ids), 1.9 + 0.26 * len(rows))
     axes = canvas.add_subplot()
     largest = max(float(np.abs(value).max()), 1e-12)
-    lowest, colours = (0.0, ATTENTION) if site == "probabilities" else (-largest, SIGNED)
-    drawn = axes.imshow(value, aspect="auto", cmap=colours, vmin=lowest, vmax=largest)
+    lowest, colors = (0.0, ATTENTION) if site == "probabilities" else (-largest, SIGNED)
+    drawn = axes.imshow(value, aspect="auto", cmap=colors, vmin=lowest, vmax=largest)
     label(axes, "y", trace.tokens[rows.start : rows.stop])
     axes.set_ylabel("after this token", fontsize=8)
     axes.set_xticks(
@@ -113,17 +113,17 @@ def sweep_table(trace: Trace, table: Any, around: float | None, title: str | Non
     finite = value[np.isfinite(value)]
     if not finite.size:
         raise UserError("the table has no finite number to draw")
-    centre = float(np.median(finite)) if around is None else float(around)
-    reach = max(float(np.abs(finite - centre).max()), 1e-12)
+    center = float(np.median(finite)) if around is None else float(around)
+    reach = max(float(np.abs(finite - center).max()), 1e-12)
     canvas = make_canvas(2.8 + 0.42 * min(value.shape[1], MOST_LABELS), 1.8 + 0.4 * n_block)
     axes = canvas.add_subplot()
-    norm = Normalize(centre - reach, centre + reach)
+    norm = Normalize(center - reach, center + reach)
     drawn = axes.imshow(np.ma.masked_invalid(value), aspect="auto", cmap=SIGNED, norm=norm)
     axes.set_yticks(range(n_block), [str(i) for i in range(n_block)], fontsize=7)
     axes.set_ylabel("block", fontsize=8)
     label(axes, "x", [str(j) for j in range(n_head)] if by_head else trace.tokens, upright=by_head)
     axes.set_xlabel("head" if by_head else "position", fontsize=8)
-    white = f"the median, {centre:.3g}" if around is None else f"unedited, {centre:.3g}"
+    white = f"the median, {center:.3g}" if around is None else f"unedited, {center:.3g}"
     changed = "head's output" if by_head else "block's input at each position"
     name(axes, title or f"measured value, with each {changed} changed in turn", f"white: {white}")
     canvas.colorbar(drawn, ax=axes, fraction=0.04, pad=0.02).ax.tick_params(labelsize=7)

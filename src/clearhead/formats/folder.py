@@ -107,8 +107,8 @@ def read_label(folder: Path) -> Label:
     if family is None:
         known = ", ".join(family.model_type for family in FAMILIES)
         raise UserError(f"{folder / CONFIG} has model_type {kind!r}: expected one of {known}")
-    if isinstance(quantised := settings.get("quantization_config"), dict):
-        kind = str(quantised.get("quant_method"))[:40]
+    if isinstance(quantized := settings.get("quantization_config"), dict):
+        kind = str(quantized.get("quant_method"))[:40]
         raise UserError(
             f"{folder / CONFIG} says that its weights are quantized ({kind}), which is not supported: "
             "use the original, or a GGUF file"

@@ -12,7 +12,7 @@ from clearhead.formats import arpa
 from clearhead.formats.folder import CONFIG, read_label
 from clearhead.formats.gguf.file import GGUFFile
 from clearhead.formats.gguf.model import read_config
-from clearhead.formats.pulled import CATALOGUE, find
+from clearhead.formats.pulled import CATALOG, find
 from clearhead.formats.shards import WEIGHTS
 from clearhead.networks import AnyConfig
 
@@ -28,7 +28,7 @@ class Listed:
     config: AnyConfig
     bytes: int | None
     validation_loss: float | None = None
-    licence: str | None = None
+    license: str | None = None
 
     @property
     def made(self) -> float:
@@ -86,10 +86,10 @@ def _ggufs(place: Path, tell: Callable[[str], object]) -> Iterator[Listed]:
 
 def _describe_gguf(path: Path) -> Listed:
     """Pulled models are listed by name."""
-    pulled = next((model for model in CATALOGUE.values() if find(model.name) == path), None)
+    pulled = next((model for model in CATALOG.values() if find(model.name) == path), None)
     with GGUFFile.open(path) as file:
         family, config = read_config(file)
-    licence = file.metadata.get("general.license")
+    license_name = file.metadata.get("general.license")
     return Listed(
         name=pulled.name if pulled else str(path),
         path=path,
@@ -97,7 +97,7 @@ def _describe_gguf(path: Path) -> Listed:
         family=family,
         config=config,
         bytes=_size(path),
-        licence=pulled.licence if pulled else licence if isinstance(licence, str) else None,
+        license=pulled.license if pulled else license if isinstance(license_name, str) else None,
     )
 
 

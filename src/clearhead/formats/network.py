@@ -53,7 +53,7 @@ class _Read(Mapping[str, Tensor]):
         return len(self.stored)
 
 
-class _Uninitialised(TorchFunctionMode):
+class _Uninitialized(TorchFunctionMode):
     """Skips initialization, which takes most of the time and is overwritten by loading."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -65,7 +65,7 @@ class _Uninitialised(TorchFunctionMode):
 
 def outline(config: LearnerConfig) -> Learner:
     """A network of names and shapes only, without data."""
-    with torch.device("meta"), _Uninitialised():
+    with torch.device("meta"), _Uninitialized():
         return make_network(config)
 
 

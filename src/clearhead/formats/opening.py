@@ -59,7 +59,7 @@ def find_model(name: str | Path) -> Path:
         if not arpa.is_arpa(path) and not _is_gguf(path):
             raise UserError(f"{path} is not a GGUF or ARPA file: name one, or a model folder")
         return path
-    if text in pulled.CATALOGUE:
+    if text in pulled.CATALOG:
         found = pulled.find(text)
         if found is None:
             raise UserError(f"{text} has not been pulled yet: clearhead pull {text}")
@@ -67,8 +67,8 @@ def find_model(name: str | Path) -> Path:
     # A missing folder such as runs/my is not looked up on the hub.
     if hub.is_name(text) and not path.parent.exists() and path.parts[0] != RUNS:
         return hub.fetch(text)
-    known = ", ".join(pulled.CATALOGUE)
-    meant = guess(text.lower(), [*pulled.CATALOGUE, *name_models()])
+    known = ", ".join(pulled.CATALOG)
+    meant = guess(text.lower(), [*pulled.CATALOG, *name_models()])
     raise UserError(
         f"no such folder or file: {path}; name a folder that `clearhead train` or transformers saved, "
         f"a GGUF file, or a model that can be pulled ({known}){meant}"

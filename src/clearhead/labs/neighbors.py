@@ -15,7 +15,7 @@ from clearhead.word_vectors import WordVectors, learn_words
 
 FOX = "The quick brown fox jumps over the lazy dog"
 GROUPS = {"animals": ANIMALS, "places": PLACES, "things": THINGS}
-CENTRE = "cat"
+CENTER = "cat"
 
 
 def run(
@@ -27,9 +27,9 @@ def run(
     vectors = learn_words([Document.of("stories", text)], settings, lambda _: watch())
     nearest = vectors.nearest(word.lower(), count)
     alike = {
-        name: [vectors.cosine(CENTRE, each) for each in _others(words)] for name, words in GROUPS.items()
+        name: [vectors.cosine(CENTER, each) for each in _others(words)] for name, words in GROUPS.items()
     }
-    closest = [name for name, _ in vectors.nearest(CENTRE, len(ANIMALS) - 1)]
+    closest = [name for name, _ in vectors.nearest(CENTER, len(ANIMALS) - 1)]
     return Result(
         lab="neighbors",
         settings={
@@ -42,7 +42,7 @@ def run(
             "seed": seed,
         },
         found={
-            "cosine of cat and dog": vectors.cosine(CENTRE, "dog"),
+            "cosine of cat and dog": vectors.cosine(CENTER, "dog"),
             "smallest cosine of cat and an animal": min(alike["animals"]),
             "largest cosine of cat and a place": max(alike["places"]),
             "largest cosine of cat and a thing": max(alike["things"]),
@@ -69,7 +69,7 @@ def run(
 
 
 def _others(words: tuple[str, ...]) -> list[str]:
-    return [word for word in words if word != CENTRE]
+    return [word for word in words if word != CENTER]
 
 
 def _group(word: str) -> str | None:
@@ -94,6 +94,6 @@ def _samples() -> Table:
     samples = [list(of) for _, of in groupby(pairs(split_words(FOX)), key=lambda pair: pair[0])]
     most = max(map(len, samples))
     filled: list[list[Value]] = [
-        [f"({centre}, {neighbour})" for centre, neighbour in of] + [None] * (most - len(of)) for of in samples
+        [f"({center}, {neighbor})" for center, neighbor in of] + [None] * (most - len(of)) for of in samples
     ]
     return Table("training pairs", split_words(FOX), [str(i + 1) for i in range(most)], filled)

@@ -177,10 +177,10 @@ def _vectors(
             continue
         trace = model.inspect(text)
         number = numbers.setdefault(text, len(numbers))
-        labelled = _by_token(trace, label) if isinstance(label, list) else {_find(trace, place): label}
-        if labelled:
-            rows = trace.read(site, rows=list(labelled)).float().cpu().reshape(len(labelled), -1).numpy()
-            for row, each in zip(rows, labelled.values(), strict=True):
+        labeled = _by_token(trace, label) if isinstance(label, list) else {_find(trace, place): label}
+        if labeled:
+            rows = trace.read(site, rows=list(labeled)).float().cpu().reshape(len(labeled), -1).numpy()
+            for row, each in zip(rows, labeled.values(), strict=True):
                 yield row, each, number
 
 

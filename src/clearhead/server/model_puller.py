@@ -31,25 +31,23 @@ class ModelPuller:
             return []
         return [
             models.PullableModel(
-                name=each.name, title=each.title, license=each.licence, bytes=each.package_size
+                name=each.name, title=each.title, license=each.license, bytes=each.package_size
             )
-            for each in pulled.CATALOGUE.values()
+            for each in pulled.CATALOG.values()
             if pulled.find(each.name, self.home) is None
         ]
 
     def start(self, name: str) -> None:
         if self.home is None:
             raise APIError(404, "cannot_be_pulled", "this server does not pull models", "name")
-        if name not in pulled.CATALOGUE:
-            known = ", ".join(pulled.CATALOGUE)
+        if name not in pulled.CATALOG:
+            known = ", ".join(pulled.CATALOG)
             message = f"{name!r} cannot be pulled: expected one of {known}"
             raise APIError(404, "cannot_be_pulled", message, "name")
         if self._task is not None and not self._task.done():
             message = f"{self.state.name} is being pulled; only one model is pulled at a time"
             raise APIError(409, "already_pulling", message, name=self.state.name or "")
-        self.state = models.PullState(
-            name=name, state="downloading", total=pulled.CATALOGUE[name].package_size
-        )
+        self.state = models.PullState(name=name, state="downloading", total=pulled.CATALOG[name].package_size)
         self._task = asyncio.create_task(self._pull(name, self.home))
 
     def cancel(self) -> None:
@@ -83,5 +81,5 @@ class ModelPuller:
             self.log(f"{name} could not be pulled: {error!r}")
             self.state = models.PullState(name=name, state="failed", error=INTERNAL_ERROR)
         else:
-            size = pulled.CATALOGUE[name].size
+            size = pulled.CATALOG[name].size
             self.state = models.PullState(name=name, state="done", done=size, total=size)

@@ -67,5 +67,5 @@ def _details(served: ServedModel) -> models.ModelDetails:
         tokenizer=None if model is None else model.tokenizer.kind,
         chats=model is not None and isinstance(model.tokenizer.config.get("chat_template"), str),
         bytes=None if listed is None else listed.bytes,
-        license=None if listed is None else listed.licence,
+        license=None if listed is None else listed.license,
     )

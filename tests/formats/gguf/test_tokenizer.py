@@ -218,7 +218,7 @@ def test_a_folder_saved_from_it_opens_in_transformers(tmp_path):
 
 
 def plain_sentencepiece(text, tokens, types, scores, prefix=True):
-    """Merge the two neighbours that make the best-scored piece, the leftmost of equals, until none do."""
+    """Merge the two neighbors that make the best-scored piece, the leftmost of equals, until none do."""
     ids = {token: i for i, token in enumerate(tokens)}
     pieces = {token for token, kind in zip(tokens, types, strict=True) if kind == NORMAL}
     text = text.replace(" ", "▁")

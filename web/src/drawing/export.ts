@@ -40,7 +40,7 @@ function quote(text: string): string {
 function writeNumber(x: number): string {
   if (Number.isNaN(x)) return "nan";
   if (!Number.isFinite(x)) return x > 0 ? "inf" : "-inf";
-  return String(Number(x.toPrecision(9))); // as many digits as tell every float32 from its neighbours
+  return String(Number(x.toPrecision(9))); // as many digits as tell every float32 from its neighbors
 }
 
 /** NumPy's own format, version 1.0: np.load opens it. */

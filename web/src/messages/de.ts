@@ -224,7 +224,7 @@ export const de: Messages = {
     curves:
       "Kosinus-Ähnlichkeit zwischen dem Vektor in Satz 0 und denen in den anderen Sätzen, vom statischen Vektor bis zum Ende",
     cosine: "Kosinus-Ähnlichkeit mit dem Vektor in Satz 0",
-    neighbours: (token) => `Nächste Nachbarn von „${token}“`,
+    neighbors: (token) => `Nächste Nachbarn von „${token}“`,
     nearSays:
       "Auf jeder Stufe sind das die Tokens, deren eigene Vektoren dem Vektor des ausgewählten Tokens in der Richtung am nächsten sind (Kosinus-Ähnlichkeit).",
     alongSays: "Gib unten zwei Wörter ein, um die Richtung vom ersten zum zweiten zu addieren.",

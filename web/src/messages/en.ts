@@ -221,7 +221,7 @@ export const en = {
     curves:
       "Cosine similarity between the vector in sentence 0 and those in the other sentences, from the static to the final vectors",
     cosine: "Cosine similarity to the vector in sentence 0",
-    neighbours: (token: string) => `Nearest neighbors of “${token}”`,
+    neighbors: (token: string) => `Nearest neighbors of “${token}”`,
     nearSays:
       "At each stage, these are the tokens whose own vectors are closest in direction (cosine similarity) to the selected token's vector.",
     alongSays: "Enter two words below to add the direction from the first to the second.",

@@ -40,7 +40,7 @@ KINDS = {
     "Q8_0": (gguf.GGMLQuantizationType.Q8_0, gguf.LlamaFileType.MOSTLY_Q8_0),
 }
 BYTES = {"F32": 4, "F16": 2, "Q8_0": 1.1}  # bytes per number
-QUANTISED_BLOCK = 32  # numbers of a row that share a scale in Q8_0
+QUANTIZED_BLOCK = 32  # numbers of a row that share a scale in Q8_0
 FIRST_CONTEXT = 8192  # of Llama 3, if a file does not say
 
 
@@ -195,7 +195,7 @@ def _add_tensor(writer: gguf.GGUFWriter, name: str, values: Any, numbers: str) -
     if values.ndim == 1 or name == "position_embd.weight":
         writer.add_tensor(name, values)
         return
-    if numbers == "Q8_0" and values.shape[1] % QUANTISED_BLOCK:
+    if numbers == "Q8_0" and values.shape[1] % QUANTIZED_BLOCK:
         numbers = "F16"
     kind = KINDS[numbers][0]
     if numbers == "F16" and np.abs(values).max() > np.finfo(np.float16).max:
