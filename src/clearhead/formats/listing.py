@@ -97,7 +97,7 @@ def _describe_gguf(path: Path) -> Listed:
         family=family,
         config=config,
         bytes=_size(path),
-        license=pulled.license if pulled else license if isinstance(license_name, str) else None,
+        license=pulled.license if pulled else license_name if isinstance(license_name, str) else None,
     )
 
 
