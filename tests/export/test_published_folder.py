@@ -253,7 +253,7 @@ def test_labs_without_numba(model, tmp_path, monkeypatch):
 
 def test_folders_of_other_programs_are_not_overwritten(model, tmp_path):
     (tmp_path / "publication.json").write_text('{"title": "my paper"}')
-    with pytest.raises(UserError, match="other things"):
+    with pytest.raises(UserError, match="contains other files"):
         publish(model, tmp_path, TEXTS[:1], labs=False)
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
     for where in (tmp_path / "broken", tmp_path / "publication.json" / "x"):
