@@ -65,7 +65,7 @@ class Guest(Visitor):
         self.settle()
 
     def go(self, view):
-        self.page.get_by_role("navigation", name="SavedViews").get_by_role("button", name=view).click()
+        self.page.get_by_role("navigation", name="Views").get_by_role("button", name=view).click()
 
     @property
     def files(self):
@@ -101,7 +101,7 @@ def see_softmax(guest, model, text):
     """Check the selected head's weights, a formula and the next tokens against Python."""
     trace, at = numbers_of(model, text)
     guest.page.mouse.move(0, 0)
-    guest.expect(lambda: len(guest.message), len(trace))
+    guest.expect(lambda: len(guest.said), len(trace))
     seen = guest.see("block.1.head.1.weights")
     assert {row for row, _, _ in seen["cells"]} == set(range(len(trace)))
     check(seen, "block.1.head.1.weights", at, len(trace) - 1)
@@ -256,9 +256,12 @@ def test_folders_of_other_programs_are_not_overwritten(model, tmp_path):
     with pytest.raises(UserError, match="contains other files"):
         publish(model, tmp_path, TEXTS[:1], labs=False)
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
-    for where in (tmp_path / "broken", tmp_path / "publication.json" / "x"):
-        with pytest.raises(UserError, match="is a file"):
-            publish(model, where, TEXTS[:1], labs=False)
+    for folder, message in (
+        (tmp_path / "broken", "broken is a file"),
+        (tmp_path / "publication.json" / "x", "publication.json is not a writable folder"),
+    ):
+        with pytest.raises(UserError, match=message):
+            publish(model, folder, TEXTS[:1], labs=False)
 
 
 def test_no_paths_in_the_files(host):

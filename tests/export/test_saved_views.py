@@ -21,7 +21,7 @@ def model(models):
 
 
 def tabs(reader):
-    return reader.page.get_by_role("navigation", name="SavedViews").get_by_role("button")
+    return reader.page.get_by_role("navigation", name="Views").get_by_role("button")
 
 
 def test_tabs(read, model, tmp_path):

@@ -1,4 +1,4 @@
-"""Widgets without a notebook: their initial view, and the requests they response."""
+"""Widgets without a notebook: their initial view, and the requests they answer."""
 
 import asyncio
 import json
