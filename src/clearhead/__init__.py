@@ -53,7 +53,7 @@ __all__ = [
     "train_words",
 ]
 
-# Where each public name lives. It is imported when first asked for: torch takes a second or two.
+# The module of each public name, imported on first access: torch takes a second or two.
 _HOMES = {
     "Config": "clearhead.model.config",
     "Edit": "clearhead.inspect.edits",

@@ -9,8 +9,7 @@ LONGEST = 1000  # characters; a message may quote a hostile file
 class UserError(ValueError):
     """Input that cannot be used. One line: what was given, what was expected, what to do.
 
-    Errors that visitors of the page can cause carry a code and the values of the message, with which the
-    page
+    Errors that visitors of the page can cause carry a code and the values of the message, with which the page
     says it in other languages.
     """
 

@@ -1,4 +1,4 @@
-"""A language model: a network and its tokenizer, so text in and text out."""
+"""A language model: a network and its tokenizer, text in and text out."""
 
 from __future__ import annotations
 
@@ -44,11 +44,16 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.evaluation import Evaluation, evaluate_texts
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-OF_GENERATE = ("samples", "inspect", "beams", "length_penalty")  # settings that `stream` has not
+OF_GENERATE = (
+    "samples",
+    "inspect",
+    "beams",
+    "length_penalty",
+)  # settings of `generate` that `stream` does not have
 
 
 class LanguageModel:
-    """What `train` and `load` give you."""
+    """The model that `train` and `load` return."""
 
     def __init__(
         self,
@@ -60,7 +65,7 @@ class LanguageModel:
         self.network = network.eval()
         self.tokenizer = tokenizer
         self.training = training  # how it was trained, if we trained it
-        self.name = name  # by which views call it: that of its folder or file
+        self.name = name  # its display name: that of its folder or file
 
     @property
     def config(self) -> AnyConfig:
@@ -70,8 +75,8 @@ class LanguageModel:
     def device(self) -> torch.device:
         return next(self.network.parameters()).device
 
-    def transformer(self, what: str = "what was asked for") -> Transformer:
-        """The network, where it is one; else `what` is refused."""
+    def transformer(self, what: str = "this feature") -> Transformer:
+        """The network if it is a transformer; otherwise an error that names `what`."""
         need_transformer(self.config, what)
         assert isinstance(self.network, Transformer)
         return self.network
@@ -90,7 +95,9 @@ class LanguageModel:
         )
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
-        """Into a folder that `load` and transformers open. Refuses one that holds a model, unless told."""
+        """Save to a folder that `load` and transformers open. Raises an error if it contains a model, unless
+        `overwrite`.
+        """
         need_exact(self.network, "saving")
         if not overwrite:
             model_folder.check_free(Path(folder))
@@ -98,15 +105,15 @@ class LanguageModel:
         model_folder.save(Path(folder), saved)
 
     def export(self, path: str | Path, to: str | None = None, numbers: str | None = None) -> None:
-        """For other programs: a folder that transformers opens, or one GGUF file that llama.cpp opens.
+        """Export for other programs: a folder for transformers, or one GGUF file for llama.cpp.
 
-        `to` is huggingface or gguf; unless said, what the path's ending means. `numbers` is how a GGUF file
-        stores matrices: F32, F16 (unless said) or Q8_0. An n-gram model is written as an ARPA file.
+        `to` is huggingface or gguf; default: by the path's suffix. `numbers` is the type of matrices in a
+        GGUF file: F32, F16 (default) or Q8_0. An n-gram model is exported as an ARPA file.
         """
         export(Saved(self.network, self.tokenizer, self.training), Path(path), to, numbers)
 
     def chat_text(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
-        """Messages, each a role and a content, as the text that this model's chat template makes of them."""
+        """Render messages, each with a role and a content, with this model's chat template."""
         config = self.tokenizer.config
         template = config.get("chat_template")
         if not isinstance(template, str):
@@ -115,12 +122,12 @@ class LanguageModel:
         return render(template, messages, bos=bos, eos=eos, add_generation_prompt=add_generation_prompt)
 
     def chat_ids(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """The same as ids, special tokens as such: what `generate` goes on from as the reply."""
+        """The same as token ids, with special tokens parsed: the prompt for `generate` to reply to."""
         return self.tokenizer.encode_template(self.chat_text(messages))[0]
 
     @torch.inference_mode()
     def logits(self, text: str | Sequence[int]) -> Tensor:
-        """What the model gives every word as the next one, after each token of the text: T V."""
+        """The logits of the next token after each token of the text: T V."""
         ids = read_given(text, self.tokenizer, self.config.n_vocab)
         return self.network(torch.tensor([ids], device=self.device))[0]
 
@@ -135,33 +142,34 @@ class LanguageModel:
         length_penalty: float | None = None,
         **settings: Any,
     ) -> Any:
-        """What the model writes after the prompt; without one, from the start of a document.
+        """Generate text from a prompt; without one, from the start of a document.
 
-        The prompt is a text, or ids such as `chat_ids` gives. Ends after `tokens` tokens, at the end of the
-        document, or before a stop string. The text is a str that also has `ids`, `log_probabilities` and, as
-        `finish_reason`, why it ended. With `samples`, a list of that many texts; with `inspect`, the text, and a
-        trace over the prompt and it. Other settings are those of `stream`. The same seed gives the same text.
-        For a list of prompts, which are served as one batch, a list of what each alone would give.
+        The prompt is a text, or ids such as those of `chat_ids`. Generation ends after `tokens` tokens, at
+        the end of the document, or before a stop string. The result is a str that also has `ids`,
+        `log_probabilities` and `finish_reason`. With `samples`, a list of that many texts; with `inspect`,
+        the text and a trace over prompt and text. Other settings are those of `stream`. The same seed gives
+        the same text. For a list of prompts, which are processed as one batch, a list of what each would give
+        alone.
 
-        With `beams`, so many texts are followed side by side and the one is given whose log-probability over
-        its length (to the `length_penalty`, 1 unless told) is best. Nothing is drawn: it is always the same.
+        With `beams`, beam search: the text with the highest log-probability divided by its length to the
+        power of `length_penalty` (default 1). It is deterministic.
         """
         check_names(settings, [*signature(self.stream).parameters, *OF_GENERATE])
         many = isinstance(prompt, list | tuple) and (not prompt or type(prompt[0]) is not int)
         one = cast("str | Sequence[int] | None", prompt)
         if beams is not None:
             if many:
-                raise UserError("beams goes with one prompt: give them one by one")
+                raise UserError("beams applies to one prompt: give them one by one")
             given = {**settings, "samples": samples, "inspect": inspect or None}
             search = BeamSearch(beams) if length_penalty is None else BeamSearch(beams, length_penalty)
             return self._search(one, tokens, search, given)
         if length_penalty is not None:
-            raise UserError("length_penalty goes with beams: give both, or leave it out")
+            raise UserError("length_penalty applies to beam search: give beams too, or omit it")
         if inspect and samples is not None:
-            raise UserError("inspect goes with one text: leave samples out")
+            raise UserError("inspect applies to one text: omit samples")
         if many:
             if inspect:
-                raise UserError("inspect goes with one prompt: give them one by one")
+                raise UserError("inspect applies to one prompt: give them one by one")
             return self._generate_many(cast("Sequence[Any]", prompt), tokens, samples, **settings)
         if inspect:
             return self._generate_traced(one, tokens, **settings)
@@ -179,17 +187,18 @@ class LanguageModel:
         seconds: float | None = None,
         **sampling: Any,
     ) -> GenerationRequest:
-        """What `generate` is asked, to be handed to an engine. It is ended after so many seconds, if said."""
+        """A request for an engine, with the settings of `generate`. `seconds` limits its time."""
         ids, stops = self._read_prompt(prompt), parse_stop(stop)
         return GenerationRequest(
             tuple(ids), tokens, Sampling.from_options(sampling), seed, stops, samples, seconds
         )
 
     def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
-        """Serves many requests at once, from any thread: `engine.submit(model.request("Once"))`.
+        """An engine that serves many requests at once, from any thread:
+        `engine.submit(model.request("Once"))`.
 
-        `slots` texts are written at once, and `queue` requests may wait. Leave the weights as they are
-        meanwhile: it may have made a copy of them.
+        `slots` sequences are generated at once, and `queue` requests may wait. Do not change the weights
+        meanwhile: the engine may hold a copy.
         """
         return Engine(self.network, self.tokenizer, slots, queue)
 
@@ -205,7 +214,7 @@ class LanguageModel:
     ) -> list[Any]:
         for name, value in (("edit", edit), ("shift", shift)):
             if value:
-                raise UserError(f"{name} goes with one prompt: give them one by one")
+                raise UserError(f"{name} applies to one prompt: give them one by one")
         count = 1 if samples is None else samples
         requests = [self.request(each, tokens, samples=count, **settings) for each in prompts]
         texts = run_batch(self.network, self.tokenizer, requests)
@@ -216,7 +225,7 @@ class LanguageModel:
     ) -> Generated:
         seconds = settings.pop("seconds", None)
         if others := [name for name, value in settings.items() if value is not None]:
-            raise UserError(f"beam search takes no {' or '.join(others)}: leave that out, or beams")
+            raise UserError(f"beam search takes no {' or '.join(others)}: omit it, or beams")
         request = self.request(prompt, tokens, seconds=seconds)
         return run_beam_search(self.network, self.tokenizer, request, search)
 
@@ -245,7 +254,7 @@ class LanguageModel:
         return text, trace_window(network, whole, self.tokenizer, self.name, edits)
 
     def _is_uncut(self, text: Generated, ids: list[int]) -> bool:
-        """Whether the text is that of all its tokens: no stop string has cut it off."""
+        """Whether the text contains all its tokens: no stop string has cut it."""
         return Detokenizer(self.tokenizer, prompt=ids).push_all(text.sampled, "length") == text
 
     def stream(
@@ -270,15 +279,15 @@ class LanguageModel:
         shift: bool = False,
         edit: Mapping[str, Value | Edit] | None = None,
     ) -> Iterator[Generated]:
-        """`generate`, piece by piece as it is written; the last piece says why it ended.
+        """`generate`, streamed in pieces; the last piece has the finish reason.
 
-        The rules of drawing and their order are told in `generate/sampling.py`. The penalties make words less
-        likely that were used, `repetition_penalty` also those of the prompt. `logit_bias` is for ids, or for
-        texts of one token; -100 is never. `regex` or `json_schema` holds the text to a regular expression or
-        a schema; it fits unless the tokens or the time run out. `log_probabilities` tells those of each word
-        drawn and of so many of the likeliest, as the model gave them, before every rule. `seconds` ends the
-        text after that time. With `shift` a full context drops its older half instead of being read again for
-        each word: faster, and an approximation. `edit` is in force at every word.
+        The sampling rules and their order are described in `generate/sampling.py`. The penalties lower the
+        logits of tokens already used; `repetition_penalty` includes those of the prompt. `logit_bias` maps
+        ids, or texts of one token, to a number added to the logit; -100 excludes the token. `regex` or
+        `json_schema` constrains the text; it matches unless tokens or time run out. `log_probabilities`
+        returns those of each sampled token and of that many most likely ones, before any rule. `seconds`
+        limits the time. With `shift`, a full context drops its older half instead of being recomputed for
+        each token: faster, and an approximation. `edit` applies at every token.
         """
         settings = {
             name: value for name, value in locals().items() if name not in ("self", "prompt", "tokens")
@@ -299,7 +308,7 @@ class LanguageModel:
         if not isinstance(shift, bool):
             raise UserError(f"shift = {shift!r}: expected True or False")
         if shift and (decoder is not None or edit):
-            raise UserError("inspect and edit read the whole window for each word: leave shift out")
+            raise UserError("inspect and edit recompute the whole window for each token: omit shift")
         request = self.request(prompt, tokens, samples=samples, **settings)
         if decoder is None and edit:
             network = self.transformer("an edit")
@@ -307,15 +316,15 @@ class LanguageModel:
         return run_request(self.network, self.tokenizer, request, decoder, shift)
 
     def _generate_joined(self, *given: Any, **settings: Any) -> list[Generated]:
-        """What `_stream` gives, as one text a sample."""
+        """The output of `_stream` as one text per sample."""
         return [
             Generated.concatenate(pieces) for pieces in zip(*self._stream(*given, **settings), strict=True)
         ]
 
     def fill(self, text: str, count: int = 5) -> list[list[tuple[str, float]]]:
-        """The likeliest words for each ___ (or <|mask|>) in a text, with their probabilities.
+        """The most likely tokens for each ___ (or <|mask|>) in a text, with their probabilities.
 
-        For models that see both ways (`train` with both_ways); a blank is one token.
+        For bidirectional models (`train` with both_ways); a blank is one token.
         """
         return fill_mask(self.network, self.tokenizer, text, count)
 
@@ -325,12 +334,13 @@ class LanguageModel:
         batch_size: int = 32,
         report: Callable[[int, int], object] = lambda *_: None,
     ) -> Evaluation:
-        """Loss over the whole text in disjoint windows of the model's context, the ends of documents too.
+        """The loss over the whole text in disjoint windows of the model's context, including the ends of
+        documents.
 
-        A path is that of a file. To a model with a chat template, .jsonl files are conversations, written by
-        it and packed one after another as in training, and the loss is that of the assistant's replies. Of a
-        model that sees both ways, it is the loss at the blanks that each window's number hides. `report` is
-        told how many of how many tokens are done.
+        A path names a file. For a model with a chat template, .jsonl files are conversations, rendered with
+        it and packed one after another as in training, and the loss is that of the assistant's replies. For a
+        bidirectional model it is the loss on masked tokens, which depend on the window's number.
+        `report(done, total)` receives token counts.
         """
         if isinstance(text, str):
             texts: Sequence[Document] = [Document.of("the text", text)]
@@ -346,11 +356,11 @@ class LanguageModel:
         padding: str = "right",
         watch: Callable[[], object] = lambda: None,
     ) -> AnyTrace:
-        """Every step of what the model computes over a text, or over several as one padded batch.
+        """Trace every step of what the model computes for a text, or for several as one padded batch.
 
-        Of a recurrent network, its states. A text may also be given as its ids. With `edit`, with those
-        values put in their places; with `grad`, so that gradients flow through it. `watch` is called before
-        each block, and may raise to end it.
+        For a recurrent network, its states. A text may also be given as ids. `edit` sets values at sites;
+        with `grad`, gradients flow through the trace. `watch` is called before each block, and may raise an
+        exception to stop.
         """
         return make_trace(self.network, self.tokenizer, text, edit, grad, padding, watch, self.name)
 
@@ -370,11 +380,11 @@ def load(
     step: int | None = None,
     quantize: str | None = None,
 ) -> LanguageModel:
-    """A model by its folder, its GGUF file, or its name (a pulled one, or one of the hub).
+    """Load a model by its folder, its GGUF file, or its name (pulled, or on the hub).
 
-    On the best device here unless told; `dtype` is how its numbers are held. Of a run with snapshots, `step`
-    gives the model as it was then. `quantize="int8"` holds its matrices in eight bits: on a processor it
-    writes several times as fast, a little less exactly, and cannot be looked into.
+    On the best available device by default; `dtype` is the type of its weights. For a run with snapshots,
+    `step` selects one. `quantize="int8"` quantizes its matrices: on a CPU generation is several times faster,
+    slightly less accurate, and the model cannot be inspected.
     """
     if quantize not in (None, "none", "int8"):
         raise UserError(f"quantize = {quantize!r}: expected int8, or none")

@@ -55,7 +55,7 @@ def test_the_line_of_a_run_says_when_its_last_validation_was(clearhead, story_fi
 
 
 def test_to_go_on_where_there_is_no_run_begins_one_and_says_so(clearhead, story_file):
-    said = "there is no run in model to go on with: this one begins it"
+    said = "there is no run in model to resume: starting one"
     result = clearhead("train", story_file, "--out", "model", "--resume", *SMALL)
     assert (result.code, said in result.err) == (0, True)
     assert said not in clearhead("train", story_file, "--out", "model", "--resume", *SMALL).err

@@ -137,6 +137,4 @@ def test_text_from_standard_input(clearhead, model_folder, monkeypatch):
         return clearhead("inspect", model_folder, "-", "--json")
 
     assert json.loads(given(b"The cat").out)["tokens"] == list("The cat")
-    assert given(b"").err == (
-        "clearhead: standard input is empty, expected text; leave it out or give another\n"
-    )
+    assert given(b"").err == ("clearhead: standard input is empty: remove it, or give another\n")

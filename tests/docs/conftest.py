@@ -1,4 +1,4 @@
-"""The environment for the docs' code: a folder with a text, a run trained on it, and other files a reader would have."""
+"""The environment for the docs' code: a folder with a text, a run trained on it, and a reader's other files."""
 
 import io
 import json

@@ -49,7 +49,7 @@ def test_the_ladder_climbs_in_size_whatever_the_kind():
     ("settings", "words"),
     [
         ({"kind": "rnn"}, "kind = 'rnn': expected one of transformer, elman, gru, lstm"),
-        ({"kind": "lstm", "heads": 2}, "heads goes with transformers: leave it out, or the kind 'lstm'"),
+        ({"kind": "lstm", "heads": 2}, "heads applies to transformers only: omit it, or the kind 'lstm'"),
         ({"kind": "gru", "both_ways": True}, "both_ways goes with transformers"),
         ({"kind": "gru", "preset": "gpt2"}, "preset goes with transformers"),
         ({"kind": "elman", "sharded": True, "optimizer": "adamw"}, "sharded goes with transformers"),

@@ -231,7 +231,7 @@ LONG = "some words, " * 200_000
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.25, 0.06])
-def test_a_share_of_a_long_document_is_every_so_manieth_stretch(share: float) -> None:
+def test_a_share_of_a_long_document_is_every_nth_chunk(share: float) -> None:
     taken = list(thin(Document.of("long", LONG).pieces(), 0, share))
     assert all(LONG[start : start + len(stretch)] == stretch for start, stretch in taken)
     length = sum(len(stretch) for _, stretch in taken)
@@ -244,7 +244,7 @@ def test_a_share_of_a_long_document_is_every_so_manieth_stretch(share: float) ->
 
 
 @pytest.mark.parametrize("share", [0.5, 0.25, 0.06])
-def test_a_share_of_many_short_documents_is_every_so_manieth_document(share: float) -> None:
+def test_a_share_of_many_short_documents_is_every_nth_document(share: float) -> None:
     taken = [number for number in range(1000) if list(thin(["a short one"], number, share))]
     assert len(taken) == pytest.approx(1000 * share, abs=3)
     assert max(b - a for a, b in pairwise(taken)) <= 3 / share

@@ -68,7 +68,7 @@ def test_training_twice_gives_the_same_file(tokenizer: Tokenizer) -> None:
         ("word", 256, "the vocabulary is 256, expected 257"),
         ("bpe", 256, "the vocabulary is 256, expected 257"),
         ("bpe", 2**40, "expected 257"),
-        ("byte", 300, "leave it out for byte"),
+        ("byte", 300, "omit it for byte"),
     ],
 )
 def test_impossible_wishes_are_refused(kind: str, n_vocab: int | None, message: str) -> None:

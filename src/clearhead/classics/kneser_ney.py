@@ -1,10 +1,8 @@
 """Modified Kneser-Ney smoothing: n-gram counts to probabilities, interpolated over all orders.
 
-Below the highest order, an n-gram counts by how many different tokens precede it: a token that follows only
-a
+Below the highest order, an n-gram counts by how many different tokens precede it: a token that follows only a
 few others is unlikely after a new one, however frequent it is. A discount D is subtracted from each count,
-and the
-freed mass goes to shorter contexts (Chen and Goodman 1999, in the notation of Heafield et al. 2013):
+and the freed mass goes to shorter contexts (Chen and Goodman 1999, in the notation of Heafield et al. 2013):
 
     p(w | context) = (a - D(a)) / total(context) + b(context) p(w | context without its first token)
 

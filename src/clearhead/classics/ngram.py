@@ -1,8 +1,7 @@
 """The n-gram model: the next token by how often it followed the last few tokens, backing off to fewer.
 
 The n-grams of each order are sorted by key. The key of an n-gram is the index of its prefix (all tokens but
-the
-last) times the vocabulary size, plus the last token; the index of a unigram is its token id. So all
+the last) times the vocabulary size, plus the last token; the index of a unigram is its token id. So all
 continuations of a context are adjacent, and unseen n-grams take no space.
 
 Shapes: B sequences, T positions, V tokens.

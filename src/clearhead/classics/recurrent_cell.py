@@ -13,8 +13,8 @@
             h' = o tanh(m')
 
 `h` is the state, which the next token and the next block receive. The terms x W + b of all gates are
-concatenated,
-and so are the terms h U + c. There are two biases because the GRU's r applies to one of them only.
+concatenated, and so are the terms h U + c. There are two biases because the GRU's r applies to one of them
+only.
 
 Shapes: C features, G gates, with any leading dimensions.
 """

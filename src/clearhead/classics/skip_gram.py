@@ -78,9 +78,9 @@ class SkipGramProgress:
 class SkipGram:
     """Two tables of vectors, trained on a text while this is iterated over, a chunk at a time.
 
-    `inputs` (V D) are the vectors of center words, which are kept; `outputs` (V D) those of neighbors.
-    With one worker, the same seed gives the same bits. Several workers update the tables without locks, so
-    results vary slightly between runs.
+    `inputs` (V D) are the vectors of center words, which are kept; `outputs` (V D) those of neighbors. With
+    one worker, the same seed gives the same bits. Several workers update the tables without locks, so results
+    vary slightly between runs.
     """
 
     def __init__(self, corpus: WordCorpus, settings: Settings) -> None:

@@ -37,8 +37,7 @@ def descend(
     steps: Table,
 ) -> None:
     """One gradient step on a pair's loss: -log σ(x·y) of its neighbor, the first of `words`, and -log σ(-x·y)
-    of each
-    negative sample after it.
+    of each negative sample after it.
 
     `change` (D) and `steps` (at least one per word) are buffers.
     """

@@ -1,13 +1,11 @@
 """`clearhead.toml`: user-defined defaults for the options of commands.
 
 It is read from the working folder only, beside runs/. CLEARHEAD_CONFIG names another file or, if empty,
-disables
-it. Each command has a table (`[train]`, `[lab.stream]`), each option a key: its long name without the
-dashes.
+disables it. Each command has a table (`[train]`, `[lab.stream]`), each option a key: its long name without
+the dashes.
 
-The folder, and the file with it, may come from someone else. So a file may set how things are done, but
-never what
-is read, written or sent, or who has access: those must be typed.
+The folder, and the file with it, may come from someone else. So a file may set how things are done, but never
+what is read, written or sent, or who has access: those must be typed.
 """
 
 from __future__ import annotations

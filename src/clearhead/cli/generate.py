@@ -62,7 +62,7 @@ def generate(
     from clearhead.language_model import load
 
     if prompt == "":
-        raise UserError("the prompt is empty: give some text, or leave it out to start a document")
+        raise UserError("the prompt is empty: give some text, or omit it to start a document")
     if log_probabilities is not None and not json:
         raise UserError("--log-probabilities requires JSON output: add --json")
     settings: dict[str, Any] = {

@@ -90,8 +90,7 @@ def run(
     """Load the models and serve until a signal comes. `show` receives the address; early requests wait.
 
     With `places`, the models there can be opened while it runs, and others pulled: then it is enough if one
-    model
-    can be loaded at the start.
+    model can be loaded at the start.
     """
     from clearhead.files import home
     from clearhead.server.model_loader import ModelLibrary

@@ -34,8 +34,8 @@ def save_html(
     embedding, the final norm and the next token), "lens" (the logit lens), "why" (attributions of the most
     likely next tokens, and of the heads' scores) and "words" (the nearest neighbors of each token). The
     default is the flow and the first head. A comparison shows its two traces side by side; further views show
-    its first trace. The page opens with the first view, a comparison with the comparison. A head's numbers can
-    be followed back to the trained weights.
+    its first trace. The page opens with the first view, a comparison with the comparison. A head's numbers
+    can be followed back to the trained weights.
     """
     if isinstance(what, StateTrace):
         what = need_heads(what, "a page of a trace")

@@ -159,7 +159,8 @@ def _store_flow(saved: SavedTrace, views: SavedViews, recorder: ResponseRecorder
 
 @torch.no_grad()
 def _store_lens(saved: SavedTrace, tokens: list[int]) -> list[list[str]]:
-    """Store the logit lens, blocks × (1 + tokens) × positions: the probabilities of the best and of these tokens.
+    """Store the logit lens, blocks × (1 + tokens) × positions: the probabilities of the best and of these
+    tokens.
 
     Returns the text of the best token for each block and position.
     """

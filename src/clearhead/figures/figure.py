@@ -23,12 +23,12 @@ from clearhead.labs.heads import HeadScores
 from clearhead.labs.lab import Result
 from clearhead.picture import Figure
 
-Drawn = AnyTrace | HeadScores | Attribution | ScoreAttribution | Lens | Comparison[Trace] | Result
+Drawable = AnyTrace | HeadScores | Attribution | ScoreAttribution | Lens | Comparison[Trace] | Result
 Table = Tensor | np.ndarray[Any, Any] | list[list[float]]
 
 
 def figure(
-    of: Drawn,
+    of: Drawable,
     what: str | Table | None = None,
     *,
     title: str | None = None,
@@ -38,12 +38,9 @@ def figure(
     """Draw a result.
 
     A trace: a site by name; without one, the attention of every head; "lens", the logit lens; a sweep's
-    table, colored
-    `around` the unedited value (default: the median). `heads`: bars, for one score if named. `attribute`,
-    `why` and
-    `compare`: bars. A lab: a panel for each part. `title` replaces the default title; `rows` selects
-    positions of a trace
-    or lens.
+    table, colored `around` the unedited value (default: the median). `heads`: bars, for one score if named.
+    `attribute`, `why` and `compare`: bars. A lab: a panel for each part. `title` replaces the default title;
+    `rows` selects positions of a trace or lens.
     """
     require("figures", "a figure")
     if rows is not None and (not isinstance(of, Trace | StateTrace | Lens) or _is_table(what)):

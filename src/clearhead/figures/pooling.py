@@ -25,8 +25,8 @@ def read_pooled(
     """A site with `size` rows and `across` columns per cell, as an array, computed a few rows at a time.
 
     A cell of attention weights is the share of its weight that a row gives to the cell's columns, averaged
-    over rows, so
-    that a row of cells still sums to 1. For other sites it is the mean of the finite numbers, or nan.
+    over rows, so that a row of cells still sums to 1. For other sites it is the mean of the finite numbers,
+    or nan.
     """
     wide = trace.ids.shape[1] if is_matrix(site) else 1
     at_once = max(1, MOST_NUMBERS // wide // size) * size

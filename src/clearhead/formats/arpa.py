@@ -1,8 +1,7 @@
 """ARPA files: n-gram models as text, one n-gram per line, the common exchange format.
 
-A line is the base-10 logarithm of a probability, the words, and the backoff weight. Sentences start with
-<s>, which
-is never predicted, and end with </s>; here both are the end token.
+A line is the base-10 logarithm of a probability, the words, and the backoff weight. Sentences start with <s>,
+which is never predicted, and end with </s>; here both are the end token.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Word vectors in word2vec's two formats, which gensim and many others read.
 
-Both start with a line of two numbers: the number of words, and of features per vector. Then follow, for
-each word,
-the word, a space, and its vector: in text files (`.txt`, `.vec`) numbers and a line break, in binary ones
-(`.bin`)
-little-endian float32, optionally followed by a line break.
+Both start with a line of two numbers: the number of words, and of features per vector. Then follow, for each
+word, the word, a space, and its vector: in text files (`.txt`, `.vec`) numbers and a line break, in binary
+ones (`.bin`) little-endian float32, optionally followed by a line break.
 """
 
 from __future__ import annotations

@@ -8,12 +8,13 @@
   (`detokenizer.py`).
 
 `generation.py` is this loop for one prompt. For many requests the `Scheduler` batches continuously: its
-`BatchDecoder` has a number of slots; a waiting prompt is prefilled chunk by chunk, between the decoding steps of
-the sequences that already run; each sample then takes a free slot, grows by a token per step, and leaves its slot
-to the next when it finishes. A sequence's tokens never depend on what else is in the batch (`scheduler.py`,
-`batch_decoder.py`). The `Engine` runs a scheduler in a thread and takes requests from any other (`engine.py`).
+`BatchDecoder` has a number of slots; a waiting prompt is prefilled chunk by chunk, between the decoding steps
+of the sequences that already run; each sample then takes a free slot, grows by a token per step, and leaves
+its slot to the next when it finishes. A sequence's tokens never depend on what else is in the batch
+(`scheduler.py`, `batch_decoder.py`). The `Engine` runs a scheduler in a thread and takes requests from any
+other (`engine.py`).
 
 The other decoders implement the same steps: `classic_decoders.py` for recurrent networks and n-gram models,
-`quantized_decoder.py` for int8 networks on the CPU, and `cuda_decoder.py`, which samples on the device and replays
-one CUDA graph per step.
+`quantized_decoder.py` for int8 networks on the CPU, and `cuda_decoder.py`, which samples on the device and
+replays one CUDA graph per step.
 """

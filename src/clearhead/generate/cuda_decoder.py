@@ -1,8 +1,8 @@
 """Decoding on CUDA: tokens are sampled on the device, and a step is one CUDA graph.
 
-The CPU takes no part in a step and only fetches the tokens now and then. `LanguageModel.generate` does not use
-this decoder yet: tests prove it equal to the plain loop, and `bench.generate` measures it. It supports plain
-sampling only; penalties, constraints and log-probabilities need `generation.py`.
+The CPU takes no part in a step and only fetches the tokens now and then. `LanguageModel.generate` does not
+use this decoder yet: tests prove it equal to the plain loop, and `bench.generate` measures it. It supports
+plain sampling only; penalties, constraints and log-probabilities need `generation.py`.
 
 Shapes: B samples of one prompt, C features, H heads, G key-value heads, D features per head, V tokens of the
 vocabulary.

@@ -2,14 +2,11 @@
 
 The rules apply in this order, each to what the previous ones have left:
 
-1. `regex` or `json_schema`: tokens that the constraint does not allow get -inf (`constraint.py`);
-2. `logit_bias`, added to the logits of single tokens;
-3. `repetition_penalty`, on the tokens of the prompt and of the generated text;
-4. `presence_penalty` and `frequency_penalty`, on the tokens of the generated text only;
-5. `temperature`, which divides all logits; at 0 decoding is greedy and the rest does not apply;
-6. `top_k`;
-7. `top_p`;
-8. `min_p`.
+1. `regex` or `json_schema`: tokens that the constraint does not allow get -inf (`constraint.py`); 2.
+`logit_bias`, added to the logits of single tokens; 3. `repetition_penalty`, on the tokens of the prompt and
+of the generated text; 4. `presence_penalty` and `frequency_penalty`, on the tokens of the generated text
+only; 5. `temperature`, which divides all logits; at 0 decoding is greedy and the rest does not apply; 6.
+`top_k`; 7. `top_p`; 8. `min_p`.
 
 The token is then sampled with one uniform random number per step. Reported log-probabilities are those of the
 model, before any rule.
@@ -47,8 +44,8 @@ class SampledToken:
 class Sampler:
     """Samples the tokens of one sample, independently of all others.
 
-    `sample` numbers the samples of one seed and prompt. The samples of a request share its `grammar`, which is
-    compiled from the sampling options unless it is given.
+    `sample` numbers the samples of one seed and prompt. The samples of a request share its `grammar`, which
+    is compiled from the sampling options unless it is given.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The options of generation, declared once: name, default, limits and help text.
 
 The command line and the server derive their options and fields from `OPTIONS`, and everything that takes an
-option checks it here. The order in which sampling applies them is in `sampler.py`. This module does not import
-torch, so that the command line can show its help without.
+option checks it here. The order in which sampling applies them is in `sampler.py`. This module does not
+import torch, so that the command line can show its help without.
 """
 
 from __future__ import annotations

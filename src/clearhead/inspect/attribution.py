@@ -1,8 +1,8 @@
 """Exact attributions: what contributes to a token's logit, and what contributes to an attention score.
 
-The residual stream is the sum of what every component wrote into it. With the scales of the norms treated
-as constants, a logit or a score is linear in the stream, so it splits into one part per component.
-Shapes: N parts, C features of the stream, D features per head.
+The residual stream is the sum of what every component wrote into it. With the scales of the norms treated as
+constants, a logit or a score is linear in the stream, so it splits into one part per component. Shapes: N
+parts, C features of the stream, D features per head.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The forward pass of a transformer, stored as its residual stream.
 
-Stores the stream before each block and in its middle; every other site is recomputed on demand.
-Shapes, for one sequence: T positions, C features, V tokens of the vocabulary; a batch has B in front.
+Stores the stream before each block and in its middle; every other site is recomputed on demand. Shapes, for
+one sequence: T positions, C features, V tokens of the vocabulary; a batch has B in front.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ class Trace(ResidualTrace):
     def sweep(self, over: str, measure: Callable[[Trace], float], patch_from: Trace | None = None) -> Tensor:
         """Apply `measure` to every variant of this trace; variants run in batches.
 
-        Over "head", each variant ablates the output of one head, or patches it from another trace:
-        blocks × heads. Over "block × position", it does so for the input of one block at one position:
-        blocks × positions.
+        Over "head", each variant ablates the output of one head, or patches it from another trace: blocks ×
+        heads. Over "block × position", it does so for the input of one block at one position: blocks ×
+        positions.
         """
         return sweep(self, over, measure, patch_from)
 

@@ -1,8 +1,7 @@
 """Was any digit a 1? Long-range information: through many states, or by one attention step.
 
 Half of the sequences are all 0s; each of the others has a single 1, in its first half. After the last digit
-the network
-predicts whether there was a 1. Chance is 0.5. B sequences, T digits.
+the network predicts whether there was a 1. Chance is 0.5. B sequences, T digits.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ LABS = {
             says="A 1, and then a hundred 0s: was there a 1? A recurrent network must carry the information "
             "from state to state; attention looks straight back at it; an n-gram model has forgotten it. Trained on "
             "short sequences, a recurrent network may carry the information through "
-            "200 digits. Trained on 101 digits only, it learns nothing, and attention learns everything: the advantage of "
-            "attention is that the long case can be learned. This attention has no positions, so "
+            "200 digits. Trained on 101 digits only, it learns nothing, and attention learns everything: the advantage "
+            "of attention is that the long case can be learned. This attention has no positions, so "
             "unseen lengths are nothing new to it. The one sequence without a 1 counts for "
             "half of the accuracy, all others for the other half: a network that has learned nothing scores "
             "about one half. The band around each line shows the range over seeds.",
@@ -119,8 +119,8 @@ LABS = {
             "Attribution splits the word's logit exactly into what the heads at the last position move there from each "
             "token; it sees the last step only. Ablation zeroes each token's vector at the input and "
             "measures the effect on the word's log-probability; it sees every path.",
-            question="The heads at the end move little from some tokens whose ablation has a large effect. What might those "
-            "tokens do for the others? And which words decide if the blank is his?",
+            question="The heads at the end move little from some tokens whose ablation has a large effect. What might "
+            "those tokens do for the others? And which words decide if the blank is his?",
             settings=(
                 Setting("sentence", WILL, "up to the blank", longest=1000),
                 Setting("word", "her", "for the blank; its first token counts", longest=40),
@@ -189,8 +189,8 @@ LABS = {
             name="scale",
             title="Why divide by √d_k",
             says="Random queries and keys: the longer the vectors, the larger the spread of their dot "
-            "products, in proportion to √d. Undivided, the softmax gives nearly all weight to one token, and its gradient "
-            "vanishes; divided by √d_k, the weights keep their distribution.",
+            "products, in proportion to √d. Undivided, the softmax gives nearly all weight to one token, and its "
+            "gradient vanishes; divided by √d_k, the weights keep their distribution.",
             question="How large is d when the largest weight exceeds one half? What would happen to learning?",
             settings=(
                 Setting("words", 16, "number of keys", 2, 256),
@@ -225,8 +225,8 @@ LABS = {
         Lab(
             name="stream",
             title="A head moves information between residual streams",
-            says="Random tokens, repeated once: only attention to the first occurrence can predict the second. Two blocks "
-            "learn it from scratch. A head of the first (which sees four positions) tells each token "
+            says="Random tokens, repeated once: only attention to the first occurrence can predict the second. Two "
+            "blocks learn it from scratch. A head of the first (which sees four positions) tells each token "
             "which one precedes it; heads of the second find the token that followed the same one before, and "
             "bring it here. The loss falls once both exist. If one is ablated, another takes over in part; "
             "if all are, the ability is lost.",
@@ -255,9 +255,8 @@ def lab(
 ) -> Result:
     """Run a lab: `lab("attention", sequence="0010", boost=10.0)`. `figure` draws its result.
 
-    A lab that inspects a model takes it by name or as an object; by default its usual one, or none if that
-    is not
-    installed and the lab can do without. A lab that trains calls `watch` between steps.
+    A lab that inspects a model takes it by name or as an object; by default its usual one, or none if that is
+    not installed and the lab can do without. A lab that trains calls `watch` between steps.
     """
     found = find_lab(name)
     given = found.check(settings)

@@ -32,8 +32,8 @@ class Probe:
     """How well logistic regression predicts labels from a site, cross-validated.
 
     `control` is the same with shuffled labels, `majority` the share of the most common label: only accuracy
-    above both is
-    information in the site. `direction` and `bias` belong to a fit to all data, in the site's units.
+    above both is information in the site. `direction` and `bias` belong to a fit to all data, in the site's
+    units.
     """
 
     site: str
@@ -70,9 +70,8 @@ def probe(
 ) -> Probe:
     """Predict labels from a site by logistic regression, cross-validated, with a shuffled-label control.
 
-    A label belongs to a text and one position in it (`at`: a position, a word, or one per text), or is a
-    list with a label
-    per token; None means no label. A text is never in both the training and test part of a fold.
+    A label belongs to a text and one position in it (`at`: a position, a word, or one per text), or is a list
+    with a label per token; None means no label. A text is never in both the training and test part of a fold.
     """
     require("probes", "a probe")
     from threadpoolctl import threadpool_limits

@@ -57,10 +57,8 @@ def race(
     """Race networks of several kinds: `race("my.txt", minutes=2)`. `figure` draws its result.
 
     Each of the `kinds` trains on the text for this many minutes; saved `models`, by name, are compared as
-    they are. All are
-    evaluated on the end of the text, or on `validation`, and continue the prompt by `tokens` tokens. Other
-    settings are
-    those of `train`. Notes about a run are issued as warnings.
+    they are. All are evaluated on the end of the text, or on `validation`, and continue the prompt by
+    `tokens` tokens. Other settings are those of `train`. Notes about a run are issued as warnings.
     """
     request = TrainingRequest(
         minutes=minutes,

@@ -1,8 +1,7 @@
 """Sentences in which a word has one of two senses: a small seeded grammar that knows which.
 
 Words that suggest a sense precede the word, and what such a thing does follows: to predict the latter, a
-network must
-remember the former. `{a|b}` is one of these, `{}` the word itself or a synonym.
+network must remember the former. `{a|b}` is one of these, `{}` the word itself or a synonym.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ FeedForwardKind = Literal["relu", "gelu", "gelu_tanh", "swiglu", "geglu"]
 class RopeScaling:
     """How RoPE frequencies are scaled for a context longer than the one the model was first trained on.
 
-    `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer than
-    `low_freq_factor` rounds within `original_context`; those above `high_freq_factor` rounds stay.
+    `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer
+    than `low_freq_factor` rounds within `original_context`; those above `high_freq_factor` rounds stay.
     """
 
     kind: RopeScalingKind

@@ -17,8 +17,8 @@ from clearhead.model.attention_steps import attend_fused
 class AttentionMask:
     """`matrix` (B 1 T S or T S) is true where a query may attend to a key.
 
-    `causal` stands for the plain lower causal_matrix, for which fused kernels need no matrix. With neither, every
-    position may attend to every other.
+    `causal` stands for the plain lower causal_matrix, for which fused kernels need no matrix. With neither,
+    every position may attend to every other.
     """
 
     matrix: Tensor | None = None

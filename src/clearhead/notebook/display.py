@@ -36,8 +36,8 @@ def show(
     """Return an explorer widget for a notebook; as the last expression of a cell it is displayed.
 
     A trace opens with its text and its edits, a comparison with its two texts side by side, and a model with
-    `text` or an example. The text can be changed in the widget. `block`, `head` and `step` (a number or a name
-    such as "softmax") select what is open. With `height` in pixels, the widget scrolls.
+    `text` or an example. The text can be changed in the widget. `block`, `head` and `step` (a number or a
+    name such as "softmax") select what is open. With `height` in pixels, the widget scrolls.
     """
     require("notebook", "the widget")
     from clearhead.notebook.widget import Explorer, InitialView

@@ -1,14 +1,11 @@
 """Checkpoints: the complete state of a run in a folder that is either verified complete or skipped.
 
 Write order: tensors and state into a temporary folder, each flushed; a manifest with their sizes and hashes
-last;
-then the folder is renamed and its parent flushed. An older checkpoint is deleted only after the new one has
-been
-read back. Nothing is pickled.
+last; then the folder is renamed and its parent flushed. An older checkpoint is deleted only after the new one
+has been read back. Nothing is pickled.
 
 In a sharded run every rank writes its shard to safetensors files, as PyTorch's distributed checkpoints do;
-any
-number of ranks can read them.
+any number of ranks can read them.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ class Plan:
         words, epochs = [], self.epochs(n_tokens)
         if self.share < 1:
             words.append(
-                f"there is not enough time to tokenize the whole text: 1/{1 / self.share:.0f} of it is used, spread over "
-                "all of it; more minutes use more"
+                f"there is not enough time to tokenize the whole text: 1/{1 / self.share:.0f} of it is used, "
+                "spread over all of it; more minutes use more"
             )
         if epochs >= MOST_EPOCHS:
             words.append(

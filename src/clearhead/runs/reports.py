@@ -1,8 +1,7 @@
 """Experiment tracking: a run's metrics in TensorBoard and Weights & Biases, on request.
 
 Their files are in the run folder, in `tensorboard/` and `wandb/`. They contain timestamps, as nothing else
-there
-does: equal runs have equal files except for these. Their packages are imported only on request.
+there does: equal runs have equal files except for these. Their packages are imported only on request.
 """
 
 from __future__ import annotations
@@ -71,8 +70,7 @@ class Reports:
 
 class TensorBoard:
     """One event per step. A run that is resumed or returns to an earlier step starts a new file, which hides
-    repeated
-    steps.
+    repeated steps.
 
     Written directly: torch's SummaryWriter writes in a thread, which a full disk ends with a traceback.
     """

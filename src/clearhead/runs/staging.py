@@ -1,8 +1,7 @@
 """Atomic replacement of folders: at every moment the old or the new one is available.
 
 The new one is written beside as `.name.new`, the old one moved to `.name.old`, the new one renamed, the old
-one
-deleted. A process killed in between leaves one of these behind; `recover` cleans up.
+one deleted. A process killed in between leaves one of these behind; `recover` cleans up.
 """
 
 from __future__ import annotations

@@ -108,13 +108,10 @@ def train(
     """Train a model on your text: a file, a folder, a glob pattern, or several. With `out`, save the run
     there.
 
-    `resume` continues the run in that folder. `tensorboard`, and `wandb` with a project name, log every
-    step.
+    `resume` continues the run in that folder. `tensorboard`, and `wandb` with a project name, log every step.
     Other settings are the fields of `TrainingRequest`: minutes or steps, kind of network, preset, blocks,
-    heads,
-    width, context, tokenizer, … With `start`, fine-tune that model: all its weights or, with `lora`,
-    adapters of
-    that rank, merged at the end. Notes, such as that the text is short, are issued as warnings.
+    heads, width, context, tokenizer, … With `start`, fine-tune that model: all its weights or, with `lora`,
+    adapters of that rank, merged at the end. Notes, such as that the text is short, are issued as warnings.
     """
     reports = Reports(tensorboard, wandb)
     request = TrainingRequest(**settings)

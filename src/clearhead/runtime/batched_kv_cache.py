@@ -43,8 +43,8 @@ class BatchedBlock:
 class BatchedKVCache:
     """Storage for many sequences at once, one per slot. It grows with the longest sequence.
 
-    Between a sequence's end and its padded length the data is zero: masked positions have weight 0, but
-    0 · NaN would be NaN. Beyond that the data is arbitrary.
+    Between a sequence's end and its padded length the data is zero: masked positions have weight 0, but 0 ·
+    NaN would be NaN. Beyond that the data is arbitrary.
     """
 
     def __init__(

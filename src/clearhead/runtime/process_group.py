@@ -1,7 +1,7 @@
 """The process group of distributed training, started by torchrun; a single process is a group of one.
 
-Gradients are averaged by PyTorch's DDP, or by FSDP2 if sharded, where each rank holds a shard of every weight,
-gradient and optimizer state. All other coordination between ranks goes through here.
+Gradients are averaged by PyTorch's DDP, or by FSDP2 if sharded, where each rank holds a shard of every
+weight, gradient and optimizer state. All other coordination between ranks goes through here.
 """
 
 from __future__ import annotations

@@ -149,7 +149,8 @@ async def _respond(
         usage = job.usage()
         metrics.tokens.labels("prompt").inc(usage.prompt_tokens)
         metrics.tokens.labels("completion").inc(usage.completion_tokens)
-        request.state.log_details = f" {builder.head['model']} {usage.prompt_tokens} prompt {usage.completion_tokens} completion tokens"
+        counts = f"{usage.prompt_tokens} prompt {usage.completion_tokens} completion tokens"
+        request.state.log_details = f" {builder.head['model']} {counts}"
 
     if not body.stream:
         try:

@@ -49,10 +49,8 @@ class Batches:
     """Every window of the text once per epoch, in random order: a pure function of seed and step.
 
     A window is T + 1 tokens; its last token is the first of the next window. Each epoch starts at its own
-    random
-    offset below T, so that over the epochs every token is seen at every position. A window without any
-    target is
-    replaced by the next one that has some.
+    random offset below T, so that over the epochs every token is seen at every position. A window without any
+    target is replaced by the next one that has some.
     """
 
     tokens: Tokens
@@ -119,8 +117,7 @@ def windows_for_evaluation(
     """Disjoint windows in which each token is a target once; `before` is the id that precedes the first.
 
     The rest after the last full window is a batch of one shorter row. With `blanks`, each token is in one
-    window,
-    and the masked ones depend on the window's number alone.
+    window, and the masked ones depend on the window's number alone.
     """
     T = n_context
     whole = len(tokens) // T * T

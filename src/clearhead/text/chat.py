@@ -48,8 +48,7 @@ def render_replies(
     """The text of each conversation and the spans of the assistant's replies in it, or an error.
 
     A reply is what the template marks with {% generation %}; without such marks, what follows the preceding
-    messages
-    rendered with the generation prompt, including the tokens that end the reply.
+    messages rendered with the generation prompt, including the tokens that end the reply.
     """
     _check_template(template)
     marked = _GENERATION.search(template) is not None
@@ -99,8 +98,8 @@ def _find_replies(whole: str, parts: list[str]) -> tuple[str, list[Reply]]:
     for before, through in zip(parts[::2], parts[1::2], strict=True):
         if not (through.startswith(before) and whole.startswith(through)):
             raise UserError(
-                "the chat template renders a reply differently once more messages follow, so it cannot be located in the "
-                "text: give conversations that end with their only reply"
+                "the chat template renders a reply differently once more messages follow, so it cannot be located "
+                "in the text: give conversations that end with their only reply"
             )
         replies.append((len(before), len(through)))
     return whole, replies

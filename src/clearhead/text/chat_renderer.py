@@ -5,8 +5,7 @@ Reads a JSON request on stdin: a template and sets of values. Answers each with 
 Each rendering has its own limits.
 
 A template is a small program by whoever made the model. Jinja's sandbox isolates it from the machine, but
-does not
-prevent endless loops and huge strings: the operating system's limits do.
+does not prevent endless loops and huge strings: the operating system's limits do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A tiny English: a seeded grammar that writes stories and knows the antecedent of every pronoun.
 
 A plot expands into sentence templates, and a cast of words, drawn once per story, fills their slots. A slot
-is
-written `{thing}`, `{a thing}` with its article, or `{hero.his}` for a pronoun that refers to the hero
+is written `{thing}`, `{a thing}` with its article, or `{hero.his}` for a pronoun that refers to the hero
 (`{hero.His}` at the start of a sentence). The parser is built from the same templates and words.
 """
 

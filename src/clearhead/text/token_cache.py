@@ -43,9 +43,8 @@ def tokenize(
 ) -> Tokens:
     """The ids of END document END document … END, cached in `cache` for this text and tokenizer.
 
-    A `share` below 1 uses only that part of the text, spread over all of it. `text_sha256`, if known,
-    avoids reading
-    the text once more.
+    A `share` below 1 uses only that part of the text, spread over all of it. `text_sha256`, if known, avoids
+    reading the text once more.
     """
     documents = list(documents)
     text_sha256 = text_sha256 or measure(documents)[0]

@@ -14,9 +14,8 @@ IGNORED = -100  # marks positions without a target, as in torch's cross entropy
 class Tokens:
     """A read-only array of ids over any number of shards.
 
-    `n_bytes` is the length of the text in bytes of UTF-8, known for a whole text only. `targets` is the
-    array itself, or
-    one of the same length with IGNORED at positions that are not targets.
+    `n_bytes` is the length of the text in bytes of UTF-8, known for a whole text only. `targets` is the array
+    itself, or one of the same length with IGNORED at positions that are not targets.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 Keller Jordan's optimizer. Matrices of one shape are processed as a batch, where torch.optim.Muon works on one
 at a time. Newton-Schulz runs in bfloat16 on CUDA, where float32 products are ten times slower, and in float32
-elsewhere, since many CPUs only emulate bfloat16. NorMuon divides each row of an update by a running average of
-its norm and keeps the norm of the whole.
+elsewhere, since many CPUs only emulate bfloat16. NorMuon divides each row of an update by a running average
+of its norm and keeps the norm of the whole.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class TrainingStep:
     def forward_backward(self, batch: Tensor, seed: int, lr_scale: float) -> Tensor:
         """Compute the clipped gradients of the batch's mean loss; return loss and gradient norm.
 
-        `seed` determines dropout and token noise; `lr_scale` is the factor on the learning rates of the update.
+        `seed` determines dropout and token noise; `lr_scale` is the factor on the learning rates of the
+        update.
         """
         n_targets = self.group.sum(count_targets(batch[1].numpy()))
         self.set_up(batch)

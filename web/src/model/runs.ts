@@ -26,7 +26,7 @@ export function listSnapshots(run: {
   state: string;
 }): Snapshot[] {
   const { name, snapshots, steps_done } = run;
-  // One that is being gone on with has a model from before.
+  // A resumed run already has a model.
   const model = run.state === "finished" || run.state === "stopped" ? run.model : null;
   const early = model === null ? snapshots : snapshots.filter((step) => step < steps_done);
   const marks = early.map((step) => ({ step, model: `${name}@${step}` }));

@@ -3,7 +3,7 @@ import { translateHeading } from "../../src/layout/labPlots";
 
 const HEADINGS = {
   steps: "Schritte",
-  "sees both ways": "sieht in beide Richtungen",
+  bidirectional: "bidirektional",
   "*, seed *": "*, Durchgang *",
   "cosine (with *)": "Kosinus (mit *)",
 };
@@ -11,7 +11,7 @@ const HEADINGS = {
 test("headings that are known are translated, and what stands in them stays or is translated too", () => {
   expect(translateHeading(HEADINGS, "steps")).toBe("Schritte");
   expect(translateHeading(HEADINGS, "LSTM, seed 2")).toBe("LSTM, Durchgang 2");
-  expect(translateHeading(HEADINGS, "sees both ways, seed 0")).toBe("sieht in beide Richtungen, Durchgang 0");
+  expect(translateHeading(HEADINGS, "bidirectional, seed 0")).toBe("bidirektional, Durchgang 0");
   expect(translateHeading(HEADINGS, "cosine (with $& *)")).toBe("Kosinus (mit $& *)");
 });
 

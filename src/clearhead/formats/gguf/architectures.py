@@ -229,7 +229,8 @@ def _difference(kind: str, config: Config) -> str | None:
         and scaling.kind == "llama3"
         and (scaling.low_freq_factor, scaling.high_freq_factor) != (1, 4)
     ):
-        return f"its rope_scaling goes from 1 to 4, this model's from {scaling.low_freq_factor} to {scaling.high_freq_factor}"
+        low, high = scaling.low_freq_factor, scaling.high_freq_factor
+        return f"its rope_scaling goes from 1 to 4, this model's from {low} to {high}"
     if kind != "gemma3":
         return SEES_ALL if config.local_blocks else None
     local = tuple(i for i in range(config.n_block) if (i + 1) % GEMMA_PATTERN)

@@ -1,10 +1,8 @@
 """Dequantization: n blocks of bytes to n × block-size float32.
 
-Each type packs a block of 32 or 256 numbers as small integers with a shared scale. The most common types
-are
+Each type packs a block of 32 or 256 numbers as small integers with a shared scale. The most common types are
 implemented here with torch, several times as fast as gguf's numpy; a test compares them bit for bit. All
-others use
-gguf.
+others use gguf.
 """
 
 from __future__ import annotations
@@ -81,8 +79,7 @@ def _scales_and_minima(blocks: Tensor) -> tuple[Tensor, Tensor]:
     """Scales and minima of the eight parts of a Q4_K or Q5_K block, [n, 4, 2, 1] each: six bits times the
     block's scale.
 
-    They occupy twelve bytes: scales 0 to 3 and minima 0 to 3 the low six bits of the first eight; scales
-    and
+    They occupy twelve bytes: scales 0 to 3 and minima 0 to 3 the low six bits of the first eight; scales and
     minima 4 to 7 have their low four bits in the last four bytes, and the two high ones on top of the first
     eight.
     """

@@ -1,10 +1,8 @@
 """The header of a GGUF file, parsed as untrusted: its claims are checked before use.
 
-It contains magic, version and counts; metadata as keys and values; and for each tensor its name, shape,
-type and
-offset. The tensors' bytes follow, each at a multiple of the alignment. Numbers are little-endian;
-dimensions are
-listed innermost first (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+It contains magic, version and counts; metadata as keys and values; and for each tensor its name, shape, type
+and offset. The tensors' bytes follow, each at a multiple of the alignment. Numbers are little-endian;
+dimensions are listed innermost first (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Pre-tokenization of byte-level tokenizers, by GGUF's names (`tokenizer.ggml.pre`).
 
 A GGUF file contains vocabulary and merges, but only a name for the rest. The meaning of each name is taken
-from the
-tokenizer.json of its models, including normalization.
+from the tokenizer.json of its models, including normalization.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Tokenizers in GGUF metadata, read and written: same text, same ids.
 
-Two types: "gpt2", byte-level BPE with its merges listed; and "llama", SentencePiece BPE, whose merges
-follow from
-the scores of the pieces. Both have a vocabulary with a type for each token.
+Two types: "gpt2", byte-level BPE with its merges listed; and "llama", SentencePiece BPE, whose merges follow
+from the scores of the pieces. Both have a vocabulary with a type for each token.
 """
 
 from __future__ import annotations
