@@ -1,0 +1,78 @@
+"""One language: names and phrases that the project has retired must not come back."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CODE = ("src", "web/src", "web/tests", "bench", "tools", "hatch_build.py", "Makefile", "pyproject.toml")
+TEXT = (*CODE, "docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "RELEASING.md", ".github")
+GERMAN = re.compile(r"(\.|/)de\.ts$")
+SUFFIXES = {".py", ".ts", ".svelte", ".css", ".html", ".md", ".ipynb", ".toml", ".yml", ""}
+
+# Identifiers that have a name in the field: AttentionMask, KVCache, Sampler, Scheduler, TraceCache, …
+NAMES = re.compile(
+    r"\b(Sights?|sights?|Drawers?|drawers?|ReadsOn|Ticket|ticket|Desk|desk|Shelf|shelf|Door|Refused"
+    r"|Workers|Stretch|StretchKind|KeptRun|ShiftingReader|QuickSteps|is_quick|first_half|second_half|after_norm"
+    r"|rotary_stretch|even_rows|even_out|hindsight|parted_loss|word_loss|restraints?|interview|kept_views|checkup)\b"
+)
+PHRASES = re.compile(
+    r"\b(go|goes|going|gone|went) on (with|from)\b|\b(write|writes|writing) on from\b|\bedits? in force\b"
+    r"|\bmanieth\b|as chance has it|\blook(s|ing)? into\b|\bthe open head\b|\bsees? both ways\b|\bbegun with\b",
+    re.IGNORECASE,
+)
+BRITISH = re.compile(
+    r"colour|neighbour|(normal|initial|optim|quant|recogn|organ|token|serial|summar|penal)is(e|ed|er|es|ing|ation)\b"
+    r"|licence|catalogue|behaviour|favour|\bcentred?\b|\bgrey\b|\blabelled\b",
+    re.IGNORECASE,
+)
+
+
+def tracked(*places: str) -> list[Path]:
+    names = subprocess.run(
+        ["git", "ls-files", "-z", "--", *places], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if names.returncode != 0:
+        pytest.skip("not a git checkout, so which files belong to the project is not known")
+    found = [ROOT / name for name in names.stdout.split("\0") if name]
+    return [
+        path for path in found if path.suffix in SUFFIXES and "generated" not in path.parts and path.is_file()
+    ]
+
+
+def occurrences(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path in paths
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (match := pattern.search(line))
+    ]
+
+
+def test_retired_names_do_not_come_back():
+    paths = tracked(*CODE)
+    assert len(paths) > 300
+    assert not occurrences(NAMES, paths)
+
+
+def test_retired_phrases_do_not_come_back():
+    assert not occurrences(PHRASES, [path for path in tracked(*TEXT) if not GERMAN.search(path.as_posix())])
+
+
+def test_spelling_is_american():
+    places = [path for path in tracked(*TEXT, "tests") if not GERMAN.search(path.as_posix())]
+    assert not occurrences(BRITISH, [path for path in places if path != Path(__file__)])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        (NAMES, "from clearhead.model.sight import Sight"),
+        (PHRASES, "resume goes on with it"),
+        (BRITISH, "the colour"),
+    ],
+)
+def test_the_check_can_fail(pattern, line):
+    assert pattern.search(line)
