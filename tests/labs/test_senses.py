@@ -77,8 +77,8 @@ def test_what_is_missing_is_told(model):
 @pytest.mark.parametrize(
     ("word", "cosines", "difference"), [("bats", (1.0, 0.90, 0.87), 0.02), ("bank", (1.0, 0.74, 0.62), 0.08)]
 )
-def test_bats_and_banks(smollm2, word, cosines, apart):
+def test_bats_and_banks(smollm2, word, cosines, difference):
     found = clearhead.lab("senses", smollm2, word=word, seeds=0).found
     stages = ("embedding", "block.27.input", "final")
     assert tuple(round(found[f"cosine of the first two, {stage}"], 2) for stage in stages) == cosines
-    assert found["same sense, block.27.input"] > found["other sense, block.27.input"] + apart
+    assert found["same sense, block.27.input"] > found["other sense, block.27.input"] + difference
