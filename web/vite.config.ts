@@ -2,24 +2,24 @@ import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
 import { licenses } from "./licenses.ts";
 
-// What is carried elsewhere is one script: in a notebook with its styles in it, in a saved file beside them.
-const CARRIED = ["widget", "saved"];
+// Bundles for notebooks and saved files are single scripts. The widget injects its own styles.
+const BUNDLES = ["widget", "saved"];
 
-// All of it is part of the Python package, which serves the page.
+// The output is part of the Python package.
 export default defineConfig(({ mode }) => ({
   plugins: [
     svelte({ compilerOptions: { css: mode === "widget" ? "injected" : "external" } }),
     licenses("licenses.md"),
   ],
   base: "./",
-  publicDir: CARRIED.includes(mode) ? false : "public",
+  publicDir: BUNDLES.includes(mode) ? false : "public",
   build: {
-    outDir: CARRIED.includes(mode) ? "../src/clearhead/page/bundles" : "../src/clearhead/page/site",
-    emptyOutDir: mode !== "saved", // which comes after the widget
-    assetsInlineLimit: 0, // the server's content security policy lets nothing inline run
+    outDir: BUNDLES.includes(mode) ? "../src/clearhead/page/bundles" : "../src/clearhead/page/site",
+    emptyOutDir: mode !== "saved", // the saved bundle is built after the widget
+    assetsInlineLimit: 0, // the content security policy forbids inline data
     modulePreload: { polyfill: false },
     target: "es2023",
-    ...(CARRIED.includes(mode) && {
+    ...(BUNDLES.includes(mode) && {
       rolldownOptions: {
         input: { [mode]: `src/${mode}.ts` },
         preserveEntrySignatures: "exports-only",

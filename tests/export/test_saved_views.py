@@ -77,7 +77,7 @@ def test_attribution_path(read, model, tmp_path):
     holds(trace.attribute(first))
     assert reader.page.locator(".name button:enabled").count() == 0  # no head's steps are stored
     reader.page.locator(".sources button:enabled").first.click()
-    hop = reader.page.locator(".way button").last
+    hop = reader.page.locator(".path button").last
     reader.expect(hop.is_disabled, True)
     block, head, token = re.fullmatch(r"head (\d+)\.(\d+) from “(.*)”", hop.inner_text()).groups()
     sources = [i for i, each in enumerate(trace.tokens) if visible(each) == token]
@@ -208,7 +208,7 @@ def test_compare_two_snapshots(read, models, tmp_path):
     save_html(early.inspect(TEXT).compare(late.inspect(TEXT)), tmp_path / "x.html")
     reader = read(tmp_path / "x.html")
     reader.page.locator(".sites li").first.wait_for()
-    assert reader.page.locator("header .quiet").inner_text() == "run@1"
+    assert reader.page.locator("header .muted").inner_text() == "run@1"
     assert reader.page.locator(".texts b").all_inner_texts() == ["run@1", "run@8"]
     assert reader.page.locator(".error, .problem").count() == 0
 
@@ -234,7 +234,7 @@ def test_accessibility_and_width(read, model, tmp_path, views, locale, scheme, a
         trace.compare(model.inspect(OTHER)) if views == ["compare"] else trace, tmp_path / "x.html", views
     )
     reader = read(tmp_path / "x.html", 420, locale=locale, color_scheme=scheme)
-    assert len(reader.page.locator(".says").inner_text()) > 40
+    assert len(reader.page.locator(".intro").inner_text()) > 40
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= 420
     assert axe(reader) == []
 

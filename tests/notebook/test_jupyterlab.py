@@ -107,7 +107,7 @@ def test_widgets_in_jupyterlab(browser, models, tmp_path):
         for k in range(len(CELLS)):
             page.locator(".jp-CodeCell .cm-content").nth(k).click()
             page.keyboard.press("Control+Enter")
-        widgets = page.locator(".inset")
+        widgets = page.locator(".embedded")
         first, second = widgets.nth(0), widgets.nth(1)
 
         # Each widget shows its own trace.

@@ -89,12 +89,12 @@ def test_widget_in_marimo(browser, models, tmp_path, mode, theme):
         if mode == "edit":
             page.locator(".cm-content").first.click()
             page.keyboard.press("Control+Enter")
-        widget = page.locator(".inset")
+        widget = page.locator(".embedded")
 
         # The widget shows the trace and the model's name, in the notebook's theme.
         widget.locator("main[aria-busy=false]").wait_for()
-        assert widget.locator("header .quiet").inner_text() == "model"
-        page.locator(f"div[data-theme={theme}] .inset").wait_for()
+        assert widget.locator("header .muted").inner_text() == "model"
+        page.locator(f"div[data-theme={theme}] .embedded").wait_for()
 
         # Click a step and a cell, and press keys.
         widget.get_by_role("button", name="softmax", exact=True).click()

@@ -70,7 +70,7 @@ def test_two_texts_side_by_side(visitor, model):
 
 def test_one_text_through_two_models(visitor, models):
     visitor.open(model="gpt2", text=TEXT, view="compare", block=1, head=0, step=4)
-    visitor.page.locator(".ask select").select_option("lecture")  # it has the same sites, and other weights
+    visitor.page.locator(".controls select").select_option("lecture")  # same sites, other weights
     site = "block.1.head.0.weights"
     found = filled(visitor, f"Difference: {site}")
     compared = models["gpt2"].inspect(TEXT).compare(models["lecture"].inspect(TEXT))
@@ -297,7 +297,7 @@ def test_the_lens(visitor, model):
     last = visitor.page.locator(".lens td[tabindex='0']")
     last.focus()
     last.press("ArrowUp")
-    told = visitor.page.get_by_test_id("told")
+    told = visitor.page.get_by_test_id("cell-description")
     visitor.expect(lambda: told.inner_text().startswith("After block 1") and share in told.inner_text(), True)
     assert share in visitor.page.locator(".lens td:focus").get_attribute("aria-label")
     visitor.page.get_by_label("show the probability of the target token").check()
@@ -311,7 +311,7 @@ def test_the_lens(visitor, model):
 def test_each_view_is_said_in_words_and_without_serious_faults(visit, view, locale, axe):
     visitor = visit(locale=locale)
     visitor.open(model="modern", text=TEXT, view=view, other=OTHER)
-    visitor.page.locator("[data-place=detail] .says").wait_for()
-    assert len(visitor.page.locator("[data-place=detail] .says").inner_text()) > 40
+    visitor.page.locator("[data-place=detail] .intro").wait_for()
+    assert len(visitor.page.locator("[data-place=detail] .intro").inner_text()) > 40
     visitor.settle()
     assert axe(visitor) == []

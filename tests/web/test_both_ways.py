@@ -26,7 +26,7 @@ def test_it_guesses_the_word_that_stands_there_and_writes_nothing(visit, both_wa
     visitor.open(model="both", text="Once upon")
     page = visitor.page
     assert page.get_by_role("heading", name="word at the last position").count() == 1
-    assert page.locator("header .go").count() == 0
+    assert page.locator("header .primary").count() == 0
     assert page.locator("section.next .top button").count() == 0
     assert page.locator("section.next li button:not([disabled])").count() == 0
     page.locator("[data-place=prompt]").press("Enter")
@@ -38,5 +38,5 @@ def test_one_that_looks_back_writes_on(visit):
     visitor.open(text="Once upon")
     page = visitor.page
     assert page.get_by_role("heading", name="next word").count() == 1
-    assert page.locator("header .go").inner_text().startswith("Next word")
+    assert page.locator("header .primary").inner_text().startswith("Next word")
     assert page.locator("section.next .top button").count() == 1

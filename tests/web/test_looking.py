@@ -84,8 +84,8 @@ def test_keys_walk_in_the_order_that_is_shown(visitor, server):
     visitor.open(model="modern", text=TEXT, order="first", block=block, head=head)
     visitor.expect(
         lambda: (
-            "weight" in visitor.page.locator("[data-place=heads] .said").inner_text()
-            or "no known pattern" in visitor.page.locator("[data-place=heads] .said").inner_text()
+            "weight" in visitor.page.locator("[data-place=heads] .summary").inner_text()
+            or "no known pattern" in visitor.page.locator("[data-place=heads] .summary").inner_text()
         ),
         True,
     )

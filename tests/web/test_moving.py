@@ -40,7 +40,7 @@ def test_what_a_number_was_computed_from_lights_up(visitor):
     flow.locator("canvas").hover(position={"x": left + 1.5 * row, "y": top + 3.5 * row})
     seen = visitor.see(masked, (weights, 3, 1))
     columns = {column for _, column, _ in seen["cells"]}
-    assert seen["lit"] == [[3, column] for column in sorted(columns)]
+    assert seen["highlighted"] == [[3, column] for column in sorted(columns)]
 
 
 def test_through_doors_down_to_a_weight_and_back(visitor):
@@ -63,7 +63,7 @@ def test_through_doors_down_to_a_weight_and_back(visitor):
     card = visitor.page.get_by_test_id("card")
     assert "a trained weight" in card.inner_text()
     assert card.locator(".number").count() == 0
-    doors = card.locator("nav .door")
+    doors = card.locator("nav .crumb")
     assert doors.all_inner_texts() == ["weights", *(name.split(".", 4)[-1] for name, *_ in way)]
     card.get_by_role("button", name="← Back").click()
     visitor.page.wait_for_selector("[data-testid=card] h3[data-cell^='block.1.head.0.query_raw ']")

@@ -132,7 +132,7 @@ def test_another_token_is_followed(visitor, models):
         visitor.page.keyboard.press("ArrowRight")
     most = trace["block.1.head.1.weights"][3].argmax().item()
     share = trace["block.1.head.1.weights"][3, most].item()
-    assert percent(share) in visitor.page.locator("h2 .looks").inner_text()
+    assert percent(share) in visitor.page.locator("h2 .attended").inner_text()
 
 
 RULES = [

@@ -61,7 +61,7 @@ def test_neighbors_and_a_direction(visitor, models):
         )
     first, second = model.tokenizer.pieces([40, 41])
     visitor.page.get_by_role("textbox", name="From").fill(first)
-    visitor.page.get_by_label("to", exact=True).fill(second)
+    visitor.page.get_by_label("To", exact=True).fill(second)
     W = model.network.embedding.weight
     moved = trace["embedding"][1] + W[41] - W[40]
     ids = [i for i, _ in neighbors(trace, moved.detach(), "embedding", 10)]
@@ -109,7 +109,7 @@ def test_each_is_said_in_words_and_without_serious_faults(visit, view, locale, a
     visitor = visit(locale=locale, width=900)
     visitor.forgive("status 400|400")  # the example's word is none of this model's
     visitor.open(model="modern", text=TEXT, view=view)
-    visitor.page.locator("[data-place=detail] .says").wait_for()
+    visitor.page.locator("[data-place=detail] .intro").wait_for()
     visitor.settle()
     assert axe(visitor) == []
 

@@ -21,7 +21,9 @@ SEE = """([site, cell]) => {
     result: document.querySelector("[data-testid=card] .result")?.textContent ?? null,
     cells: cells.map((each) => [+each.dataset.row, +each.dataset.column, each.textContent]),
     made: numbers.map((each) => [each.dataset.cell, each.textContent]),
-    lit: cells.filter((e) => e.classList.contains("lit")).map((e) => [+e.dataset.row, +e.dataset.column]),
+    highlighted: cells
+      .filter((each) => each.classList.contains("highlighted"))
+      .map((each) => [+each.dataset.row, +each.dataset.column]),
   };
 }"""
 

@@ -1,4 +1,4 @@
-/** Of a small model, for tests. */
+/** The config of a small model. */
 import type { Config } from "../src/engine/types";
 
 export const CONFIG = {

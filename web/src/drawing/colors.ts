@@ -1,4 +1,4 @@
-/** Color means role; its strength is the size of a number, its hue the sign. */
+/** Colors: the hue stands for the role and the sign of a number, the intensity for its size. */
 
 import { interpolateRgb } from "d3-interpolate";
 import type { Role } from "../model/sites";
@@ -7,12 +7,12 @@ export type Theme = "light" | "dark";
 
 interface Palette {
   paper: string;
-  empty: string; // zero
-  masked: string; // what the model may not see
+  empty: string; // for zero
+  masked: string; // for masked cells
   roles: Record<Role, { positive: string; negative: string }>;
 }
 
-// Negative numbers go towards a hue that people who do not tell red from green can tell from the role's own.
+// The negative hues differ from the positive ones under red-green color blindness, too.
 export const PALETTES: Record<Theme, Palette> = {
   light: {
     paper: "#fbfaf7",
@@ -42,100 +42,98 @@ export const PALETTES: Record<Theme, Palette> = {
   },
 };
 
-/** Lines that are told apart by their color alone: those of runs, one after the other. */
+/** The colors of runs and of lines in plots. */
 export const LINE_COLORS: Record<Theme, string[]> = {
   light: ["#7a49d0", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f"],
   dark: ["#b797ff", "#4fc3d4", "#e5ae5c", "#ff86bf", "#7dabff", "#a3d65c"],
 };
 
-/** A number's color, where `peak` has the strongest. */
-export type Scale = (value: number, peak: number) => string;
+/** The color of a number. Numbers of at least `peak` have full intensity. */
+export type ColorScale = (value: number, peak: number) => string;
 
-const STRENGTHS = 64; // as many as an eye can tell, so that colors are made once
+const LEVELS = 64; // levels of intensity per sign, precomputed
 
-const scales = new Map<string, Scale>();
+const scales = new Map<string, ColorScale>();
 
-/** Made once: its colors are a hundred mixtures. */
-export function colorScale(role: Role, theme: Theme): Scale {
+/** Cached by role and theme. */
+export function colorScale(role: Role, theme: Theme): ColorScale {
   const key = `${role} ${theme}`;
-  const scale = scales.get(key) ?? mixScale(role, theme);
+  const scale = scales.get(key) ?? makeScale(role, theme);
   scales.set(key, scale);
   return scale;
 }
 
-function mixScale(role: Role, theme: Theme): Scale {
+function makeScale(role: Role, theme: Theme): ColorScale {
   const { empty, masked, roles } = PALETTES[theme];
   const steps = (color: string) => {
-    const between = interpolateRgb(empty, color);
-    return Array.from({ length: STRENGTHS + 1 }, (_, i) => between(i / STRENGTHS));
+    const interpolate = interpolateRgb(empty, color);
+    return Array.from({ length: LEVELS + 1 }, (_, i) => interpolate(i / LEVELS));
   };
   const positive = steps(roles[role].positive);
   const negative = steps(roles[role].negative);
   return (value, peak) => {
     if (!Number.isFinite(value)) return masked;
-    const strength = peak > 0 ? Math.min(1, Math.abs(value) / peak) : 0;
-    return (value < 0 ? negative : positive)[Math.round(strength * STRENGTHS)]!;
+    const level = peak > 0 ? Math.min(1, Math.abs(value) / peak) : 0;
+    return (value < 0 ? negative : positive)[Math.round(level * LEVELS)]!;
   };
 }
 
-const pixels = new Map<string, { colors: Uint32Array; unseen: number }>();
+const pixels = new Map<string, { colors: Uint32Array; masked: number }>();
 
-/** A scale's colors as pixels, from the lowest to the highest, and that of what is masked. Made once. */
-function makePixels(role: Role, theme: Theme): { colors: Uint32Array; unseen: number } {
+/** A scale as pixels, from the lowest number to the highest, and the pixel of masked cells. Cached. */
+function makePixels(role: Role, theme: Theme): { colors: Uint32Array; masked: number } {
   const key = `${role} ${theme}`;
-  const known = pixels.get(key);
-  if (known) return known;
+  const cached = pixels.get(key);
+  if (cached) return cached;
   const scale = colorScale(role, theme);
   const pixel = (value: number) => {
-    const [r, g, b] = channels(scale(value, STRENGTHS));
-    return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // little-endian, as every browser's machine is
+    const [r, g, b] = channels(scale(value, LEVELS));
+    return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // RGBA in little-endian byte order
   };
-  const colors = Uint32Array.from({ length: 2 * STRENGTHS + 1 }, (_, i) => pixel(i - STRENGTHS));
-  const made = { colors, unseen: pixel(-Infinity) };
-  pixels.set(key, made);
-  return made;
+  const colors = Uint32Array.from({ length: 2 * LEVELS + 1 }, (_, i) => pixel(i - LEVELS));
+  const result = { colors, masked: pixel(-Infinity) };
+  pixels.set(key, result);
+  return result;
 }
 
-/** Numbers into pixels, in the colors of a scale: for pictures of a million cells. */
+/** A function that writes the colors of numbers as pixels: fast enough for a million cells. */
 export function makePixelPainter(
   role: Role,
   theme: Theme,
   peak: number,
 ): (values: Float32Array, pixels: Uint32Array) => void {
-  const { colors, unseen } = makePixels(role, theme);
-  const factor = peak > 0 ? STRENGTHS / peak : 0;
+  const { colors, masked } = makePixels(role, theme);
+  const factor = peak > 0 ? LEVELS / peak : 0;
   return (values, pixels) => {
     for (let i = 0; i < values.length; i++) {
       const value = values[i]!;
-      const strength = Math.min(STRENGTHS, Math.round(Math.abs(value) * factor));
-      pixels[i] = Number.isFinite(value)
-        ? colors[value < 0 ? STRENGTHS - strength : STRENGTHS + strength]!
-        : unseen;
+      const level = Math.min(LEVELS, Math.round(Math.abs(value) * factor));
+      pixels[i] = Number.isFinite(value) ? colors[value < 0 ? LEVELS - level : LEVELS + level]! : masked;
     }
   };
 }
 
 /** Red, green and blue, 0 to 255. */
 export function channels(color: string): [number, number, number] {
-  const found = color.startsWith("#")
+  const rgb = color.startsWith("#")
     ? [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16))
     : color.match(/\d+/g)!.slice(0, 3).map(Number);
-  return found as [number, number, number];
+  return rgb as [number, number, number];
 }
 
-const inks = new Map<string, "light" | "dark">(); // there are as many as there are colors
+const textColors = new Map<string, "light" | "dark">(); // by background color
 
-/** Whether white or black letters are read better on a color; the better ones have a contrast of 4.5 at least. */
+/** Whether light or dark text has more contrast on a color. The better one has a contrast ratio of at least 4.5. */
 export function textColorOn(color: string): "light" | "dark" {
-  const ink = inks.get(color) ?? findInk(color);
-  inks.set(color, ink);
-  return ink;
+  const text = textColors.get(color) ?? findTextColor(color);
+  textColors.set(color, text);
+  return text;
 }
 
-function findInk(color: string): "light" | "dark" {
+function findTextColor(color: string): "light" | "dark" {
   const [r, g, b] = channels(color).map((channel) => {
-    const part = channel / 255;
-    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    const value = channel / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   });
   const luminance = 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
   return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 ? "light" : "dark";

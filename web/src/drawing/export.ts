@@ -1,9 +1,9 @@
-/** What one can take away: numbers as CSV or .npy, pictures as SVG or PNG. */
+/** Export: numbers as CSV or .npy, figures as SVG or PNG. */
 
 import type { Matrix } from "../model/matrix";
 import { CanvasPen, type Pen, SvgPen } from "./pen";
 
-/** A line for each row, its name first. What is not finite is written as Python writes it. */
+/** One line per row, beginning with its name. Non-finite numbers are written as in Python. */
 export function toCsv(
   matrix: Matrix,
   rowName: (row: number) => string,
@@ -17,15 +17,15 @@ export function toCsv(
   return joinLines([["", ...columns].map(quote), ...rows]);
 }
 
-/** Numbers with words between them, which no matrix contains. Its columns are named as on the wire. */
+/** Rows of texts and numbers. The columns have the same names as in the API. */
 export interface Table {
   columns: string[];
-  rows: (string | number | null)[][]; // null is not known
+  rows: (string | number | null)[][]; // null if unknown
 }
 
-/** A line for each row, its numbers with all their digits; what is not known is left empty. */
+/** One line per row, with all digits of the numbers. Unknown values are empty. */
 export function tableToCsv({ columns, rows }: Table): string {
-  const write = (each: string | number | null) => (each === null ? "" : quote(String(each)));
+  const write = (value: string | number | null) => (value === null ? "" : quote(String(value)));
   return joinLines([columns, ...rows].map((row) => row.map(write)));
 }
 
@@ -40,19 +40,19 @@ function quote(text: string): string {
 function writeNumber(x: number): string {
   if (Number.isNaN(x)) return "nan";
   if (!Number.isFinite(x)) return x > 0 ? "inf" : "-inf";
-  return String(Number(x.toPrecision(9))); // as many digits as tell every float32 from its neighbors
+  return String(Number(x.toPrecision(9))); // 9 digits identify every float32
 }
 
-/** NumPy's own format, version 1.0: np.load opens it. */
+/** NumPy's .npy format, version 1.0. */
 export function toNpy(matrix: Matrix): Uint8Array<ArrayBuffer> {
   const shape = matrix.columns === 1 ? `(${matrix.rows},)` : `(${matrix.rows}, ${matrix.columns})`;
-  const head = `{'descr': '<f4', 'fortran_order': False, 'shape': ${shape}, }`;
-  const room = 64 * Math.ceil((10 + head.length + 1) / 64);
-  const bytes = new Uint8Array(room + 4 * matrix.values.length);
+  const header = `{'descr': '<f4', 'fortran_order': False, 'shape': ${shape}, }`;
+  const offset = 64 * Math.ceil((10 + header.length + 1) / 64);
+  const bytes = new Uint8Array(offset + 4 * matrix.values.length);
   bytes.set([0x93, ...new TextEncoder().encode("NUMPY"), 1, 0]);
-  new DataView(bytes.buffer).setUint16(8, room - 10, true);
-  bytes.set(new TextEncoder().encode(`${head.padEnd(room - 11)}\n`), 10);
-  bytes.set(new Uint8Array(matrix.values.slice().buffer), room);
+  new DataView(bytes.buffer).setUint16(8, offset - 10, true);
+  bytes.set(new TextEncoder().encode(`${header.padEnd(offset - 11)}\n`), 10);
+  bytes.set(new Uint8Array(matrix.values.slice().buffer), offset);
   return bytes;
 }
 
@@ -62,27 +62,26 @@ export interface Figure {
   paint: (pen: Pen) => void;
 }
 
-export function toSvg(picture: Figure): string {
+export function toSvg(figure: Figure): string {
   const pen = new SvgPen();
-  picture.paint(pen);
-  return pen.finish(picture.width, picture.height);
+  figure.paint(pen);
+  return pen.finish(figure.width, figure.height);
 }
 
-/** Twice as fine as on screen. */
-export async function toPng(picture: Figure): Promise<Blob> {
+/** At twice the resolution of the screen. */
+export async function toPng(figure: Figure): Promise<Blob> {
   const canvas = document.createElement("canvas");
-  const fine = Math.min(2, 16_000 / Math.max(picture.width, picture.height));
-  canvas.width = Math.ceil(picture.width * fine);
-  canvas.height = Math.ceil(picture.height * fine);
-  const on = canvas.getContext("2d")!;
-  on.scale(fine, fine);
-  picture.paint(new CanvasPen(on));
+  const scale = Math.min(2, 16_000 / Math.max(figure.width, figure.height));
+  canvas.width = Math.ceil(figure.width * scale);
+  canvas.height = Math.ceil(figure.height * scale);
+  const context = canvas.getContext("2d")!;
+  context.scale(scale, scale);
+  figure.paint(new CanvasPen(context));
   return new Promise((resolve, reject) =>
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large")))),
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the figure is too large")))),
   );
 }
 
-/** Hand a file to whoever looks at the page. */
 export function download(name: string, content: BlobPart, type: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([content], { type }));

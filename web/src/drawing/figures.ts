@@ -1,9 +1,9 @@
-/** The page's views as pictures that stand alone: with a title, names, and what the colors say. */
+/** Figures for export: a view with a title, the names of rows and columns, and a legend. */
 
 import type { Role } from "../model/sites";
 import { textColorOn, colorScale, PALETTES, type Theme } from "./colors";
 import { attentionColorRange, type FlowData, paintFlow } from "./flow";
-import { type Heading, INNER, OUTER } from "../layout/headings";
+import { type Heading, INNER_FONT_SIZE, OUTER_FONT_SIZE } from "../layout/headings";
 import { matrixImage } from "./matrixImage";
 import type { Layout } from "../layout/columns";
 import { colorRangeOf, paintLegend, UNIT_RANGE } from "./legend";
@@ -12,79 +12,87 @@ import { short } from "../messages/format.svelte";
 import type { Figure } from "./export";
 
 export const INK = { light: "#1d2026", dark: "#eceae4" };
-export const QUIET = { light: "#5f6570", dark: "#a4aab5" };
+export const MUTED = { light: "#5f6570", dark: "#a4aab5" };
 
-interface Coloring {
-  peak?: number | undefined; // what the strongest color stands for
-  seen?: VisibleColumns; // what the mask leaves
-  said?: (row: number, column: number) => string; // in each cell, instead of its number
+interface MatrixFigureOptions {
+  peak?: number | undefined; // the number with the strongest color
+  visible?: VisibleColumns; // the rest is masked
+  cellText?: (row: number, column: number) => string; // the text in each cell, instead of its number
 }
 
-/** A matrix with the names of its rows and columns, and its numbers where there is room. */
+/** A matrix with the names of its rows and columns, and with its numbers if it is small enough. */
 export function matrixFigure(
-  given: Matrix,
+  original: Matrix,
   names: { row: (row: number) => string; column: (column: number) => string; title: string },
   role: Role,
   theme: Theme,
-  { peak, seen = ALL_VISIBLE, said }: Coloring = {},
+  { peak, visible = ALL_VISIBLE, cellText }: MatrixFigureOptions = {},
 ): Figure {
-  const matrix = applyMask(given, seen);
-  const ends = colorRangeOf(matrix.values, peak ?? matrix.robustPeak);
-  const large = said !== undefined || (matrix.rows <= 64 && matrix.columns <= 64);
-  const cell = said === undefined ? 46 : 76;
-  const [side, head, foot] = [110, 60, 34];
-  const [wide, tall] = large ? [cell * matrix.columns, 24 * matrix.rows] : fitted(matrix);
+  const matrix = applyMask(original, visible);
+  const range = colorRangeOf(matrix.values, peak ?? matrix.robustPeak);
+  const showsCells = cellText !== undefined || (matrix.rows <= 64 && matrix.columns <= 64);
+  const cellWidth = cellText === undefined ? 46 : 76;
+  const [left, top, bottom] = [110, 60, 34];
+  const [bodyWidth, bodyHeight] = showsCells
+    ? [cellWidth * matrix.columns, 24 * matrix.rows]
+    : fitSize(matrix);
   const ink = INK[theme];
   return {
-    width: Math.max(320, side + wide + 12),
-    height: head + tall + 12 + foot,
+    width: Math.max(320, left + bodyWidth + 12),
+    height: top + bodyHeight + 12 + bottom,
     paint(pen) {
       pen.rect(0, 0, this.width, this.height, PALETTES[theme].paper);
       pen.text(12, 18, names.title, { size: 14, fill: ink, weight: 650 });
-      paintLegend(pen, side, this.height - foot / 2, ends, role, theme, ink);
-      for (const row of thin(matrix.firstRow, matrix.rows, tall, 18)) {
-        const y = head + ((row - matrix.firstRow + 0.5) * tall) / matrix.rows;
-        pen.text(side - 8, y, names.row(row), { size: 12, fill: ink, anchor: "end" });
+      paintLegend(pen, left, this.height - bottom / 2, range, role, theme, ink);
+      for (const row of spacedIndices(matrix.firstRow, matrix.rows, bodyHeight, 18)) {
+        const y = top + ((row - matrix.firstRow + 0.5) * bodyHeight) / matrix.rows;
+        pen.text(left - 8, y, names.row(row), { size: 12, fill: ink, anchor: "end" });
       }
-      for (const column of thin(matrix.firstColumn, matrix.columns, wide, 46)) {
-        const x = side + ((column - matrix.firstColumn + 0.5) * wide) / matrix.columns;
-        pen.text(x, head - 12, names.column(column), { size: 11, fill: ink, anchor: "middle" });
+      for (const column of spacedIndices(matrix.firstColumn, matrix.columns, bodyWidth, 46)) {
+        const x = left + ((column - matrix.firstColumn + 0.5) * bodyWidth) / matrix.columns;
+        pen.text(x, top - 12, names.column(column), { size: 11, fill: ink, anchor: "middle" });
       }
-      if (!large) {
-        const together = Math.max(1, Math.floor(Math.max(matrix.rows, matrix.columns) / LARGEST));
-        pen.image(side, head, wide, tall, matrixImage(downsample(matrix, together), role, theme, ends.peak));
+      if (!showsCells) {
+        const cellsPerPixel = Math.max(1, Math.floor(Math.max(matrix.rows, matrix.columns) / MAX_SIDE));
+        pen.image(
+          left,
+          top,
+          bodyWidth,
+          bodyHeight,
+          matrixImage(downsample(matrix, cellsPerPixel), role, theme, range.peak),
+        );
         return;
       }
       const scale = colorScale(role, theme);
       matrix.values.forEach((value, i) => {
         const [row, column] = [Math.floor(i / matrix.columns), i % matrix.columns];
-        const [x, y] = [side + cell * column, head + 24 * row];
-        const color = scale(value, ends.peak);
-        pen.rect(x, y, cell - 2, 22, color, 3);
-        const letters = textColorOn(color) === "light" ? "#ffffff" : "#000000";
-        const fill = Number.isFinite(value) ? letters : QUIET[theme];
-        const text = cutOff(said?.(row, column) ?? short(given.values[i]!), 12);
-        pen.text(x + cell / 2 - 1, y + 11, text, { size: 11, fill, anchor: "middle" });
+        const [x, y] = [left + cellWidth * column, top + 24 * row];
+        const color = scale(value, range.peak);
+        pen.rect(x, y, cellWidth - 2, 22, color, 3);
+        const textFill = textColorOn(color) === "light" ? "#ffffff" : "#000000";
+        const fill = Number.isFinite(value) ? textFill : MUTED[theme];
+        const text = truncate(cellText?.(row, column) ?? short(original.values[i]!), 12);
+        pen.text(x + cellWidth / 2 - 1, y + 11, text, { size: 11, fill, anchor: "middle" });
       });
     },
   };
 }
 
-function cutOff(text: string, letters: number): string {
-  return text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
+function truncate(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }
 
-const LARGEST = 900; // pixels of a side
+const MAX_SIDE = 900; // pixels per side
 
-/** As large as it may be, its cells squares where they can be seen. */
-function fitted({ rows, columns }: Matrix): [number, number] {
-  const cell = Math.min(46, LARGEST / Math.max(rows, columns));
+/** The largest size that fits, with square cells if possible. */
+function fitSize({ rows, columns }: Matrix): [number, number] {
+  const cell = Math.min(46, MAX_SIDE / Math.max(rows, columns));
   return [Math.max(60, cell * columns), Math.max(60, cell * rows)];
 }
 
-/** Some of them, so many pixels apart. */
-function thin(first: number, count: number, pixels: number, apart: number): number[] {
-  const step = Math.max(1, Math.ceil((apart * count) / pixels - 1e-9));
+/** Evenly spaced indices, at least `spacing` pixels from each other. */
+function spacedIndices(first: number, count: number, pixels: number, spacing: number): number[] {
+  const step = Math.max(1, Math.ceil((spacing * count) / pixels - 1e-9));
   return Array.from({ length: Math.ceil(count / step) }, (_, i) => first + i * step);
 }
 
@@ -96,57 +104,61 @@ export function flowFigure(
   { title, block }: { title: string; block: string },
   theme: Theme,
 ): Figure {
-  const [head, foot] = [40, 30];
-  const top = layout.top + head;
-  const moved = { ...layout, top, height: layout.height + head + foot };
-  const ends = attentionColorRange(layout, data);
+  const [header, footer] = [40, 30];
+  const top = layout.top + header;
+  const shifted = { ...layout, top, height: layout.height + header + footer };
+  const range = attentionColorRange(layout, data);
   return {
-    width: moved.width,
-    height: moved.height,
+    width: shifted.width,
+    height: shifted.height,
     paint(pen) {
-      paintFlow(pen, moved, data, theme);
+      paintFlow(pen, shifted, data, theme);
       pen.text(2, 14, title, { size: 14, fill: INK[theme], weight: 650 });
       for (const { column, text, outer = false, role } of headings) {
         const { x, width } = layout.columns[column];
         if (width === 0) continue;
-        const fill = outer ? INK[theme] : role ? PALETTES[theme].roles[role].positive : QUIET[theme];
-        pen.text(x, top - (outer ? 42 : 14), text, { size: outer ? OUTER : INNER, fill, weight: 620 });
+        const fill = outer ? INK[theme] : role ? PALETTES[theme].roles[role].positive : MUTED[theme];
+        pen.text(x, top - (outer ? 42 : 14), text, {
+          size: outer ? OUTER_FONT_SIZE : INNER_FONT_SIZE,
+          fill,
+          weight: 620,
+        });
       }
       if (layout.block) {
         const { x, width } = layout.block;
         const fill = PALETTES[theme].roles.attention.positive;
-        pen.text(x, top - 42, block, { size: OUTER, fill, weight: 620 });
-        pen.frame(x - 12, top - 28, width + 22, layout.height - layout.top + 24, QUIET[theme], 10, 1);
+        pen.text(x, top - 42, block, { size: OUTER_FONT_SIZE, fill, weight: 620 });
+        pen.frame(x - 12, top - 28, width + 22, layout.height - layout.top + 24, MUTED[theme], 10, 1);
       }
-      if (ends) {
+      if (range) {
         const { x } = layout.columns.attention;
-        paintLegend(pen, x, moved.height - 14, ends, "attention", theme, INK[theme]);
+        paintLegend(pen, x, shifted.height - 14, range, "attention", theme, INK[theme]);
       }
     },
   };
 }
 
-/** The small pictures of all heads: a tile each, where it stands on the page. */
+/** The attention patterns of all heads, placed as on the page. */
 export function headsFigure(
   tiles: { x: number; y: number; name: string; matrix: Matrix }[],
   side: number,
   title: string,
   theme: Theme,
 ): Figure {
-  const [head, under] = [34, 12];
-  const scale = 1 + under / side; // room for a name under each
-  const place = ({ x, y }: { x: number; y: number }) => [12 + x, head + y * scale] as const;
+  const [top, nameHeight] = [34, 12];
+  const scale = 1 + nameHeight / side; // for a name nameHeight each pattern
+  const position = ({ x, y }: { x: number; y: number }) => [12 + x, top + y * scale] as const;
   return {
     width: Math.max(360, 24 + Math.max(0, ...tiles.map(({ x }) => x + side))),
-    height: head + Math.max(0, ...tiles.map(({ y }) => y * scale + side + under)) + 34,
+    height: top + Math.max(0, ...tiles.map(({ y }) => y * scale + side + nameHeight)) + 34,
     paint(pen) {
       pen.rect(0, 0, this.width, this.height, PALETTES[theme].paper);
       pen.text(12, 16, title, { size: 14, fill: INK[theme], weight: 650 });
       for (const tile of tiles) {
-        const [x, y] = place(tile);
+        const [x, y] = position(tile);
         pen.image(x, y, side, side, matrixImage(tile.matrix, "attention", theme, 1));
         const size = Math.min(9, side / 2.4);
-        pen.text(x + side / 2, y + side + 6, tile.name, { size, fill: QUIET[theme], anchor: "middle" });
+        pen.text(x + side / 2, y + side + 6, tile.name, { size, fill: MUTED[theme], anchor: "middle" });
       }
       paintLegend(pen, 12, this.height - 14, UNIT_RANGE, "attention", theme, INK[theme]);
     },
@@ -156,30 +168,30 @@ export function headsFigure(
 export interface Bar {
   name: string;
   size: number;
-  told: string[]; // the numbers at its end
+  labels: string[]; // the numbers beside it
 }
 
-/** A bar for each, in the color of its sign. */
+/** A bar chart; the sign decides the color. */
 export function barsFigure(bars: Bar[], title: string, theme: Theme): Figure {
-  const [head, tall, wide, column] = [40, 24, 240, 58];
-  const side = Math.max(130, ...bars.map(({ name }) => 7 * name.length + 24));
-  const most = Math.max(1e-9, ...bars.map(({ size }) => Math.abs(size)));
+  const [top, rowHeight, barWidth, labelWidth] = [40, 24, 240, 58];
+  const left = Math.max(130, ...bars.map(({ name }) => 7 * name.length + 24));
+  const largest = Math.max(1e-9, ...bars.map(({ size }) => Math.abs(size)));
   const { attention, feedforward } = PALETTES[theme].roles;
   return {
-    width: Math.max(8 * title.length + 24, side + wide + column * (bars[0]?.told.length ?? 1) + 14),
-    height: head + tall * bars.length + 12,
+    width: Math.max(8 * title.length + 24, left + barWidth + labelWidth * (bars[0]?.labels.length ?? 1) + 14),
+    height: top + rowHeight * bars.length + 12,
     paint(pen) {
       pen.rect(0, 0, this.width, this.height, PALETTES[theme].paper);
       pen.text(12, 18, title, { size: 14, fill: INK[theme], weight: 650 });
-      bars.forEach(({ name, size, told }, i) => {
-        const y = head + (i + 0.5) * tall;
+      bars.forEach(({ name, size, labels }, i) => {
+        const y = top + (i + 0.5) * rowHeight;
         const weight = i === 0 ? 700 : 420;
-        pen.text(side - 10, y, name, { size: 13, fill: INK[theme], anchor: "end", weight });
+        pen.text(left - 10, y, name, { size: 13, fill: INK[theme], anchor: "end", weight });
         const fill = (size < 0 ? feedforward : attention).positive;
-        pen.rect(side, y - 8, Math.max(2, (wide * Math.abs(size)) / most), 16, fill, 3);
-        told.forEach((number, k) => {
-          const style = { size: 12, fill: QUIET[theme], anchor: "end" } as const;
-          pen.text(side + wide + column * (k + 1), y, number, style);
+        pen.rect(left, y - 8, Math.max(2, (barWidth * Math.abs(size)) / largest), 16, fill, 3);
+        labels.forEach((number, k) => {
+          const style = { size: 12, fill: MUTED[theme], anchor: "end" } as const;
+          pen.text(left + barWidth + labelWidth * (k + 1), y, number, style);
         });
       });
     },

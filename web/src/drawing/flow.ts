@@ -1,4 +1,4 @@
-/** The flow as a picture: what each column shows, and how it is painted. */
+/** Paints the flow: all columns for one block and one head. */
 
 import type { Area, Role } from "../model/sites";
 import { colorScale, PALETTES, type Theme } from "./colors";
@@ -13,8 +13,8 @@ export const SHORT_TEXT = 32; // tokens: in longer texts no attention weight is 
 
 export interface FlowData {
   tokens: string[];
-  row: number; // the token that is followed
-  looked: number | null;
+  row: number; // the selected token
+  attended: number | null; // the token to frame in its row of attention weights
   block: number;
   part: PartName;
   embedding?: Matrix | undefined;
@@ -27,11 +27,12 @@ export interface FlowData {
   hidden?: Matrix | undefined;
   final?: Matrix | undefined;
   streams: Matrix[];
-  sites: Partial<Record<ColumnName, string>>; // what each column shows
-  lit: Area[]; // what the number pointed at was computed from
-  seen: VisibleColumns;
+  sites: Partial<Record<ColumnName, string>>; // the site that each column shows
+  highlighted: Area[]; // the inputs of the explained number
+  visible: VisibleColumns;
 }
 
+/** Column, role, cells per row and field of each column that is drawn as a stripe of cells. */
 export const STRIPES: [ColumnName, Role, number, keyof FlowData][] = [
   ["embedding", "residual", 18, "embedding"],
   ["norm", "residual", 7, "normed"],
@@ -45,60 +46,60 @@ export const STRIPES: [ColumnName, Role, number, keyof FlowData][] = [
 
 export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme): void {
   const ink = theme === "light" ? "#1d2026" : "#eceae4";
-  const quiet = theme === "light" ? "#8b909a" : "#7d8490";
+  const muted = theme === "light" ? "#8b909a" : "#7d8490";
   const line = theme === "light" ? "#dedcd5" : "#3a3f48";
   const { columns, rowHeight, first, count } = layout;
   const rows = Array.from({ length: count }, (_, i) => first + i);
   pen.rect(0, 0, layout.width, layout.height, PALETTES[theme].paper);
   for (const row of rows) {
-    const followed = row === data.row;
+    const selected = row === data.row;
     const y = rowY(layout, row);
     const start = columns.tokens.x + columns.tokens.width + 3;
-    pen.line(start, y, layout.end, y, followed ? quiet : line, followed ? 4 : Math.min(3, rowHeight / 5));
+    pen.line(start, y, layout.end, y, selected ? muted : line, selected ? 4 : Math.min(3, rowHeight / 5));
   }
-  paintTokens(pen, layout, data, rows, ink, quiet);
-  for (const [name, role, cells, from] of STRIPES) {
-    const matrix = data[from] as Matrix | undefined;
+  paintTokens(pen, layout, data, rows, ink, muted);
+  for (const [name, role, cells, field] of STRIPES) {
+    const matrix = data[field] as Matrix | undefined;
     if (matrix && columns[name].width > 0)
       paintStripes(pen, layout, columns[name], matrix, rows, cells, role, theme);
   }
   if (data.weights && columns.attention.width > 0) {
-    paintLane(pen, layout, data, theme);
+    paintAttentionCurves(pen, layout, data, theme);
     paintAttention(pen, layout, data, rows, theme);
   }
-  for (const area of data.lit) paintLit(pen, layout, data, area, ink);
+  for (const area of data.highlighted) paintHighlight(pen, layout, data, area, ink);
   for (const name of ["add", "add2"] as const) {
     if (columns[name].width === 0) continue;
     const x = columns[name].x + columns[name].width / 2;
     const radius = Math.min(6, rowHeight / 3);
     for (const row of rows) {
       const y = rowY(layout, row);
-      pen.circle(x, y, radius, quiet, PALETTES[theme].paper);
+      pen.circle(x, y, radius, muted, PALETTES[theme].paper);
       if (radius < 4) continue;
-      pen.line(x - radius + 2, y, x + radius - 2, y, quiet, 1.25);
-      pen.line(x, y - radius + 2, x, y + radius - 2, quiet, 1.25);
+      pen.line(x - radius + 2, y, x + radius - 2, y, muted, 1.25);
+      pen.line(x, y - radius + 2, x, y + radius - 2, muted, 1.25);
     }
   }
   paintBlocks(pen, layout, data, rows, theme);
 }
 
-/** All numbers, then all words: changing the font takes longer than writing. */
+/** Paints all row numbers before all tokens, because changing the font is slow. */
 function paintTokens(
   pen: Pen,
   layout: Layout,
   data: FlowData,
   rows: number[],
   ink: string,
-  quiet: string,
+  muted: string,
 ): void {
   const { tokens } = layout.columns;
   const size = Math.min(14, layout.rowHeight - 1);
   for (const row of rows)
-    pen.text(2, rowY(layout, row), String(row), { size: Math.min(11, size), fill: quiet });
-  const most = Math.floor((tokens.width - 30) / (size * 0.56));
+    pen.text(2, rowY(layout, row), String(row), { size: Math.min(11, size), fill: muted });
+  const maxLength = Math.floor((tokens.width - 30) / (size * 0.56));
   for (const row of rows) {
-    const word = tokenLabel(data.tokens[row] ?? "");
-    const text = word.length > most ? `${word.slice(0, most - 1)}…` : word;
+    const label = tokenLabel(data.tokens[row] ?? "");
+    const text = label.length > maxLength ? `${label.slice(0, maxLength - 1)}…` : label;
     const weight = row === data.row ? 700 : 420;
     pen.text(tokens.x + tokens.width, rowY(layout, row), text, { size, fill: ink, anchor: "end", weight });
   }
@@ -130,17 +131,17 @@ function paintStripes(
   });
 }
 
-/** What the followed token takes from the others: values on their way, as thick as their weights. */
-function paintLane(pen: Pen, layout: Layout, data: FlowData, theme: Theme): void {
+/** The attention of the selected token: a curve from each token's value, as frameWidth as its weight. */
+function paintAttentionCurves(pen: Pen, layout: Layout, data: FlowData, theme: Theme): void {
   const { lane } = layout.columns;
   const color = PALETTES[theme].roles.value.positive;
   const weights = data.weights!.row(data.row);
   if (data.row < layout.first || data.row >= layout.first + layout.count) return;
-  weights.forEach((weight, looked) => {
-    if (weight < 0.01 || looked < layout.first || looked >= layout.first + layout.count) return;
-    const thick = Math.max(0.75, weight * Math.min(14, layout.rowHeight));
-    const [from, to] = [rowY(layout, looked), rowY(layout, data.row)];
-    pen.curve(lane.x, from, lane.x + lane.width, to, color, thick, 0.25 + 0.65 * weight);
+  weights.forEach((weight, attended) => {
+    if (weight < 0.01 || attended < layout.first || attended >= layout.first + layout.count) return;
+    const thickness = Math.max(0.75, weight * Math.min(14, layout.rowHeight));
+    const [from, to] = [rowY(layout, attended), rowY(layout, data.row)];
+    pen.curve(lane.x, from, lane.x + lane.width, to, color, thickness, 0.25 + 0.65 * weight);
   });
 }
 
@@ -148,61 +149,61 @@ function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[]
   const { attention } = layout.columns;
   const { width, height } = attentionCell(layout);
   const scale = colorScale("attention", theme);
-  const drawn = drawnWeights(layout, data, rows);
-  const { peak } = endsOfDrawn(drawn, layout.length);
+  const weights = cellWeights(layout, data, rows);
+  const { peak } = cellColorRange(weights, layout.length);
   const gap = width > 8 ? 1.5 : width > 4 ? 0.75 : 0;
-  const together = drawnTogether(layout);
+  const perCell = tokensPerCell(layout);
   const radius = width > 8 ? 2.5 : 0;
-  const tall = Math.min(height, Math.max(width, 6)) - Math.min(gap, 1);
+  const cellHeight = Math.min(height, Math.max(width, 6)) - Math.min(gap, 1);
   rows.forEach((row, i) => {
-    const y = rowY(layout, row) - tall / 2;
-    pen.rect(attention.x, y - 1, width * layout.length, tall + 2, PALETTES[theme].paper);
-    drawn[i]!.forEach((weight, k) => {
-      const x = attention.x + k * together * width;
-      pen.rect(x, y, together * width - gap, tall, scale(weight, peak), radius);
+    const y = rowY(layout, row) - cellHeight / 2;
+    pen.rect(attention.x, y - 1, width * layout.length, cellHeight + 2, PALETTES[theme].paper);
+    weights[i]!.forEach((weight, k) => {
+      const x = attention.x + k * perCell * width;
+      pen.rect(x, y, perCell * width - gap, cellHeight, scale(weight, peak), radius);
     });
   });
-  if (data.looked !== null && data.row >= layout.first && data.row < layout.first + layout.count) {
-    const y = rowY(layout, data.row) - tall / 2;
+  if (data.attended !== null && data.row >= layout.first && data.row < layout.first + layout.count) {
+    const y = rowY(layout, data.row) - cellHeight / 2;
     const ink = theme === "light" ? "#1d2026" : "#eceae4";
-    pen.frame(attention.x + data.looked * width - 1, y - 1, width - gap + 2, tall + 2, ink, 3, 1.75);
+    pen.frame(attention.x + data.attended * width - 1, y - 1, width - gap + 2, cellHeight + 2, ink, 3, 1.75);
   }
 }
 
-/** So many that none is too narrow to be seen. */
-function drawnTogether(layout: Layout): number {
+/** How many tokens share a cell, so that no cell is too narrow to be visible. */
+function tokensPerCell(layout: Layout): number {
   return Math.max(1, Math.ceil(3 / attentionCell(layout).width));
 }
 
-/** Of the tokens drawn together the one that is looked at most; −∞ where none may be seen. */
-function drawnWeights(layout: Layout, data: FlowData, rows: number[]): number[][] {
-  const together = drawnTogether(layout);
+/** The largest weight among the tokens that share a cell; −∞ if all of them are masked. */
+function cellWeights(layout: Layout, data: FlowData, rows: number[]): number[][] {
+  const perCell = tokensPerCell(layout);
   return rows.map((row) => {
-    const [first, last] = data.seen(row);
-    return Array.from({ length: Math.ceil(layout.length / together) }, (_, i) => {
-      let most = -Infinity;
-      const end = Math.min(layout.length, (i + 1) * together, last);
-      for (let k = Math.max(i * together, first); k < end; k++)
-        most = Math.max(most, data.weights!.at(row, k));
-      return most;
+    const [first, last] = data.visible(row);
+    return Array.from({ length: Math.ceil(layout.length / perCell) }, (_, i) => {
+      let largest = -Infinity;
+      const end = Math.min(layout.length, (i + 1) * perCell, last);
+      for (let k = Math.max(i * perCell, first); k < end; k++)
+        largest = Math.max(largest, data.weights!.at(row, k));
+      return largest;
     });
   });
 }
 
-function endsOfDrawn(drawn: number[][], length: number): ColorRange {
-  const all = drawn.flat();
+function cellColorRange(weights: number[][], length: number): ColorRange {
+  const all = weights.flat();
   return colorRangeOf(all, length <= SHORT_TEXT ? 1 : findRobustPeak(all));
 }
 
-/** What the colors of attention stand for. */
+/** The color range of the attention weights on screen. */
 export function attentionColorRange(layout: Layout, data: FlowData): ColorRange | undefined {
   if (!data.weights || layout.columns.attention.width === 0) return undefined;
   const rows = Array.from({ length: layout.count }, (_, i) => layout.first + i);
-  return endsOfDrawn(drawnWeights(layout, data, rows), layout.length);
+  return cellColorRange(cellWeights(layout, data, rows), layout.length);
 }
 
-/** Frames around the rows of a column that a number was computed from. */
-function paintLit(pen: Pen, layout: Layout, data: FlowData, area: Area, ink: string): void {
+/** Frames the rows of a column that a number was computed from. */
+function paintHighlight(pen: Pen, layout: Layout, data: FlowData, area: Area, ink: string): void {
   const column = Object.values(layout.columns).find(
     ({ name, width }) => width > 0 && data.sites[name] === area.name,
   );
@@ -211,17 +212,17 @@ function paintLit(pen: Pen, layout: Layout, data: FlowData, area: Area, ink: str
   const from = Math.max(start, layout.first);
   const to = Math.min(end, layout.first + layout.count);
   if (from >= to) return;
-  const square = column.name === "attention";
+  const isAttention = column.name === "attention";
   const { width } = attentionCell(layout);
-  const [left, right] = square ? (area.columns ?? [0, layout.length]) : [0, 0];
-  const x = square ? column.x + left * width : column.x;
-  const wide = square ? (right - left) * width : column.width;
+  const [left, right] = isAttention ? (area.columns ?? [0, layout.length]) : [0, 0];
+  const x = isAttention ? column.x + left * width : column.x;
+  const frameWidth = isAttention ? (right - left) * width : column.width;
   const half = Math.min(layout.rowHeight, 20) / 2;
   const top = rowY(layout, from) - half;
-  pen.frame(x - 2, top, wide + 3, rowY(layout, to - 1) + half - top, ink, 4, 1.5);
+  pen.frame(x - 2, top, frameWidth + 3, rowY(layout, to - 1) + half - top, ink, 4, 1.5);
 }
 
-/** For each block how much it adds to each stream, against what enters: a square each, this block framed. */
+/** For each block and token, the norm of the block's update relative to its input. Frames the current block. */
 function paintBlocks(pen: Pen, layout: Layout, data: FlowData, rows: number[], theme: Theme): void {
   const { blocks } = layout.columns;
   const count = data.streams.length;
@@ -231,11 +232,11 @@ function paintBlocks(pen: Pen, layout: Layout, data: FlowData, rows: number[], t
   const height = Math.min(layout.rowHeight - 3, 12, Math.max(5, 1.6 * width));
   for (const row of rows)
     pen.rect(blocks.x - 0.5, rowY(layout, row) - height / 2, blocks.width, height, PALETTES[theme].paper);
-  data.streams.forEach((lengths, block) => {
+  data.streams.forEach((norms, block) => {
     for (const row of rows) {
-      const added = Math.hypot(lengths.at(1, row), lengths.at(2, row)) / lengths.at(0, row);
+      const update = Math.hypot(norms.at(1, row), norms.at(2, row)) / norms.at(0, row);
       const x = blocks.x + block * width;
-      pen.rect(x, rowY(layout, row) - height / 2, Math.max(1, width - 1.5), height, scale(added, 1.2), 1.5);
+      pen.rect(x, rowY(layout, row) - height / 2, Math.max(1, width - 1.5), height, scale(update, 1.2), 1.5);
     }
   });
   const ink = theme === "light" ? "#7a49d0" : "#b797ff";

@@ -1,4 +1,4 @@
-/** What colors say in numbers: what the strongest stands for, on either side. */
+/** The legend: which numbers the colors stand for. */
 
 import type { Role } from "../model/sites";
 import { colorScale, type Theme } from "./colors";
@@ -6,16 +6,16 @@ import { localizeDecimal, short } from "../messages/format.svelte";
 import type { Pen } from "./pen";
 
 export interface ColorRange {
-  peak: number; // what the strongest color stands for
-  over: boolean; // some numbers are larger still
-  under: boolean; // some are further below zero
-  negative: boolean; // some are below zero
+  peak: number; // the number with the strongest color
+  over: boolean; // whether some numbers are larger
+  under: boolean; // whether some are below −peak
+  negative: boolean; // whether some are below zero
 }
 
-/** Of some numbers, where this one has the strongest color. */
+/** The color range of these numbers. */
 export function colorRangeOf(values: ArrayLike<number>, peak: number): ColorRange {
   let [over, under, negative] = [false, false, false];
-  const limit = peak * 1.0001; // rounding is none
+  const limit = peak * 1.0001; // tolerates rounding
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;
     if (!Number.isFinite(value)) continue;
@@ -26,51 +26,51 @@ export function colorRangeOf(values: ArrayLike<number>, peak: number): ColorRang
   return { peak, over, under, negative };
 }
 
-/** Of several together. */
-export function mergeColorRanges(peak: number, all: ColorRange[]): ColorRange {
+/** The color range of several matrices with a common peak. */
+export function mergeColorRanges(peak: number, ranges: ColorRange[]): ColorRange {
   return {
     peak,
-    over: all.some(({ over }) => over),
-    under: all.some(({ under }) => under),
-    negative: all.some(({ negative }) => negative),
+    over: ranges.some(({ over }) => over),
+    under: ranges.some(({ under }) => under),
+    negative: ranges.some(({ negative }) => negative),
   };
 }
 
-/** From 0 to 1, as shares go. */
+/** The range of probabilities. */
 export const UNIT_RANGE: ColorRange = { peak: 1, over: false, under: false, negative: false };
 
-/** The numbers at both ends. */
+/** The labels at both range. */
 export function rangeLabels({ peak, over, under, negative }: ColorRange): [string, string] {
   const size = peak > 0 && peak < 0.095 ? localizeDecimal(peak.toPrecision(1)) : short(peak);
-  const least = under ? `≤ −${size}` : `−${size}`;
-  return [negative ? least : "0", over ? `≥ ${size}` : size];
+  const low = under ? `≤ −${size}` : `−${size}`;
+  return [negative ? low : "0", over ? `≥ ${size}` : size];
 }
 
-const HALF = [0.25, 0.5, 0.75, 1];
+const POSITIVE_STEPS = [0.25, 0.5, 0.75, 1];
 
-/** From the lower end to the upper one. */
+/** The relative values of the legend's steps, in ascending order. */
 export function legendSteps({ negative }: ColorRange): number[] {
-  return [...(negative ? HALF.toReversed().map((step) => -step) : []), 0, ...HALF];
+  return [...(negative ? POSITIVE_STEPS.toReversed().map((step) => -step) : []), 0, ...POSITIVE_STEPS];
 }
 
-const STEP = 14; // pixels
+const STEP_WIDTH = 14; // pixels
 
-/** The isSameCell in a picture. */
+/** The legend in a figure. */
 export function paintLegend(
   pen: Pen,
   x: number,
   y: number,
-  ends: ColorRange,
+  range: ColorRange,
   role: Role,
   theme: Theme,
   ink: string,
 ): void {
   const scale = colorScale(role, theme);
-  const [least, most] = rangeLabels(ends);
-  const steps = legendSteps(ends);
-  const start = x + 7 * least.length + 6;
+  const [low, high] = rangeLabels(range);
+  const steps = legendSteps(range);
+  const start = x + 7 * low.length + 6;
   const style = { size: 11, fill: ink };
-  pen.text(start - 6, y, least, { ...style, anchor: "end" });
-  steps.forEach((step, i) => pen.rect(start + i * STEP, y - 6, STEP, 12, scale(step, 1)));
-  pen.text(start + steps.length * STEP + 6, y, most, style);
+  pen.text(start - 6, y, low, { ...style, anchor: "end" });
+  steps.forEach((step, i) => pen.rect(start + i * STEP_WIDTH, y - 6, STEP_WIDTH, 12, scale(step, 1)));
+  pen.text(start + steps.length * STEP_WIDTH + 6, y, high, style);
 }

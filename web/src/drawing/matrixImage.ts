@@ -1,4 +1,4 @@
-/** A matrix as an image, a pixel a cell: for pictures of a million cells. */
+/** Matrices as images with one pixel per cell: fast enough for a million cells. */
 
 import type { Role } from "../model/sites";
 import { makePixelPainter, type Theme } from "./colors";
@@ -7,40 +7,40 @@ import type { Matrix } from "../model/matrix";
 export function matrixImage(matrix: Matrix, role: Role, theme: Theme, peak: number): HTMLCanvasElement {
   const image = document.createElement("canvas");
   [image.width, image.height] = [matrix.columns, matrix.rows];
-  const on = image.getContext("2d")!;
-  const pixels = on.createImageData(matrix.columns, matrix.rows);
+  const context = image.getContext("2d")!;
+  const pixels = context.createImageData(matrix.columns, matrix.rows);
   makePixelPainter(role, theme, peak)(matrix.values, new Uint32Array(pixels.data.buffer));
-  on.putImageData(pixels, 0, 0);
+  context.putImageData(pixels, 0, 0);
   return image;
 }
 
-/** Many of one size on one sheet, and where each of them is: one image is made far sooner than hundreds. */
+/** Many matrices of one size in one image, and their positions: much faster than an image for each. */
 export function spriteSheet(
   matrices: Matrix[],
   role: Role,
   theme: Theme,
   peak: number,
-): { image: HTMLCanvasElement; corner: (number: number) => [number, number] } {
+): { image: HTMLCanvasElement; position: (number: number) => [number, number] } {
   const { rows, columns } = matrices[0]!;
-  const across = Math.ceil(Math.sqrt(matrices.length));
-  const width = across * columns;
+  const imagesPerRow = Math.ceil(Math.sqrt(matrices.length));
+  const width = imagesPerRow * columns;
   const image = document.createElement("canvas");
-  [image.width, image.height] = [width, Math.ceil(matrices.length / across) * rows];
-  const on = image.getContext("2d")!;
-  const data = on.createImageData(image.width, image.height);
+  [image.width, image.height] = [width, Math.ceil(matrices.length / imagesPerRow) * rows];
+  const context = image.getContext("2d")!;
+  const data = context.createImageData(image.width, image.height);
   const pixels = new Uint32Array(data.data.buffer);
-  const color = makePixelPainter(role, theme, peak);
-  const corner = (number: number): [number, number] => [
-    (number % across) * columns,
-    Math.floor(number / across) * rows,
+  const paint = makePixelPainter(role, theme, peak);
+  const position = (number: number): [number, number] => [
+    (number % imagesPerRow) * columns,
+    Math.floor(number / imagesPerRow) * rows,
   ];
   matrices.forEach((matrix, number) => {
-    const [x, y] = corner(number);
+    const [x, y] = position(number);
     for (let i = 0; i < rows; i++) {
       const start = (y + i) * width + x;
-      color(matrix.values.subarray(i * columns, (i + 1) * columns), pixels.subarray(start, start + columns));
+      paint(matrix.values.subarray(i * columns, (i + 1) * columns), pixels.subarray(start, start + columns));
     }
   });
-  on.putImageData(data, 0, 0);
-  return { image, corner };
+  context.putImageData(data, 0, 0);
+  return { image, position };
 }

@@ -1,4 +1,4 @@
-/** Drawing on a canvas or into an SVG file, by the isSameCell functions. */
+/** One drawing interface for canvas and SVG. */
 
 export interface TextStyle {
   size?: number;
@@ -9,9 +9,9 @@ export interface TextStyle {
 
 export interface Stroke {
   color: string;
-  thick: number;
+  thickness: number;
   opacity: number;
-  dash: number[]; // none where it is whole
+  dash: number[]; // empty for a solid line
 }
 
 export interface Pen {
@@ -23,56 +23,72 @@ export interface Pen {
     height: number,
     stroke: string,
     radius?: number,
-    thick?: number,
+    thickness?: number,
   ): void;
-  line(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number): void;
-  /** From left to right, level at both ends. */
-  curve(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number, opacity: number): void;
+  line(x1: number, y1: number, x2: number, y2: number, stroke: string, thickness: number): void;
+  /** A curve that is horizontal at both ends. */
+  curve(
+    x1: number,
+    y1: number,
+    x2: number,
+    y2: number,
+    stroke: string,
+    thickness: number,
+    opacity: number,
+  ): void;
   circle(x: number, y: number, radius: number, stroke: string, fill: string, opacity?: number): void;
-  /** A line of any form, in SVG's words, moved by x and y. */
+  /** An SVG path, translated by x and y. */
   path(x: number, y: number, d: string, stroke: Stroke): void;
   text(x: number, y: number, text: string, style: TextStyle): void;
-  /** Its pixels stay squares. */
+  /** Without smoothing. */
   image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void;
 }
 
-const FAMILY = "Inter Variable, system-ui, sans-serif";
+const FONT_FAMILY = "Inter Variable, system-ui, sans-serif";
 
 export class CanvasPen implements Pen {
-  #fill = ""; // set where it changes: the browser reads it anew each time
+  #fill = ""; // the last values set: assigning them is slow, because the browser parses them
   #font = "";
 
-  constructor(readonly on: CanvasRenderingContext2D) {}
+  constructor(readonly context: CanvasRenderingContext2D) {}
 
-  #dip(fill: string): void {
-    if (fill !== this.#fill) this.on.fillStyle = this.#fill = fill;
+  #setFill(fill: string): void {
+    if (fill !== this.#fill) this.context.fillStyle = this.#fill = fill;
   }
 
   rect(x: number, y: number, width: number, height: number, fill: string, radius = 0): void {
-    this.#dip(fill);
-    if (radius === 0) this.on.fillRect(x, y, width, height);
+    this.#setFill(fill);
+    if (radius === 0) this.context.fillRect(x, y, width, height);
     else {
-      this.on.beginPath();
-      this.on.roundRect(x, y, width, height, radius);
-      this.on.fill();
+      this.context.beginPath();
+      this.context.roundRect(x, y, width, height, radius);
+      this.context.fill();
     }
   }
 
-  frame(x: number, y: number, width: number, height: number, stroke: string, radius = 0, thick = 1): void {
-    this.on.strokeStyle = stroke;
-    this.on.lineWidth = thick;
-    this.on.beginPath();
-    this.on.roundRect(x, y, width, height, radius);
-    this.on.stroke();
+  frame(
+    x: number,
+    y: number,
+    width: number,
+    height: number,
+    stroke: string,
+    radius = 0,
+    thickness = 1,
+  ): void {
+    this.context.strokeStyle = stroke;
+    this.context.lineWidth = thickness;
+    this.context.beginPath();
+    this.context.roundRect(x, y, width, height, radius);
+    this.context.stroke();
   }
 
-  line(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number): void {
-    this.on.strokeStyle = stroke;
-    this.on.lineWidth = thick;
-    this.on.beginPath();
-    this.on.moveTo(x1, y1);
-    this.on.lineTo(x2, y2);
-    this.on.stroke();
+  line(x1: number, y1: number, x2: number, y2: number, stroke: string, thickness: number): void {
+    this.context.strokeStyle = stroke;
+    this.context.lineWidth = thickness;
+    this.context.beginPath();
+    this.context.moveTo(x1, y1);
+    this.context.lineTo(x2, y2);
+    this.context.stroke();
   }
 
   curve(
@@ -81,43 +97,43 @@ export class CanvasPen implements Pen {
     x2: number,
     y2: number,
     stroke: string,
-    thick: number,
+    thickness: number,
     opacity: number,
   ): void {
-    this.on.globalAlpha = opacity;
-    this.on.strokeStyle = stroke;
-    this.on.lineWidth = thick;
+    this.context.globalAlpha = opacity;
+    this.context.strokeStyle = stroke;
+    this.context.lineWidth = thickness;
     const middle = (x1 + x2) / 2;
-    this.on.beginPath();
-    this.on.moveTo(x1, y1);
-    this.on.bezierCurveTo(middle, y1, middle, y2, x2, y2);
-    this.on.stroke();
-    this.on.globalAlpha = 1;
+    this.context.beginPath();
+    this.context.moveTo(x1, y1);
+    this.context.bezierCurveTo(middle, y1, middle, y2, x2, y2);
+    this.context.stroke();
+    this.context.globalAlpha = 1;
   }
 
   circle(x: number, y: number, radius: number, stroke: string, fill: string, opacity = 1): void {
-    this.on.globalAlpha = opacity;
-    this.on.beginPath();
-    this.on.arc(x, y, radius, 0, 2 * Math.PI);
-    this.#dip(fill);
-    this.on.fill();
+    this.context.globalAlpha = opacity;
+    this.context.beginPath();
+    this.context.arc(x, y, radius, 0, 2 * Math.PI);
+    this.#setFill(fill);
+    this.context.fill();
     if (stroke !== "none") {
-      this.on.strokeStyle = stroke;
-      this.on.lineWidth = 1.25;
-      this.on.stroke();
+      this.context.strokeStyle = stroke;
+      this.context.lineWidth = 1.25;
+      this.context.stroke();
     }
-    this.on.globalAlpha = 1;
+    this.context.globalAlpha = 1;
   }
 
-  path(x: number, y: number, d: string, { color, thick, opacity, dash }: Stroke): void {
-    this.on.save();
-    this.on.translate(x, y);
-    this.on.globalAlpha = opacity;
-    this.on.strokeStyle = color;
-    this.on.lineWidth = thick;
-    this.on.setLineDash(dash);
-    this.on.stroke(new Path2D(d));
-    this.on.restore();
+  path(x: number, y: number, d: string, { color, thickness, opacity, dash }: Stroke): void {
+    this.context.save();
+    this.context.translate(x, y);
+    this.context.globalAlpha = opacity;
+    this.context.strokeStyle = color;
+    this.context.lineWidth = thickness;
+    this.context.setLineDash(dash);
+    this.context.stroke(new Path2D(d));
+    this.context.restore();
   }
 
   text(
@@ -126,17 +142,17 @@ export class CanvasPen implements Pen {
     text: string,
     { size = 13, fill, anchor = "start", weight = 400 }: TextStyle,
   ): void {
-    const font = `${weight} ${size}px ${FAMILY}`;
-    if (font !== this.#font) this.on.font = this.#font = font;
-    this.#dip(fill);
-    this.on.textAlign = anchor === "middle" ? "center" : anchor;
-    this.on.textBaseline = "middle";
-    this.on.fillText(text, x, y);
+    const font = `${weight} ${size}px ${FONT_FAMILY}`;
+    if (font !== this.#font) this.context.font = this.#font = font;
+    this.#setFill(fill);
+    this.context.textAlign = anchor === "middle" ? "center" : anchor;
+    this.context.textBaseline = "middle";
+    this.context.fillText(text, x, y);
   }
 
   image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void {
-    this.on.imageSmoothingEnabled = false;
-    this.on.drawImage(image, x, y, width, height);
+    this.context.imageSmoothingEnabled = false;
+    this.context.drawImage(image, x, y, width, height);
   }
 }
 
@@ -144,15 +160,23 @@ export class SvgPen implements Pen {
   #parts: string[] = [];
 
   rect(x: number, y: number, width: number, height: number, fill: string, radius = 0): void {
-    this.#put("rect", { x, y, width, height, fill, ...(radius && { rx: radius }) });
+    this.#add("rect", { x, y, width, height, fill, ...(radius && { rx: radius }) });
   }
 
-  frame(x: number, y: number, width: number, height: number, stroke: string, radius = 0, thick = 1): void {
-    this.#put("rect", { x, y, width, height, rx: radius, fill: "none", stroke, "stroke-width": thick });
+  frame(
+    x: number,
+    y: number,
+    width: number,
+    height: number,
+    stroke: string,
+    radius = 0,
+    thickness = 1,
+  ): void {
+    this.#add("rect", { x, y, width, height, rx: radius, fill: "none", stroke, "stroke-width": thickness });
   }
 
-  line(x1: number, y1: number, x2: number, y2: number, stroke: string, thick: number): void {
-    this.#put("line", { x1, y1, x2, y2, stroke, "stroke-width": thick });
+  line(x1: number, y1: number, x2: number, y2: number, stroke: string, thickness: number): void {
+    this.#add("line", { x1, y1, x2, y2, stroke, "stroke-width": thickness });
   }
 
   curve(
@@ -161,22 +185,22 @@ export class SvgPen implements Pen {
     x2: number,
     y2: number,
     stroke: string,
-    thick: number,
+    thickness: number,
     opacity: number,
   ): void {
     const middle = (x1 + x2) / 2;
     const d = `M${r(x1)} ${r(y1)}C${r(middle)} ${r(y1)} ${r(middle)} ${r(y2)} ${r(x2)} ${r(y2)}`;
-    this.#put("path", { d, fill: "none", stroke, "stroke-width": thick, opacity });
+    this.#add("path", { d, fill: "none", stroke, "stroke-width": thickness, opacity });
   }
 
   circle(x: number, y: number, radius: number, stroke: string, fill: string, opacity = 1): void {
-    this.#put("circle", { cx: x, cy: y, r: radius, stroke, fill, ...(opacity < 1 && { opacity }) });
+    this.#add("circle", { cx: x, cy: y, r: radius, stroke, fill, ...(opacity < 1 && { opacity }) });
   }
 
-  path(x: number, y: number, d: string, { color, thick, opacity, dash }: Stroke): void {
-    const style = { fill: "none", stroke: color, "stroke-width": thick, opacity };
-    const broken = dash.length > 0 && { "stroke-dasharray": dash.join(" ") };
-    this.#put("path", { d, transform: `translate(${r(x)} ${r(y)})`, ...style, ...broken });
+  path(x: number, y: number, d: string, { color, thickness, opacity, dash }: Stroke): void {
+    const style = { fill: "none", stroke: color, "stroke-width": thickness, opacity };
+    const dashed = dash.length > 0 && { "stroke-dasharray": dash.join(" ") };
+    this.#add("path", { d, transform: `translate(${r(x)} ${r(y)})`, ...style, ...dashed });
   }
 
   text(
@@ -185,26 +209,27 @@ export class SvgPen implements Pen {
     text: string,
     { size = 13, fill, anchor = "start", weight = 400 }: TextStyle,
   ): void {
-    const place = { x, y, fill, "font-size": size, "font-weight": weight, "text-anchor": anchor };
-    this.#put("text", { ...place, "dominant-baseline": "central" }, escape(text));
+    const position = { x, y, fill, "font-size": size, "font-weight": weight, "text-anchor": anchor };
+    this.#add("text", { ...position, "dominant-baseline": "central" }, escape(text));
   }
 
   image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void {
     const href = image.toDataURL("image/png");
-    const place = { x, y, width, height, preserveAspectRatio: "none" };
-    this.#put("image", { ...place, "image-rendering": "pixelated", href });
+    const position = { x, y, width, height, preserveAspectRatio: "none" };
+    this.#add("image", { ...position, "image-rendering": "pixelated", href });
   }
 
   finish(width: number, height: number): string {
-    const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${r(width)} ${r(height)}" font-family="${FAMILY}">`;
-    return `${head}\n${this.#parts.join("\n")}\n</svg>\n`;
+    const viewBox = `0 0 ${r(width)} ${r(height)}`;
+    const start = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${viewBox}" font-family="${FONT_FAMILY}">`;
+    return `${start}\n${this.#parts.join("\n")}\n</svg>\n`;
   }
 
-  #put(tag: string, attributes: Record<string, string | number>, inside = ""): void {
+  #add(tag: string, attributes: Record<string, string | number>, content = ""): void {
     const list = Object.entries(attributes).map(
       ([name, value]) => ` ${name}="${typeof value === "number" ? r(value) : escape(value)}"`,
     );
-    this.#parts.push(`<${tag}${list.join("")}${inside === "" ? "/>" : `>${inside}</${tag}>`}`);
+    this.#parts.push(`<${tag}${list.join("")}${content === "" ? "/>" : `>${content}</${tag}>`}`);
   }
 }
 
@@ -212,7 +237,7 @@ function r(number: number): string {
   return String(Math.round(100 * number) / 100);
 }
 
-/** As XML takes it, which has no room for control characters and halves of characters. */
+/** Escapes text for XML, and replaces characters that XML does not allow. */
 function escape(text: string): string {
   return (
     text

@@ -128,7 +128,7 @@ export class ApiClient {
     );
   }
 
-  /** For each block a 3×T matrix of norms: the residual stream's input, the attention's and the feed-forward's update. */
+  /** For each block a 3×T matrix of norms: of its input and of the updates by attention and feed-forward. */
   async streams(input: ModelInput, signal?: AbortSignal): Promise<Matrix[]> {
     const [{ values, shape }] = (await this.#matrices("/api/streams", input, signal)) as [
       { values: Float32Array; shape: [number, number, number] },

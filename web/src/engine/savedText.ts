@@ -1,5 +1,5 @@
-/** One text of a saved file: its saved matrices, and those that the page recomputes from them. A number that was neither
- * saved nor can be recomputed is NaN. */
+/** One text of a saved file: its saved matrices, and those that the page recomputes from them. Numbers that were
+ * neither saved nor can be recomputed are NaN. */
 
 import { derive } from "../model/derivation";
 import { evaluate } from "../model/evaluation";

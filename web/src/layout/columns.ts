@@ -1,4 +1,4 @@
-/** Where everything in the flow stands. A token is a row, all the way; what does not fit beside it is a page on. */
+/** The layout of the flow: one row per token, and the columns that fit on a page. */
 
 import type { PartName, StepName } from "../model/steps";
 
@@ -21,23 +21,23 @@ export type ColumnName =
 export interface Column {
   name: ColumnName;
   x: number;
-  width: number; // 0 on another page
+  width: number; // 0 if it is on another page
 }
 
 export interface Layout {
   width: number;
   height: number;
-  top: number; // where the rows begin
+  top: number; // of the first row
   rowHeight: number;
-  first: number; // the first row on screen
-  count: number; // rows on screen
-  length: number; // of all tokens
+  first: number; // index of the first visible row
+  count: number; // visible rows
+  length: number; // number of tokens
   columns: Record<ColumnName, Column>;
-  end: number; // of the streams
-  block: { x: number; width: number } | null; // what belongs to the block
+  end: number; // x where the streams end
+  block: { x: number; width: number } | null; // the frame of the block's columns
 }
 
-// Shares of the width, and of a gap after each.
+// Width and gap of each column, in relative units.
 const SHARES: Record<ColumnName, [number, number]> = {
   tokens: [1.55, 0.14],
   embedding: [1.05, 0.42],
@@ -55,7 +55,7 @@ const SHARES: Record<ColumnName, [number, number]> = {
   final: [0.42, 0.1],
 };
 
-// What stays together where not all of it fits.
+// Columns that stay on one page.
 const GROUPS: ColumnName[][] = [
   ["embedding"],
   ["norm", "query", "key", "value"],
@@ -63,82 +63,83 @@ const GROUPS: ColumnName[][] = [
   ["add", "norm2", "feedforward", "add2"],
   ["blocks", "final"],
 ];
-const OF_A_BLOCK = new Set<ColumnName>(GROUPS.slice(1, 4).flat());
+const BLOCK_COLUMNS = new Set<ColumnName>(GROUPS.slice(1, 4).flat());
 
-/** The room that a column takes at least, its heading and the gap after it counted in. */
+/** The smallest width of each column, including its heading and the gap after it. */
 export type MinWidths = Partial<Record<ColumnName, number>>;
-const LEAST: MinWidths = { tokens: 74, lane: 34, add: 20, add2: 30 };
-const LEAST_DRAWN = 18;
+const MIN_WIDTHS: MinWidths = { tokens: 74, lane: 34, add: 20, add2: 30 };
+const MIN_WIDTH = 18;
 
-/** Tokens: of longer texts only the rows near the screen are read. */
-export const LONG_TEXT = 64;
+export const LONG_TEXT = 64; // tokens: of longer texts only the rows near the screen are read
 
-export const TOP = 46;
-const TALLEST = 26;
-const SHORTEST = 11;
+export const TOP = 46; // pixels above the first row
+const MAX_ROW_HEIGHT = 26;
+const MIN_ROW_HEIGHT = 11;
 
-/** How many rows are on screen at once. */
+/** How many rows fit. */
 export function rowsThatFit(height: number, length: number): number {
-  return Math.min(length, Math.max(1, Math.floor((height - TOP) / SHORTEST)));
+  return Math.min(length, Math.max(1, Math.floor((height - TOP) / MIN_ROW_HEIGHT)));
 }
 
-/** The columns beside the tokens, page by page: as many groups together as the width contains. */
-export function paginateColumns(width: number, room: MinWidths): ColumnName[][] {
+/** Distributes the columns over pages, with as many groups on a page as the width allows. */
+export function paginateColumns(width: number, minWidths: MinWidths): ColumnName[][] {
   const pages: ColumnName[][] = [];
   for (const group of GROUPS) {
     const page = pages.at(-1);
-    if (page && leastOf(["tokens", ...page, ...group], room) <= width) page.push(...group);
+    if (page && totalMinWidth(["tokens", ...page, ...group], minWidths) <= width) page.push(...group);
     else pages.push([...group]);
   }
   return pages;
 }
 
-function least(name: ColumnName, room: MinWidths): number {
-  return Math.max(LEAST[name] ?? LEAST_DRAWN, room[name] ?? 0);
+function minWidth(name: ColumnName, minWidths: MinWidths): number {
+  return Math.max(MIN_WIDTHS[name] ?? MIN_WIDTH, minWidths[name] ?? 0);
 }
 
-function leastOf(names: ColumnName[], room: MinWidths): number {
-  return names.reduce((sum, name) => sum + least(name, room), 0);
+function totalMinWidth(names: ColumnName[], minWidths: MinWidths): number {
+  return names.reduce((sum, name) => sum + minWidth(name, minWidths), 0);
 }
 
-/** Each has its share, or what it takes at least: the others give way. */
-function divide(names: ColumnName[], width: number, room: MinWidths): Map<ColumnName, number> {
+/** Divides the width by the columns' shares, but gives each column at least its smallest width. */
+function divide(names: ColumnName[], width: number, minWidths: MinWidths): Map<ColumnName, number> {
   const shareOf = (name: ColumnName) => SHARES[name][0] + SHARES[name][1];
-  const tight = new Set<ColumnName>();
+  const fixed = new Set<ColumnName>();
   for (;;) {
-    const loose = names.filter((name) => !tight.has(name));
-    const left = width - leastOf([...tight], room);
-    const unit = left / loose.reduce((sum, name) => sum + shareOf(name), 0);
-    const fails = loose.filter((name) => shareOf(name) * unit < least(name, room));
-    if (fails.length === 0 || fails.length === loose.length) {
-      return new Map(names.map((name) => [name, tight.has(name) ? least(name, room) : shareOf(name) * unit]));
+    const flexible = names.filter((name) => !fixed.has(name));
+    const remaining = width - totalMinWidth([...fixed], minWidths);
+    const unit = remaining / flexible.reduce((sum, name) => sum + shareOf(name), 0);
+    const tooNarrow = flexible.filter((name) => shareOf(name) * unit < minWidth(name, minWidths));
+    if (tooNarrow.length === 0 || tooNarrow.length === flexible.length) {
+      return new Map(
+        names.map((name) => [name, fixed.has(name) ? minWidth(name, minWidths) : shareOf(name) * unit]),
+      );
     }
-    for (const name of fails) tight.add(name);
+    for (const name of tooNarrow) fixed.add(name);
   }
 }
 
 export function layOutFlow(
   width: number,
-  most: number,
+  maxHeight: number,
   length: number,
   first: number,
-  room: MinWidths = {},
+  minWidths: MinWidths = {},
   page = 0,
 ): Layout {
-  const count = rowsThatFit(most, length);
-  const rowHeight = Math.min(TALLEST, (most - TOP) / Math.max(1, count));
-  const pages = paginateColumns(width, room);
+  const count = rowsThatFit(maxHeight, length);
+  const rowHeight = Math.min(MAX_ROW_HEIGHT, (maxHeight - TOP) / Math.max(1, count));
+  const pages = paginateColumns(width, minWidths);
   const shown = pages[Math.min(page, pages.length - 1)]!;
   const columns = {} as Record<ColumnName, Column>;
   for (const name of Object.keys(SHARES) as ColumnName[]) columns[name] = { name, x: 0, width: 0 };
   let x = 0;
-  for (const [name, taken] of divide(["tokens", ...shown], width, room)) {
+  for (const [name, total] of divide(["tokens", ...shown], width, minWidths)) {
     const [share, gap] = SHARES[name];
-    columns[name] = { name, x, width: (taken * share) / (share + gap) };
-    x += taken;
+    columns[name] = { name, x, width: (total * share) / (share + gap) };
+    x += total;
   }
-  const own = shown.filter((name) => OF_A_BLOCK.has(name)).map((name) => columns[name]);
-  const start = own[0]?.x ?? 0;
+  const blockColumns = shown.filter((name) => BLOCK_COLUMNS.has(name)).map((name) => columns[name]);
+  const start = blockColumns[0]?.x ?? 0;
   return {
     width,
     height: TOP + count * rowHeight + 10,
@@ -149,7 +150,10 @@ export function layOutFlow(
     length,
     columns,
     end: columns.final.width > 0 ? columns.final.x + columns.final.width + 4 : width,
-    block: own.length > 0 ? { x: start, width: own.at(-1)!.x + own.at(-1)!.width - start } : null,
+    block:
+      blockColumns.length > 0
+        ? { x: start, width: blockColumns.at(-1)!.x + blockColumns.at(-1)!.width - start }
+        : null,
   };
 }
 
@@ -157,34 +161,34 @@ export function rowY(layout: Layout, row: number): number {
   return layout.top + (row - layout.first + 0.5) * layout.rowHeight;
 }
 
-/** A square cell of the attention matrix. */
+/** A cell of the attention matrix. */
 export function attentionCell(layout: Layout): { width: number; height: number } {
   const width = Math.min(layout.columns.attention.width / layout.length, layout.rowHeight);
   return { width, height: layout.rowHeight };
 }
 
-/** What stands at a place: the part to open, the token, and of attention the one looked at. */
+/** What is at a point of the flow. */
 export interface Hit {
   column: ColumnName;
   row: number;
-  looked: number | null;
+  attended: number | null;
   block: number | null;
-  across: number; // how far along the column, from 0 to 1
+  across: number; // relative position within the column, 0 to 1
 }
 
 export function hitTest(layout: Layout, blocks: number, x: number, y: number): Hit | null {
   const row = layout.first + Math.floor((y - layout.top) / layout.rowHeight);
   if (y < layout.top || row < layout.first || row >= layout.first + layout.count) return null;
-  const column = Object.values(layout.columns).find((each) => x >= each.x && x < each.x + each.width);
+  const column = Object.values(layout.columns).find(({ x: left, width }) => x >= left && x < left + width);
   if (column === undefined) return null;
-  let looked: number | null = null;
+  let attended: number | null = null;
   let block: number | null = null;
   if (column.name === "attention") {
-    looked = Math.floor((x - column.x) / attentionCell(layout).width);
-    if (looked >= layout.length) return null;
+    attended = Math.floor((x - column.x) / attentionCell(layout).width);
+    if (attended >= layout.length) return null;
   }
   if (column.name === "blocks") block = Math.floor(((x - column.x) / column.width) * blocks);
-  return { column: column.name, row, looked, block, across: (x - column.x) / column.width };
+  return { column: column.name, row, attended, block, across: (x - column.x) / column.width };
 }
 
 export const PART_OF_COLUMN: Partial<Record<ColumnName, PartName>> = {
@@ -202,11 +206,11 @@ export const PART_OF_COLUMN: Partial<Record<ColumnName, PartName>> = {
   final: "final",
 };
 
-const MAKES_QKV = new Set<StepName>(["project", "level", "rotate"]);
+const QKV_STEPS = new Set<StepName>(["project", "level", "rotate"]);
 
-/** The column that shows what is open. */
+/** The column that shows the open part and step. */
 export function columnOf(part: PartName, step: StepName | undefined): ColumnName {
-  if (part === "head") return step !== undefined && MAKES_QKV.has(step) ? "query" : "attention";
+  if (part === "head") return step !== undefined && QKV_STEPS.has(step) ? "query" : "attention";
   return part;
 }
 

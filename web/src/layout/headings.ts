@@ -1,4 +1,4 @@
-/** The names over the flow's columns: on screen doors to their parts, in a picture only names. */
+/** The headings above the flow's columns. */
 
 import type { Role } from "../model/sites";
 import type { ColumnName, MinWidths } from "./columns";
@@ -9,9 +9,9 @@ import type { PartName } from "../model/steps";
 export interface Heading {
   column: ColumnName;
   text: string;
-  part?: PartName; // that it opens
+  part?: PartName; // that a click opens
   site?: number;
-  outer?: boolean; // of the whole model, over the block's own
+  outer?: boolean; // whether it belongs to the whole model instead of the block
   role?: Role;
 }
 
@@ -35,25 +35,26 @@ export function makeHeadings(
   ];
 }
 
-export const OUTER = 13; // pixels of a letter
-export const INNER = 12;
-const ARROWS = 40; // pixels beside what can be turned
-const BEFORE_A_BLOCK = 18;
+export const OUTER_FONT_SIZE = 13; // font size in pixels
+export const INNER_FONT_SIZE = 12;
+const ARROWS_WIDTH = 40; // pixels of the buttons beside a heading
+const BLOCK_MARGIN = 18;
 
-/** What the headings take at least. */
+/** The smallest column widths that fit the headings. */
 export function headingWidths(headings: Heading[]): MinWidths {
-  const room: MinWidths = {};
+  const widths: MinWidths = {};
   for (const { column, text, outer } of headings) {
-    const extra = column === "attention" ? ARROWS : column === "embedding" ? BEFORE_A_BLOCK : 0;
-    room[column] = widthOf(text, outer ? OUTER : INNER) + 4 + extra;
+    const extra = column === "attention" ? ARROWS_WIDTH : column === "embedding" ? BLOCK_MARGIN : 0;
+    widths[column] = estimateWidth(text, outer ? OUTER_FONT_SIZE : INNER_FONT_SIZE) + 4 + extra;
   }
-  return room;
+  return widths;
 }
 
-/** About as wide as letters are, rather more than less: known before a font has come. */
-function widthOf(text: string, size: number): number {
+/** An upper estimate of the text width that does not need the font. */
+function estimateWidth(text: string, size: number): number {
   return Array.from(text).reduce(
-    (sum, letter) => sum + size * (/[mwMW]/.test(letter) ? 0.92 : /[ijlftr .·/-]/.test(letter) ? 0.4 : 0.64),
+    (sum, character) =>
+      sum + size * (/[mwMW]/.test(character) ? 0.92 : /[ijlftr .·/-]/.test(character) ? 0.4 : 0.64),
     0,
   );
 }

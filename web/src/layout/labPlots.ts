@@ -1,4 +1,4 @@
-/** What labs give, laid out: scales of their lines, places on their maps, their numbers in words. */
+/** The layout of lab results: scales of lines, positions of points, and formatted values. */
 
 import { scaleLinear, scaleLog } from "d3-scale";
 import { localizeDecimal, short } from "../messages/format.svelte";
@@ -16,17 +16,17 @@ export function formatValue(value: Value, yes: string, no: string): string {
   return localizeDecimal(size < 1e-3 || size >= 1e5 ? value.toExponential(2) : value.toFixed(4));
 }
 
-/** A heading in the locale's language, where it is known; what stands for a * is a heading, or stays as it is. */
+/** Translates a heading. A * in a pattern matches a part, which is translated as well or left as it is. */
 export function translateHeading(headings: Record<string, string> | undefined, heading: string): string {
   if (headings === undefined) return heading;
   if (Object.hasOwn(headings, heading)) return headings[heading]!;
-  for (const [pattern, told] of Object.entries(headings)) {
+  for (const [pattern, translation] of Object.entries(headings)) {
     if (!pattern.includes("*")) continue;
-    const plain = pattern.replaceAll(/[^\w\s*]/g, "\\$&");
-    const found = new RegExp(`^${plain.replaceAll("*", "(.+)")}$`).exec(heading);
-    if (found === null) continue;
-    const parts = found.slice(1).map((part) => translateHeading(headings, part));
-    return told.replaceAll("*", () => parts.shift()!);
+    const escaped = pattern.replaceAll(/[^\w\s*]/g, "\\$&");
+    const match = new RegExp(`^${escaped.replaceAll("*", "(.+)")}$`).exec(heading);
+    if (match === null) continue;
+    const parts = match.slice(1).map((part) => translateHeading(headings, part));
+    return translation.replaceAll("*", () => parts.shift()!);
   }
   return heading;
 }
@@ -39,7 +39,7 @@ export interface LinePlot {
   paths: { name: string; line: string; band: string; dots: [number, number][] }[];
 }
 
-/** Where every line goes, and the band around it. */
+/** The scales of a line chart, its lines, and the bands around them. */
 export function plotLines(part: LabLines, width: number, height: number): LinePlot {
   const known = (values: (number | null)[]) => values.filter((value): value is number => value !== null);
   const all = [
@@ -51,37 +51,37 @@ export function plotLines(part: LabLines, width: number, height: number): LinePl
   const logarithmic = part.logarithmic && first > 0 && last > first;
   const x = (logarithmic ? scaleLog().base(2) : scaleLinear()).domain([first, last]).range([0, width]);
   const y = scaleLinear([low, high], [height, 0]).nice(4);
-  const most = Math.max(2, Math.floor(width / 46));
-  const step = Math.ceil(part.x.length / most);
+  const maxTicks = Math.max(2, Math.floor(width / 46));
+  const step = Math.ceil(part.x.length / maxTicks);
   const paths = Object.entries(part.lines).map(([name, values]) => {
     const dots = values.flatMap((value, i): [number, number][] =>
       value === null ? [] : [[x(part.x[i]!), y(value)]],
     );
-    const band = (part.spread[name] ?? []).map(([least, most], i) => ({
+    const band = (part.spread[name] ?? []).map(([low, high], i) => ({
       x: x(part.x[i]!),
-      least: y(least ?? 0),
-      most: y(most ?? 0),
+      low: y(low ?? 0),
+      high: y(high ?? 0),
     }));
-    const around = [
-      ...band.map((each) => `${each.x},${each.most}`),
-      ...band.toReversed().map((each) => `${each.x},${each.least}`),
+    const outline = [
+      ...band.map((point) => `${point.x},${point.high}`),
+      ...band.toReversed().map((point) => `${point.x},${point.low}`),
     ];
-    return { name, line: dots.map((dot) => dot.join(",")).join(" "), band: around.join(" "), dots };
+    return { name, line: dots.map((dot) => dot.join(",")).join(" "), band: outline.join(" "), dots };
   });
   return { x, y, xTicks: part.x.filter((_, i) => i % step === 0), yTicks: y.ticks(4), paths };
 }
 
-/** Where every point lies within a square, one scale for both directions. */
-export function plotPoints(part: LabPoints, side: number, edge: number): { x: number; y: number }[] {
-  const places = part.places.map(([x, y]) => [x ?? 0, y ?? 0] as const);
-  const middle = [0, 1].map((k) => {
-    const values = places.map((place) => place[k]!);
+/** The positions of points within a square, with the same scale for both axes. */
+export function plotPoints(part: LabPoints, side: number, margin: number): { x: number; y: number }[] {
+  const points = part.places.map(([x, y]) => [x ?? 0, y ?? 0] as const);
+  const center = [0, 1].map((k) => {
+    const values = points.map((point) => point[k]!);
     return (Math.min(...values) + Math.max(...values)) / 2;
   });
-  const most = Math.max(
+  const radius = Math.max(
     1e-9,
-    ...places.flatMap((place) => place.map((value, k) => Math.abs(value - middle[k]!))),
+    ...points.flatMap((point) => point.map((value, k) => Math.abs(value - center[k]!))),
   );
-  const to = (value: number) => side / 2 + (value / most) * (side / 2 - edge);
-  return places.map(([x, y]) => ({ x: to(x - middle[0]!), y: side - to(y - middle[1]!) }));
+  const scale = (value: number) => side / 2 + (value / radius) * (side / 2 - margin);
+  return points.map(([x, y]) => ({ x: scale(x - center[0]!), y: side - scale(y - center[1]!) }));
 }

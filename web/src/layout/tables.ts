@@ -1,4 +1,4 @@
-/** What the views tell in words and numbers, as tables to take away. */
+/** The numbers of the views as tables for export. */
 
 import type { Attribution, LensToken, RunStep, SensesResponse, WhyResponse } from "../engine/types";
 import type { Table } from "../drawing/export";
@@ -10,24 +10,31 @@ export function differencesTable(differing: { site: string; distance: number }[]
   };
 }
 
-/** Every part of a logit; and of heads, as far as they were asked for, what each token gave. */
+/** Every part of a logit. Heads are followed by the contributions of each token, as far as they are known. */
 export function attributionTable({ parts, heads }: Attribution, tokens: string[]): Table {
-  const given = new Map(heads.map((each) => [`block.${each.block}.head.${each.head}.output`, each.values]));
+  const contributions = new Map(
+    heads.map(({ block, head, values }) => [`block.${block}.head.${head}.output`, values]),
+  );
   return {
     columns: ["part", "source", "token", "value"],
     rows: parts.flatMap(({ name, value }) => [
       [name, null, null, value],
-      ...(given.get(name) ?? []).map((each, source) => [name, source, tokens[source]!, each]),
+      ...(contributions.get(name) ?? []).map((contribution, source) => [
+        name,
+        source,
+        tokens[source]!,
+        contribution,
+      ]),
     ]),
   };
 }
 
-/** What all pairs together have that are not listed. */
+/** The sum of all pairs that are not listed. */
 export function otherPairs({ score, pairs }: WhyResponse): number {
-  return pairs.reduce((left, { value }) => left - (value ?? NaN), score ?? NaN);
+  return pairs.reduce((rest, { value }) => rest - (value ?? NaN), score ?? NaN);
 }
 
-/** The strongest pairs and, in one row, the others: together they are the score. */
+/** The strongest pairs and the sum of the others, which add up to the score. */
 export function pairsTable(why: WhyResponse): Table {
   return {
     columns: ["query", "key", "value"],
@@ -38,11 +45,11 @@ export function pairsTable(why: WhyResponse): Table {
   };
 }
 
-/** What each block would say, at each position from the first that was asked for. */
-export function lensTable(said: LensToken[][], tokens: string[], first: number): Table {
+/** The logit lens at each block and position. */
+export function lensTable(lens: LensToken[][], tokens: string[], first: number): Table {
   return {
     columns: ["block", "position", "token", "word", "probability", "chosen"],
-    rows: said.flatMap((row, block) =>
+    rows: lens.flatMap((row, block) =>
       row.map(({ text, probability, chosen }, i) => {
         return [block, first + i, tokens[first + i]!, text, probability, chosen];
       }),
@@ -50,7 +57,7 @@ export function lensTable(said: LensToken[][], tokens: string[], first: number):
   };
 }
 
-/** Each occurrence at each stage: its place on the map, and how alike it is to the first one. */
+/** Each occurrence at each stage: its position on the map and its cosine similarity to the first one. */
 export function sensesTable(
   { stages, occurrences, points, cosines }: SensesResponse,
   sentences: string[],

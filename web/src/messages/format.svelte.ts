@@ -1,20 +1,20 @@
-/** Numbers as they are shown, in the locale's language. The sign is a real minus, so that columns line up. */
+/** Formats numbers and tokens for display. Numbers have a real minus sign, so that columns align. */
 
-/** The language numbers are written in; everything on the page updates when it changes. */
+/** The language that numbers are formatted in. */
 export const locale = $state({ language: "en" });
 
-/** A number as it is, or as it is written already, with a comma where the locale's language has one. */
+/** Replaces the decimal point if the language uses a comma. */
 export function localizeDecimal(number: string | number): string {
   return locale.language === "de" ? String(number).replace(".", ",") : String(number);
 }
 
-/** About three digits, in a cell. */
+/** About three significant digits, for cells. */
 export function short(x: number): string {
   const size = Math.abs(x);
   return fixed(x, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
 }
 
-/** So that a small one can be read too: two digits at least that say something. */
+/** At least two significant digits, for small numbers too. */
 export function precise(x: number): string {
   const size = Math.abs(x);
   if (!Number.isFinite(x) || size === 0 || size >= 0.0995) return fixed(x, 2);
@@ -23,7 +23,7 @@ export function precise(x: number): string {
   return `${x < 0 ? "−" : ""}${localizeDecimal(digits!)}e${power!.replace("-", "−")}`;
 }
 
-/** With so many digits after the point. */
+/** With a fixed number of decimals. */
 export function fixed(x: number, digits: number): string {
   if (Number.isNaN(x)) return "–";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
@@ -31,31 +31,31 @@ export function fixed(x: number, digits: number): string {
   return `${x < 0 && Number(text) !== 0 ? "−" : ""}${localizeDecimal(text)}`;
 }
 
-/** Such as 88% or 0.4%: what is small keeps a digit. */
+/** Such as 88% or 0.4%. */
 export function percent(p: number): string {
-  const hundredths = 100 * p;
-  return `${fixed(hundredths, hundredths >= 9.95 || hundredths === 0 ? 0 : hundredths >= 0.095 ? 1 : 2)}%`;
+  const value = 100 * p;
+  return `${fixed(value, value >= 9.95 || value === 0 ? 0 : value >= 0.095 ? 1 : 2)}%`;
 }
 
-/** 1,024 and 134,515,008, in the locale's language. */
+/** With thousands separators, such as 134,515,008. */
 export function count(n: number, language: string): string {
   return new Intl.NumberFormat(language).format(n);
 }
 
-/** What a token looks like where it stands alone: what cannot be seen is drawn. */
+/** A token for display: whitespace and control characters become visible where they matter. */
 export function tokenLabel(token: string): string {
-  const drawn = token
+  const marked = token
     .replaceAll("\n", "⏎")
     .replaceAll("\t", "⇥")
     // eslint-disable-next-line no-control-regex
     .replaceAll(/[\x00-\x1f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0)));
-  const trimmed = drawn.replace(/^ /, "");
+  const trimmed = marked.replace(/^ /, "");
   return trimmed === "" || trimmed.startsWith(" ") || trimmed.endsWith(" ")
-    ? drawn.replaceAll(" ", "␣")
+    ? marked.replaceAll(" ", "␣")
     : trimmed;
 }
 
-/** The isSameCell, with a space before it drawn too: " b" and "b" are two words. */
+/** Also shows a leading space: " b" and "b" are two tokens. */
 export function exactTokenLabel(token: string): string {
   const text = tokenLabel(token);
   return token.startsWith(" ") && !text.startsWith("␣") ? `␣${text}` : text;

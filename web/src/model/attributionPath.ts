@@ -1,16 +1,16 @@
-/** Following a word's logit back through the blocks: what is drawn of it, and its way in the address. */
+/** The attribution of a logit to heads and tokens, and the path of hops back through the blocks. */
 
 import { parseSite } from "./sites";
 import type { Attribution, Hop } from "../engine/types";
 
-/** What a head brought from one token. */
+/** What a head contributes to a logit from one token. */
 export interface Contribution extends Hop {
   value: number;
 }
 
-/** The pieces of a logit that came from one token through one head, those that matter most first. */
-export function topContributions(found: Attribution, count: number): Contribution[] {
-  return found.heads
+/** The largest contributions by absolute value. */
+export function topContributions(attribution: Attribution, count: number): Contribution[] {
+  return attribution.heads
     .flatMap(({ block, head, values }) =>
       values.map((value, source) => ({ block, head, source, value: value ?? 0 })),
     )
@@ -19,13 +19,13 @@ export function topContributions(found: Attribution, count: number): Contributio
     .slice(0, count);
 }
 
-/** block.20.head.3.output is block 20, head 3; other parts are none. */
+/** The block and head of a site such as block.20.head.3.output, or null. */
 export function parseHeadSite(name: string): { block: number; head: number } | null {
   const { block, head } = parseSite(name);
   return block === null || head === null ? null : { block, head };
 }
 
-/** The block of a feed-forward, or nothing. */
+/** The block of a feed-forward site, or null. */
 export function feedforwardBlock(name: string): number | null {
   const { block, head, part } = parseSite(name);
   return head === null && part === "feedforward" ? block : null;
@@ -35,7 +35,7 @@ export function formatPath(path: Hop[]): string {
   return path.map(({ block, head, source }) => `${block}.${head}.${source}`).join("-");
 }
 
-/** What is no way back is none: each goes to an earlier block than the one before. */
+/** Returns an empty path for invalid text: each hop must lead to an earlier block. */
 export function parsePath(text: string | null): Hop[] {
   if (text === null || !/^\d{1,6}\.\d{1,6}\.\d{1,6}(-\d{1,6}\.\d{1,6}\.\d{1,6})*$/.test(text)) return [];
   const hops = text.split("-").map((hop) => {

@@ -1,18 +1,18 @@
-/** Two texts selectPairs by selectPairs: what of them belongs together, and their difference. */
+/** Two texts side by side: aligned tokens and the difference of their matrices. */
 
 import { isSquare, parseSite, type Span } from "./sites";
 import { hasPositions, isGated } from "./derivation";
 import { Matrix } from "./matrix";
 import type { Config } from "../engine/types";
 
-export type TokenPairs = [number, number][]; // of positions
+export type TokenPairs = [number, number][]; // positions in the first and the second text
 
-/** The other less the one where they belong together; where both are −∞, nothing. */
+/** The second matrix minus the first, at the paired positions. Two equal infinities differ by 0. */
 export function difference(name: string, one: Matrix, other: Matrix, pairs: TokenPairs): Matrix {
   return combine(name, one, other, pairs, (a, b) => (a === b ? 0 : b - a));
 }
 
-/** One of the two, at the pairs alone. */
+/** One of the two matrices, at the paired positions. */
 export function selectPairs(
   name: string,
   one: Matrix,
@@ -28,7 +28,7 @@ function combine(
   one: Matrix,
   other: Matrix,
   pairs: TokenPairs,
-  of: (a: number, b: number) => number,
+  operation: (a: number, b: number) => number,
 ): Matrix {
   const square = isSquare(parseSite(name).part);
   const first = square ? 0 : one.firstColumn;
@@ -38,18 +38,18 @@ function combine(
   const values = new Float32Array(pairs.length * columns.length);
   pairs.forEach(([a, b], i) =>
     columns.forEach(([c, d], j) => {
-      values[i * columns.length + j] = of(one.at(a, c), other.at(b, d));
+      values[i * columns.length + j] = operation(one.at(a, c), other.at(b, d));
     }),
   );
   return new Matrix(values, pairs.length, columns.length, 0, first);
 }
 
-/** What of a site is read of each text, for some columns of their comparison. */
+/** The columns to read for a range of columns of the comparison; undefined for all. */
 export function columnsToRead(name: string, columns: Span, all: number): Span | undefined {
   return isSquare(parseSite(name).part) || (columns[0] === 0 && columns[1] === all) ? undefined : columns;
 }
 
-/** Whether two models have the isSameCell sites, each as wide as the other's. */
+/** Whether two models have the same sites with the same shapes. */
 export function haveSameShape(one: Config, other: Config): boolean {
   const shape = (config: Config) => {
     const { n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab } = config;
@@ -63,7 +63,7 @@ export function haveSameShape(one: Config, other: Config): boolean {
 export const GROUPS = ["all", "attention", "heads", "stream", "feedforward"] as const;
 export type Group = (typeof GROUPS)[number];
 
-/** Which sites are meant by a group of them. */
+/** Whether a site belongs to a group. */
 export function inGroup(site: string, group: Group): boolean {
   const { head, part } = parseSite(site);
   switch (group) {

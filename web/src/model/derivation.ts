@@ -222,7 +222,7 @@ function deriveRotated(
   });
 }
 
-/** Operation far a pair of features is turned from one position to the next. */
+/** The rotation of a pair of features per position, in radians. */
 function frequency(config: Config, block: number, pair: number): number {
   const local = config.local_rotary_base !== 0 && config.local_blocks.includes(block);
   const base = local ? config.local_rotary_base : config.rotary_base;

@@ -1,36 +1,36 @@
-/** Changes to what a model computes: how they are made, and what they are called. */
+/** Edits of what a model computes. */
 
 import { parseSite } from "./sites";
 import type { Config, Edit } from "../engine/types";
 
-/** One weight of a row set to a number, the others making room for it, so that they still sum to 1. */
+/** Sets one weight of a row and rescales the others, so that they still sum to 1. */
 export function setWeight(row: ArrayLike<number>, column: number, weight: number): number[] {
   const rest = 1 - row[column]!;
-  const seen = Array.from(row).filter((value, i) => value > 0 && i !== column).length;
+  const others = Array.from(row).filter((value, i) => value > 0 && i !== column).length;
   return Array.from(row, (value, i) => {
     if (i === column) return weight;
     if (rest > 1e-6) return (value * (1 - weight)) / rest;
-    return value > 0 ? (1 - weight) / Math.max(1, seen) : 0;
+    return value > 0 ? (1 - weight) / Math.max(1, others) : 0;
   });
 }
 
 export interface EditDescription {
-  what: "head" | "neuron" | "stream" | "weight" | "site";
-  how: "silenced" | "scaled" | "taken" | "set";
+  target: "head" | "neuron" | "stream" | "weight" | "site";
+  action: "silenced" | "scaled" | "taken" | "set";
   site: string;
   block: number | null;
   head: number | null;
   columns: number[];
-  at: number[]; // positions; none are all
+  at: number[]; // positions; empty for all
   amount: number;
 }
 
-/** What a change does, in parts that every language can put into words. */
+/** What an edit does, in terms that every language can phrase. */
 export function describeEdit(edit: Edit): EditDescription {
   const { block, head, part } = parseSite(edit.site);
   const columns = edit.columns ?? [];
   const value = typeof edit.value === "number" ? edit.value : null;
-  const what =
+  const target =
     part === "weights"
       ? "weight"
       : head !== null && part === "output"
@@ -40,10 +40,11 @@ export function describeEdit(edit: Edit): EditDescription {
           : head === null && part === "input"
             ? "stream"
             : "site";
-  const how = edit.text != null ? "taken" : edit.scale != null ? "scaled" : value === 0 ? "silenced" : "set";
+  const action =
+    edit.text != null ? "taken" : edit.scale != null ? "scaled" : value === 0 ? "silenced" : "set";
   return {
-    what,
-    how,
+    target,
+    action,
     site: edit.site,
     block,
     head,
@@ -53,7 +54,7 @@ export function describeEdit(edit: Edit): EditDescription {
   };
 }
 
-/** Those that can be made in a text of this length through this model; what they set is as long as the text. */
+/** The edits that apply to a text of this length. Rows of attention weights are extended to the length. */
 export function applicableEdits(
   edits: Edit[],
   config: Pick<Config, "n_block" | "n_head" | "causal">,
@@ -65,21 +66,23 @@ export function applicableEdits(
     if (edit.at?.some((row) => row >= length || row < -length)) return [];
     if (part !== "weights" || !Array.isArray(edit.value)) return [edit];
     const rows = edit.value as number[][];
-    // What has come since cannot be seen from there.
-    const grown = rows.map((row) => [...row, ...Array<number>(Math.max(0, length - row.length)).fill(0)]);
-    return config.causal && grown.every((row) => row.length === length) ? [{ ...edit, value: grown }] : [];
+    // The mask hides tokens that were appended later.
+    const extended = rows.map((row) => [...row, ...Array<number>(Math.max(0, length - row.length)).fill(0)]);
+    return config.causal && extended.every((row) => row.length === length)
+      ? [{ ...edit, value: extended }]
+      : [];
   });
 }
 
-/** Blocks to be asked for one after the other, as much work each: a change runs the model from its block on. */
+/** Splits the blocks into ranges of similar cost: an edit reruns the model from its block on. */
 export function balancedBlockRanges(blocks: number): [number, number][] {
-  const turns: [number, number][] = [];
+  const ranges: [number, number][] = [];
   for (let last = blocks; last > 0;) {
     let first = last;
     for (let work = 0; first > 0 && (first === last || work + blocks - first + 1 <= blocks); first--)
       work += blocks - first + 1;
-    turns.push([first, last]);
+    ranges.push([first, last]);
     last = first;
   }
-  return turns;
+  return ranges;
 }

@@ -1,4 +1,4 @@
-/** What heads do: their scores, their order by these, and how one is found by its name. */
+/** The kinds of heads: scores, sorting and search. */
 
 import type { HeadScores } from "../engine/types";
 
@@ -16,19 +16,19 @@ function scoreOf(scores: HeadScores, kind: HeadKind, { block, head }: HeadIndex)
   return scores.kinds[kind]?.[block]?.[head] ?? 0;
 }
 
-const CLEARLY = 2; // times what looking everywhere alike would give
+const MIN_RATIO = 2; // times the score of uniform attention
 
-/** What a head does most, and how much of its weight goes there; nothing where it does none of these clearly. */
-export function dominantKind(scores: HeadScores, name: HeadIndex): { kind: HeadKind; score: number } | null {
-  return HEAD_KINDS.map((kind) => ({ kind, score: scoreOf(scores, kind, name) }))
-    .filter(({ kind, score }) => score > 0 && score >= CLEARLY * (scores.chance[kind] ?? 0))
+/** The kind with the highest score, or null if no score is clearly above chance. */
+export function dominantKind(scores: HeadScores, index: HeadIndex): { kind: HeadKind; score: number } | null {
+  return HEAD_KINDS.map((kind) => ({ kind, score: scoreOf(scores, kind, index) }))
+    .filter(({ kind, score }) => score > 0 && score >= MIN_RATIO * (scores.chance[kind] ?? 0))
     .reduce<{ kind: HeadKind; score: number } | null>(
       (best, other) => (best === null || other.score > best.score ? other : best),
       null,
     );
 }
 
-/** Those that do most of it first; equal ones, and all where nothing is known, as they stand in the model. */
+/** Sorts by score, highest first. Ties keep the order of the model. */
 export function sortHeads<T extends HeadIndex>(
   heads: T[],
   order: HeadOrder,
@@ -38,27 +38,27 @@ export function sortHeads<T extends HeadIndex>(
   return heads.toSorted((one, other) => scoreOf(scores, order, other) - scoreOf(scores, order, one));
 }
 
-/** Only those that do this more than anything else. */
+/** The heads whose dominant kind is this one. */
 export function filterHeads<T extends HeadIndex>(heads: T[], kind: HeadKind, scores: HeadScores): T[] {
-  return heads.filter((each) => dominantKind(scores, each)?.kind === kind);
+  return heads.filter((head) => dominantKind(scores, head)?.kind === kind);
 }
 
-const TOLD = 3; // letters of a name are enough
+const MIN_PREFIX = 3; // characters
 
-/** The one order whose name, here or in the locale's language, begins like this. */
+/** The only order whose name, in English or as displayed, starts with the text. */
 export function parseOrder(text: string, names: Record<HeadOrder, string>): HeadOrder | null {
-  const sought = text.trim().toLowerCase();
-  if (sought.length < TOLD) return null;
-  const found = HEAD_ORDERS.filter((each) =>
-    [each, names[each]].some((name) => name.toLowerCase().startsWith(sought)),
+  const prefix = text.trim().toLowerCase();
+  if (prefix.length < MIN_PREFIX) return null;
+  const matches = HEAD_ORDERS.filter((order) =>
+    [order, names[order]].some((name) => name.toLowerCase().startsWith(prefix)),
   );
-  return found.length === 1 ? found[0]! : null;
+  return matches.length === 1 ? matches[0]! : null;
 }
 
-/** "13.8", "13 8" or "b13 h8" is block 13, head 8; "13" is the block's first. Nothing where there is none. */
+/** "13.8", "13 8" or "b13 h8" is head 8 of block 13; "13" is its head 0. Returns null if there is no such head. */
 export function parseHead(text: string, blocks: number, heads: number): HeadIndex | null {
-  const found = /^\D*(\d+)(?:\D+(\d+))?\D*$/.exec(text);
-  if (found === null) return null;
-  const [block, head] = [Number(found[1]), Number(found[2] ?? 0)];
+  const match = /^\D*(\d+)(?:\D+(\d+))?\D*$/.exec(text);
+  if (match === null) return null;
+  const [block, head] = [Number(match[1]), Number(match[2] ?? 0)];
   return block < blocks && head < heads ? { block, head } : null;
 }

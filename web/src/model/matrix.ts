@@ -1,4 +1,4 @@
-/** A matrix of the model's numbers, or a slice of one that knows where it was cut out. */
+/** A matrix, or a slice of one that knows its offset. */
 export class Matrix {
   constructor(
     readonly values: Float32Array,
@@ -8,23 +8,23 @@ export class Matrix {
     readonly firstColumn = 0,
   ) {
     if (values.length !== rows * columns)
-      throw new Error(`${values.length} numbers are not ${rows} × ${columns}`);
+      throw new Error(`${values.length} numbers do not fill ${rows} × ${columns}`);
   }
 
-  /** The number at a place of the whole matrix; NaN where the slice does not reach. */
+  /** The number at an index of the whole matrix; NaN outside the slice. */
   at(row: number, column: number): number {
     const [i, j] = [row - this.firstRow, column - this.firstColumn];
     if (i < 0 || j < 0 || i >= this.rows || j >= this.columns) return NaN;
     return this.values[i * this.columns + j]!;
   }
 
-  /** A row of the slice, by its number in the whole matrix. */
+  /** A row, by its index in the whole matrix. */
   row(row: number): Float32Array {
     const i = row - this.firstRow;
     return this.values.subarray(i * this.columns, (i + 1) * this.columns);
   }
 
-  /** Some of its rows and columns, by their numbers in the whole matrix; all where none are named. */
+  /** Some rows and columns, by their indices in the whole matrix; all by default. */
   slice(rows?: [number, number], columns?: [number, number]): Matrix {
     const [top, bottom] = rows ?? [this.firstRow, this.firstRow + this.rows];
     const [left, right] = columns ?? [this.firstColumn, this.firstColumn + this.columns];
@@ -36,12 +36,12 @@ export class Matrix {
     return new Matrix(values, bottom - top, right - left, top, left);
   }
 
-  /** The largest size of any finite number: what the strongest color stands for. */
+  /** The largest absolute value of any finite number. */
   get peak(): number {
     return (this.#peak ??= findPeak(this.values));
   }
 
-  /** What few exceed: one giant does not pale all others. */
+  /** A high percentile of the absolute values, so that a single outlier does not make all other colors pale. */
   get robustPeak(): number {
     return (this.#robustPeak ??= findRobustPeak(this.values));
   }
@@ -56,27 +56,27 @@ export function findPeak(values: Iterable<number>): number {
   return peak;
 }
 
-const COMMON = 0.985; // of all numbers have a color of their own; the rest share the strongest
-const FEW = 100; // of fewer numbers each has a color of its own
-const SAMPLED = 20_000; // numbers are enough to know
+const ROBUST_QUANTILE = 0.985; // quantile of the absolute values
+const MIN_SAMPLE = 100; // numbers: of fewer, the largest counts
+const MAX_SAMPLE = 20_000; // numbers to estimate the quantile from
 
 export function findRobustPeak(values: ArrayLike<number>): number {
-  const step = Math.max(1, Math.floor(values.length / SAMPLED));
+  const step = Math.max(1, Math.floor(values.length / MAX_SAMPLE));
   const sizes = new Float64Array(Math.ceil(values.length / step));
   let count = 0;
   for (let i = 0; i < values.length; i += step)
     if (Number.isFinite(values[i])) sizes[count++] = Math.abs(values[i]!);
   const sorted = sizes.subarray(0, count).sort();
-  const common = count < FEW ? undefined : sorted[Math.floor(COMMON * (count - 1))];
-  return common || findPeak(Array.from(values));
+  const quantile = count < MIN_SAMPLE ? undefined : sorted[Math.floor(ROBUST_QUANTILE * (count - 1))];
+  return quantile || findPeak(Array.from(values));
 }
 
-/** Several matrices as they come over the wire: one after the other, their shapes in a header. */
+/** Decodes consecutive float32 matrices; a header lists their shapes. */
 export function decodeMatrices(
   body: ArrayBuffer,
   shapes: string,
 ): { values: Float32Array; shape: number[] }[] {
-  const all = new Float32Array(body); // little-endian, as every browser's machine is
+  const all = new Float32Array(body); // little-endian, as on all platforms with browsers
   let start = 0;
   const parts = shapes.split(";").map((text) => {
     const shape = text.split(",").map(Number);
@@ -85,22 +85,22 @@ export function decodeMatrices(
     start += count;
     return { values, shape };
   });
-  if (start !== all.length) throw new Error(`${all.length} numbers came, ${start} were announced`);
+  if (start !== all.length) throw new Error(`received ${all.length} numbers, expected ${start}`);
   return parts;
 }
 
-/** Of each row the columns that may be seen: from a first to, and without, a last. */
+/** For each row the half-open range of columns that the mask leaves. */
 export type VisibleColumns = (row: number) => [number, number];
 
 export const ALL_VISIBLE: VisibleColumns = () => [0, Infinity];
 
-/** The isSameCell, with what may not be seen at −∞. */
-export function applyMask(matrix: Matrix, seen: VisibleColumns): Matrix {
-  if (seen === ALL_VISIBLE) return matrix;
+/** Sets masked cells to −∞. */
+export function applyMask(matrix: Matrix, visible: VisibleColumns): Matrix {
+  if (visible === ALL_VISIBLE) return matrix;
   const values = matrix.values.slice();
   const within = (column: number) => Math.max(0, Math.min(matrix.columns, column - matrix.firstColumn));
   for (let i = 0; i < matrix.rows; i++) {
-    const [first, last] = seen(matrix.firstRow + i).map(within) as [number, number];
+    const [first, last] = visible(matrix.firstRow + i).map(within) as [number, number];
     const start = i * matrix.columns;
     values.fill(-Infinity, start, start + first);
     values.fill(-Infinity, start + last, start + matrix.columns);
@@ -108,7 +108,7 @@ export function applyMask(matrix: Matrix, seen: VisibleColumns): Matrix {
   return new Matrix(values, matrix.rows, matrix.columns, matrix.firstRow, matrix.firstColumn);
 }
 
-/** A smaller matrix: of each square of cells the number that is largest in size, so that none is lost. */
+/** Keeps the number with the largest absolute value of each square of cells. */
 export function downsample(matrix: Matrix, side: number): Matrix {
   if (side === 1) return matrix;
   const [rows, columns] = [Math.ceil(matrix.rows / side), Math.ceil(matrix.columns / side)];
@@ -128,7 +128,7 @@ export function downsample(matrix: Matrix, side: number): Matrix {
   return new Matrix(values, rows, columns);
 }
 
-/** Fewer numbers that stand for many: of each stretch the one that is largest in size, so that none is lost. */
+/** Keeps the number with the largest absolute value of each segment. */
 export function poolLargest(values: Float32Array, count: number): Float32Array {
   if (values.length <= count) return values;
   const pooled = new Float32Array(count);

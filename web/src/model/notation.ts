@@ -1,11 +1,11 @@
-/** What a number is called in a formula: the lecture's letters. */
+/** The symbols of sites and weights in formulas, as in the lectures. */
 
 import { parseSite } from "./sites";
 import type { Config } from "../engine/types";
 
-export interface Symbol {
+export interface Notation {
   letter: string;
-  above: string; // set small above it
+  superscript: string; // superscript
 }
 
 const LETTERS: Record<string, string> = {
@@ -32,7 +32,7 @@ const LETTERS: Record<string, string> = {
   "unembedding.W": "W U",
 };
 
-const OF_HEAD: Record<string, string> = {
+const HEAD_LETTERS: Record<string, string> = {
   query_raw: "q",
   key_raw: "k",
   query_normed: "q̂",
@@ -49,21 +49,21 @@ const OF_HEAD: Record<string, string> = {
   output: "o",
 };
 
-/** Of a query or key that is still to be levelled or turned: where nothing is done to it, it is what is compared. */
+/** Symbols before QK-norm and rotation. Without either, the raw vectors are the ones compared. */
 const RAW: Record<string, string> = { query_raw: "q̃", key_raw: "k̃" };
 
-export function notationOf(name: string, config: Pick<Config, "position" | "qk_norm">): Symbol {
+export function notationOf(name: string, config: Pick<Config, "position" | "qk_norm">): Notation {
   const { head, part } = parseSite(name);
-  const changes = config.position === "rotary" || config.qk_norm;
-  if (head !== null && changes && RAW[part] !== undefined) return { letter: RAW[part], above: "" };
+  const transformed = config.position === "rotary" || config.qk_norm;
+  if (head !== null && transformed && RAW[part] !== undefined) return { letter: RAW[part], superscript: "" };
   const end = part.split(".").at(-1)!;
   if (part !== end || part === "gain" || part === "shift") {
     const greek = { mean: "μ", scale: "σ", gain: "γ", shift: "β" }[end];
-    if (greek !== undefined) return { letter: greek, above: "" };
+    if (greek !== undefined) return { letter: greek, superscript: "" };
   }
   const weight = /^([Wb])_(\w+)$/.exec(part);
-  if (weight) return { letter: weight[1]!, above: weight[2] === "gate" ? "g" : weight[2]! };
-  const known = head !== null ? OF_HEAD[part] : LETTERS[part];
-  const [letter = part, above = ""] = (known ?? part).split(" ");
-  return { letter, above };
+  if (weight) return { letter: weight[1]!, superscript: weight[2] === "gate" ? "g" : weight[2]! };
+  const known = head !== null ? HEAD_LETTERS[part] : LETTERS[part];
+  const [letter = part, superscript = ""] = (known ?? part).split(" ");
+  return { letter, superscript };
 }

@@ -1,15 +1,15 @@
-/** From logits to the probabilities that a word is drawn with, as the library does it. */
+/** From logits to sampling probabilities, as in the library. */
 
 export interface Sampling {
   temperature: number;
-  topK: number; // 0 keeps all
-  topP: number; // 1 keeps all
-  minP: number; // 0 keeps all
+  topK: number; // 0 for no limit
+  topP: number; // 1 for no limit
+  minP: number; // 0 for no limit
 }
 
 export const DEFAULT_SAMPLING: Sampling = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 
-/** A probability for each word; what a rule cuts off has none. At temperature 0 the likeliest has it all. */
+/** The probability of each token; 0 if it is cut off. Temperature 0 selects the likeliest token. */
 export function tokenProbabilities(
   logits: Float32Array,
   { temperature, topK, topP, minP }: Sampling,
@@ -26,36 +26,35 @@ export function tokenProbabilities(
   for (let i = 0; i < n; i++) probabilities[i] = Math.exp((logits[i]! - top) / temperature);
   normalize(probabilities);
   if (topK === 0 && topP === 1 && minP === 0) return probabilities;
-  // Likeliest first; of equals the one with the lower number.
+  // Likeliest first; ties by id.
   const order = Array.from(probabilities.keys()).sort(
     (a, b) => probabilities[b]! - probabilities[a]! || a - b,
   );
-  let kept = n;
+  let count = n;
   if (topK > 0 && topK < n) {
-    const least = probabilities[order[topK - 1]!]!; // what is as likely as the last one stays too
-    kept = order.findIndex((i) => probabilities[i]! < least);
-    if (kept < 0) kept = n;
+    const least = probabilities[order[topK - 1]!]!; // tokens as likely as the last one stay, too
+    count = order.findIndex((i) => probabilities[i]! < least);
+    if (count < 0) count = n;
   }
   if (topP < 1) {
-    const within = order.slice(0, kept);
+    const within = order.slice(0, count);
     const total = within.reduce((sum, i) => sum + probabilities[i]!, 0);
-    let before = 0;
-    let count = 0;
+    let cumulative = 0;
+    count = 0;
     for (const i of within) {
-      if (count > 0 && before / total >= topP) break;
-      before += probabilities[i]!;
+      if (count > 0 && cumulative / total >= topP) break;
+      cumulative += probabilities[i]!;
       count++;
     }
-    kept = count;
   }
   const least = minP * probabilities[order[0]!]!;
-  order.forEach((i, place) => {
-    if (place >= kept || probabilities[i]! < least) probabilities[i] = 0;
+  order.forEach((i, rank) => {
+    if (rank >= count || probabilities[i]! < least) probabilities[i] = 0;
   });
   return normalize(probabilities);
 }
 
-/** Of each word the first rule that cuts it off; none where it stays. What each rule leaves is found once. */
+/** Finds the first rule that cuts a token off, or null. Each rule's distribution is computed once. */
 export function cutoffRule(logits: Float32Array, sampling: Sampling): (id: number) => keyof Sampling | null {
   const { temperature, topK, topP, minP } = sampling;
   const rules: [keyof Sampling, Sampling][] = [
@@ -64,12 +63,13 @@ export function cutoffRule(logits: Float32Array, sampling: Sampling): (id: numbe
     ["topP", { ...DEFAULT_SAMPLING, temperature, topK, topP }],
     ["minP", { temperature, topK, topP, minP }],
   ];
-  const left: Float64Array[] = [];
+  const distributions: Float64Array[] = [];
   return (id) =>
-    rules.find(([, rule], i) => (left[i] ??= tokenProbabilities(logits, rule))[id] === 0)?.[0] ?? null;
+    rules.find(([, rule], i) => (distributions[i] ??= tokenProbabilities(logits, rule))[id] === 0)?.[0] ??
+    null;
 }
 
-/** Drawn by a number between 0 and 1. */
+/** Samples a token with a uniform random number between 0 and 1. */
 export function sampleToken(probabilities: Float64Array, random: number): number {
   let rest = random;
   let last = 0;

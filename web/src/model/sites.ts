@@ -1,31 +1,31 @@
-/** Cells: every number on the page stands in a row and a column of a site or of a weight. */
+/** Names, shapes and cells of sites and weights. */
 
 import type { Config } from "../engine/types";
 import type { Matrix } from "./matrix";
 
-/** One number. What has a single number for each row has column 0. */
+/** One number. Vectors have column 0 only. */
 export interface Cell {
   name: string;
   row: number;
   column: number;
 }
 
-/** From a first one up to, and without, a last one. */
+/** A half-open range. */
 export type Span = [number, number];
 
-/** A block of cells; without columns, all of them. */
+/** A rectangle of cells; all rows or columns by default. */
 export interface Area {
   name: string;
   rows?: Span;
   columns?: Span;
 }
 
-/** A weight was trained; a site is computed. */
+/** Whether a name is that of a weight rather than a site. */
 export function isWeight(name: string): boolean {
   return /(^|\.)(W|[Wb]_\w+|gain|shift)$/.test(name);
 }
 
-/** What has one number a row. */
+/** Whether it has one number per row. */
 export function isVector(name: string): boolean {
   return /(\.(mean|scale|gain|shift)|\.b_\w+)$/.test(name);
 }
@@ -45,12 +45,11 @@ export function contains(area: Area, cell: Cell): boolean {
   return area.name === cell.name && within(area.rows, cell.row) && within(area.columns, cell.column);
 }
 
-/** Whether two cells are the isSameCell one. */
 export function isSameCell(one: Cell | null, other: Cell | null): boolean {
   return one?.name === other?.name && one?.row === other?.row && one?.column === other?.column;
 }
 
-/** The cells of an area that is a line, in order: the doors to what they are made of. */
+/** The cells of an area, row by row. */
 export function cellsOf(area: Area, matrix: Matrix): Cell[] {
   return Array.from({ length: matrix.rows * matrix.columns }, (_, i) => ({
     name: area.name,
@@ -59,24 +58,24 @@ export function cellsOf(area: Area, matrix: Matrix): Cell[] {
   }));
 }
 
-/** Whether both rows and columns of this part of a head are tokens. */
+/** Whether both rows and columns are tokens. */
 export function isSquare(part: string): boolean {
   return ["scores", "scaled", "masked", "weights"].includes(part);
 }
 
-/** Whether the columns are the words of the vocabulary. */
+/** Whether the columns are the tokens of the vocabulary. */
 export function isOverVocabulary(part: string): boolean {
   return part === "logits" || part === "probabilities";
 }
 
-/** The parts of a name: block.3.head.1.query is block 3, head 1, query. */
+/** Splits a name: block.3.head.1.query is block 3, head 1, part query. */
 export function parseSite(name: string): { block: number | null; head: number | null; part: string } {
-  const found = /^(?:block\.(\d+)\.)?(?:(kv_)?head\.(\d+)\.)?(.+)$/.exec(name)!;
+  const match = /^(?:block\.(\d+)\.)?(?:(kv_)?head\.(\d+)\.)?(.+)$/.exec(name)!;
   const number = (text: string | undefined) => (text === undefined ? null : Number(text));
-  return { block: number(found[1]), head: number(found[3]), part: found[4]! };
+  return { block: number(match[1]), head: number(match[3]), part: match[4]! };
 }
 
-/** The rows and columns of a site, for a text of this many tokens. */
+/** The rows and columns of a site for a text of `length` tokens. */
 export function siteShape(config: Config, length: number, name: string): [number, number] {
   const { head, part } = parseSite(name);
   if (isVector(name)) return [length, 1];
@@ -88,10 +87,9 @@ export function siteShape(config: Config, length: number, name: string): [number
   return [length, part.startsWith("hidden") ? config.d_hidden : config.d_model];
 }
 
-/** What a number is used for: decides its color. */
+/** What a number is used for, which decides its color. */
 export type Role = "query" | "key" | "value" | "attention" | "residual" | "feedforward";
 
-/** The role of what stands at a site. */
 export function roleOf(part: string): Role {
   if (part.startsWith("query") || part === "W_Q" || part === "b_Q") return "query";
   if (part.startsWith("key") || part === "W_K" || part === "b_K") return "key";

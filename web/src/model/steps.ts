@@ -1,4 +1,4 @@
-/** The parts of a model that can be opened, and the steps that each of them takes, in the lecture's words. */
+/** The parts of a model that can be opened, and their steps in the lectures' terms. */
 
 import { parseSite } from "./sites";
 import { hasPositions, isGated, WEIGHED } from "./derivation";
@@ -34,7 +34,7 @@ export const STEPS = [
 ] as const;
 export type StepName = (typeof STEPS)[number];
 
-/** One step, and the sites where what it made stands; the first is shown unless another is asked for. */
+/** A step and its sites. The first site is shown by default. */
 export interface Step {
   name: StepName;
   sites: string[];
@@ -100,15 +100,15 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
   }
 }
 
-/** Where a site is shown; nothing where it is shown nowhere. */
+/** The step that shows a site, or null. */
 export function findStep(
   site: string,
   config: Config,
 ): { part: PartName; block: number; head: number; step: number; site: number } | null {
   const group = config.n_head / config.n_kv_head;
   const name = site
-    .replace(/^block\.(\d+)\.input$/, (isSameCell, i: string) =>
-      i === "0" ? isSameCell : `block.${Number(i) - 1}.output`,
+    .replace(/^block\.(\d+)\.input$/, (site, i: string) =>
+      i === "0" ? site : `block.${Number(i) - 1}.output`,
     )
     .replace(/kv_head\.(\d+)/, (_, k: string) => `head.${Number(k) * group}`);
   const { block, head } = parseSite(name);

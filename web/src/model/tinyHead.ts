@@ -1,14 +1,13 @@
-/** The lecture's tiny head: vectors of two numbers, and three matrices that can be changed by hand. */
+/** The lectures' tiny attention head, with two-dimensional vectors and editable matrices. */
 
 export type Rows = number[][];
 
-/** x W: every row of the one with every column of the other. */
 export function matmul(x: Rows, W: Rows): Rows {
   return x.map((row) => W[0]!.map((_, j) => row.reduce((sum, value, i) => sum + value * W[i]![j]!, 0)));
 }
 
 export interface TinyHead {
-  x: Rows; // a row a token
+  x: Rows; // one row per token
   W_Q: Rows;
   W_K: Rows;
   W_V: Rows;
@@ -40,16 +39,16 @@ export function runTinyHead({ x, W_Q, W_K, W_V, divided, causal }: TinyHead): Ti
 
 export function softmax(row: number[]): number[] {
   const top = Math.max(...row);
-  const grown = row.map((score) => Math.exp(score - top));
-  const total = grown.reduce((sum, each) => sum + each, 0);
-  return grown.map((each) => each / total);
+  const exponentials = row.map((score) => Math.exp(score - top));
+  const total = exponentials.reduce((sum, value) => sum + value, 0);
+  return exponentials.map((value) => value / total);
 }
 
-/** "0010" as the lecture embeds it: 0 is [1, 0], 1 is [0, 1]. What is neither is left out. */
+/** The lectures' embedding: 0 is [1, 0] and 1 is [0, 1]. Other characters are left out. */
 export function embed(sequence: string): Rows {
   return [...sequence]
-    .filter((each) => each === "0" || each === "1")
-    .map((each) => (each === "0" ? [1, 0] : [0, 1]));
+    .filter((digit) => digit === "0" || digit === "1")
+    .map((digit) => (digit === "0" ? [1, 0] : [0, 1]));
 }
 
 const IDENTITY: Rows = [
@@ -57,33 +56,34 @@ const IDENTITY: Rows = [
   [0, 1],
 ];
 
-/** A head, and the digits that it reads. */
+/** A head and its input digits. */
 export type TinyExample = Omit<TinyHead, "x"> & { sequence: string };
 
-/** What an address says; nothing where it is none. */
-export function parseExample(found: unknown): TinyExample | null {
-  const given = found as Partial<TinyExample> | null;
+/** Parses the example of an address; null if it is invalid. */
+export function parseExample(json: unknown): TinyExample | null {
+  const example = json as Partial<TinyExample> | null;
   const isMatrix = (matrix: unknown) =>
     Array.isArray(matrix) &&
     matrix.length === 2 &&
     matrix.every((row) => Array.isArray(row) && row.length === 2 && row.every(Number.isFinite));
-  if (typeof given?.sequence !== "string" || ![given.W_Q, given.W_K, given.W_V].every(isMatrix)) return null;
-  const { sequence, W_Q, W_K, W_V, divided, causal } = given as TinyExample;
+  if (typeof example?.sequence !== "string" || ![example.W_Q, example.W_K, example.W_V].every(isMatrix))
+    return null;
+  const { sequence, W_Q, W_K, W_V, divided, causal } = example as TinyExample;
   return { sequence, W_Q, W_K, W_V, divided: divided === true, causal: causal === true };
 }
 
-/** The lecture's example with these digits: all look for the one, and keys are so long. */
+/** The lectures' example with this input: all tokens look for the same digit, and keys are scaled by `boost`. */
 export function makeExample(sequence: string, query: "0" | "1", boost: number): TinyExample {
-  const sought = query === "1" ? [0, 1] : [1, 0];
+  const target = query === "1" ? [0, 1] : [1, 0];
   return {
     ...EXAMPLES.plain,
     sequence,
-    W_Q: [sought, sought],
+    W_Q: [target, target],
     W_K: IDENTITY.map((row) => row.map((x) => x * boost)),
   };
 }
 
-/** The lecture's examples. */
+/** The lectures' examples. */
 export const EXAMPLES: Record<"boosted" | "plain" | "own", TinyExample> = {
   boosted: {
     sequence: "0010",

@@ -5,8 +5,8 @@ import type { Page } from "./page.svelte";
 
 const EDIT_PAUSE = 1500; // milliseconds: text changes closer together share one history entry
 
-/** Pushes a history entry when another part, view, model or text is opened, and replaces the current one otherwise. Call
- * it while a component is initialized. */
+/** Pushes a history entry when another part, view, model or text is opened, and replaces the current one otherwise.
+ * Must be called while a component is initialized. */
 export function syncHistory(getPage: () => Page): void {
   let lastEntry = "";
   let lastText = "";

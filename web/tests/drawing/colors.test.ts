@@ -12,17 +12,19 @@ function luminance(color: string): number {
   return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
 }
 
-test.each(["light", "dark"] as const)("letters can be read on every color, %s", (theme) => {
+test.each(["light", "dark"] as const)("text is readable on every color of the %s theme", (theme) => {
   for (const role of ROLES) {
     const scale = colorScale(role, theme);
     for (let value = -1; value <= 1; value += 1 / 64) {
-      const under = luminance(scale(value, 1)) + 0.05;
-      expect(textColorOn(scale(value, 1)) === "light" ? 1.05 / under : under / 0.05).toBeGreaterThan(4.5);
+      const background = luminance(scale(value, 1)) + 0.05;
+      expect(
+        textColorOn(scale(value, 1)) === "light" ? 1.05 / background : background / 0.05,
+      ).toBeGreaterThan(4.5);
     }
   }
 });
 
-test("pixels have the colors of the scale", () => {
+test("paints pixels in the colors of the scale", () => {
   const values = Float32Array.from([-2, -0.5, 0, 0.31, 1, NaN, -Infinity]);
   const pixels = new Uint32Array(values.length);
   makePixelPainter("key", "light", 1)(values, pixels);

@@ -6,30 +6,30 @@ import { tableToCsv, toCsv, toNpy, toSvg } from "../../src/drawing/export";
 const MATRIX = new Matrix(Float32Array.of(0.1, -2, -Infinity, 3), 2, 2);
 const names = { row: (i: number) => ["a", 'b "&"'][i]!, column: (j: number) => `c,${j}`, title: "<weights>" };
 
-test("CSV has names, quoted where they must be, and numbers that float32 reads back", () => {
+test("writes CSV with quoted names and numbers that round-trip as float32", () => {
   const csv = toCsv(MATRIX, names.row, names.column);
   expect(csv).toBe(',"c,0","c,1"\r\na,0.100000001,-2\r\n"b ""&""",-inf,3\r\n');
 });
 
-test("npy begins as NumPy's format does, its numbers on a round place", () => {
+test("writes .npy with an aligned header", () => {
   const bytes = toNpy(MATRIX);
-  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 128));
-  expect(head).toContain("NUMPY");
-  expect(head).toContain("'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)");
+  const header = new TextDecoder("latin1").decode(bytes.subarray(0, 128));
+  expect(header).toContain("NUMPY");
+  expect(header).toContain("'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)");
   const start = bytes.length - 16;
   expect(start % 64).toBe(0);
   expect(Array.from(new Float32Array(bytes.buffer, start))).toEqual(Array.from(MATRIX.values));
 });
 
-test("a picture as SVG is well formed, whatever the names", () => {
+test("escapes names in SVG", () => {
   const svg = toSvg(matrixFigure(MATRIX, names, "attention", "light"));
   expect(svg).toContain("&lt;weights&gt;");
   expect(svg).toContain("b &quot;&amp;&quot;");
   expect(svg).toContain("−∞");
-  expect(svg.match(/<rect/g)!.length).toBe(5 + 9); // the legend has nine
+  expect(svg.match(/<rect/g)!.length).toBe(5 + 9); // the legend has nine steps
 });
 
-test("a table has every digit of its numbers, and nothing where nothing is known", () => {
+test("writes all digits of a table, and nothing for unknown values", () => {
   const rows = [
     ['say "a, b"', 0.1 + 0.2, null],
     [" it", 123456789, 1e-12],
@@ -39,10 +39,10 @@ test("a table has every digit of its numbers, and nothing where nothing is known
   );
 });
 
-test("a cell says a word where words are given, and its color is still its number's", () => {
-  const said = (row: number, column: number) => `w${row}${column}`;
+test("writes texts into cells without changing their colors", () => {
+  const cellText = (row: number, column: number) => `w${row}${column}`;
   const plain = toSvg(matrixFigure(MATRIX, names, "attention", "light"));
-  const svg = toSvg(matrixFigure(MATRIX, names, "attention", "light", { said }));
+  const svg = toSvg(matrixFigure(MATRIX, names, "attention", "light", { cellText }));
   for (const word of ["w00", "w01", "w10", "w11"]) expect(svg).toContain(`>${word}<`);
   const fills = (text: string) =>
     [...text.matchAll(/<rect [^>]*height="22" fill="([^"]+)"/g)].map((m) => m[1]);
@@ -50,14 +50,14 @@ test("a cell says a word where words are given, and its color is still its numbe
   expect(fills(svg).length).toBe(4);
 });
 
-test("a bar is as long as its number is large, in the color of its sign", () => {
+test("draws bars by size and colors them by sign", () => {
   const bars = [
-    { name: "a", size: 2, told: ["2.00"] },
-    { name: "b", size: -1, told: ["−1.00"] },
+    { name: "a", size: 2, labels: ["2.00"] },
+    { name: "b", size: -1, labels: ["−1.00"] },
   ];
   const svg = toSvg(barsFigure(bars, "both", "light"));
-  const found = [...svg.matchAll(/width="([\d.]+)" height="16" fill="([^"]+)"/g)].map((m) => [m[1], m[2]]);
-  expect(found).toEqual([
+  const drawn = [...svg.matchAll(/width="([\d.]+)" height="16" fill="([^"]+)"/g)].map((m) => [m[1], m[2]]);
+  expect(drawn).toEqual([
     ["240", "#7a49d0"],
     ["120", "#b7791f"],
   ]);

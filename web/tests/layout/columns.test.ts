@@ -6,7 +6,7 @@ import { en } from "../../src/messages/en";
 
 const ROOMS = [en, de].map((words) => headingWidths(makeHeadings(words, 11, { n_block: 48, n_head: 12 })));
 
-test("columns follow each other without touching, within the width, each as wide as its heading", () => {
+test("lays out columns side by side within the width, each at least as wide as its heading", () => {
   for (const room of ROOMS) {
     for (let width = 330; width < 2000; width += 7) {
       const pages = paginateColumns(width, room);
@@ -26,7 +26,7 @@ test("columns follow each other without touching, within the width, each as wide
   }
 });
 
-test("what does not fit is on another page, and nothing is lost", () => {
+test("moves columns that do not fit to another page", () => {
   const [room] = ROOMS;
   expect(paginateColumns(1000, room!).length).toBe(1);
   expect(paginateColumns(336, room!)).toEqual([
@@ -38,7 +38,7 @@ test("what does not fit is on another page, and nothing is lost", () => {
   for (const width of [200, 500, 700]) expect(paginateColumns(width, room!).flat().length).toBe(13);
 });
 
-test("rows downsample until they can be read no more, then some of them are shown", () => {
+test("shrinks rows to a minimum, then shows only some of them", () => {
   expect(layOutFlow(1000, 470, 3, 0)).toMatchObject({ count: 3, rowHeight: 26, first: 0 });
   expect(layOutFlow(1000, 470, 30, 0).rowHeight).toBeCloseTo((470 - TOP) / 30);
   const long = layOutFlow(1000, 470, 1024, 1000);
@@ -46,14 +46,14 @@ test("rows downsample until they can be read no more, then some of them are show
   expect(long.first).toBe(1024 - 38);
 });
 
-test("what is pointed at is what was drawn there", () => {
+test("finds the column and row at a point", () => {
   const layout = layOutFlow(1200, 470, 12, 0);
   const { attention, blocks, norm } = layout.columns;
   const y = rowY(layout, 7);
   expect(hitTest(layout, 30, norm.x + norm.width / 4, y)).toEqual({
     column: "norm",
     row: 7,
-    looked: null,
+    attended: null,
     block: null,
     across: expect.closeTo(0.25),
   });
@@ -61,7 +61,7 @@ test("what is pointed at is what was drawn there", () => {
   expect(hitTest(layout, 30, attention.x + 3.5 * cell, y)).toMatchObject({
     column: "attention",
     row: 7,
-    looked: 3,
+    attended: 3,
   });
   expect(hitTest(layout, 30, blocks.x + (13.5 / 30) * blocks.width, y)).toMatchObject({ block: 13 });
   expect(hitTest(layout, 30, norm.x + 1, 3)).toBeNull();

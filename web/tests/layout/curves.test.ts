@@ -10,13 +10,13 @@ function at(step: number, more: Partial<RunStep> = {}): RunStep {
 const STEPS = [1, 2, 5, 9].map((step) => at(step));
 const numbers = (steps: RunStep[]) => steps.map(({ step }) => step);
 
-test("what comes is added, and what a run took back is left out", () => {
+test("appends new steps and drops those that a run repeats", () => {
   expect(numbers(mergeSteps(STEPS, [at(10), at(11)]))).toEqual([1, 2, 5, 9, 10, 11]);
   expect(numbers(mergeSteps(STEPS, [at(3), at(4)]))).toEqual([1, 2, 3, 4]);
   expect(numbers(mergeSteps([], [at(1), at(2), at(3), at(2)]))).toEqual([1, 2]);
 });
 
-test("a step is read, or the last one known before it", () => {
+test("reads a step, or the last known one before it", () => {
   expect(stepAt(STEPS, 5)?.step).toBe(5);
   expect(stepAt(STEPS, 8)?.step).toBe(5);
   expect(stepAt(STEPS, 1000)?.step).toBe(9);
@@ -27,7 +27,7 @@ test("a step is read, or the last one known before it", () => {
   expect(lastStepWith(validated, "sample")).toBeUndefined();
 });
 
-test.each(["linear", "log"] as const)("points lie where their numbers say, on a %s axis", (axis) => {
+test.each(["linear", "log"] as const)("places points on a %s axis", (axis) => {
   const plot = makePlot([STEPS], ["smoothed"], 100, [400, 200], axis);
   expect(plot.x(100)).toBeCloseTo(400);
   expect(plot.x(axis === "log" ? 10 : 50)).toBeCloseTo(200);
@@ -40,7 +40,7 @@ test.each(["linear", "log"] as const)("points lie where their numbers say, on a 
   expect(path.startsWith(`M${Math.round(10 * plot.x(1)) / 10},`)).toBe(true);
 });
 
-test("numbers that are missing are passed over, and nothing at all is drawn of nothing", () => {
+test("skips missing values, and draws nothing without any", () => {
   const plot = makePlot([[at(1), at(2, { smoothed: null }), at(3)]], ["smoothed"], 3, [100, 100], "linear");
   expect(curvePath([at(1), at(2, { smoothed: null }), at(3)], "smoothed", plot).match(/[ML]/g)).toHaveLength(
     2,

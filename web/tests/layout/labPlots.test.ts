@@ -8,14 +8,14 @@ const HEADINGS = {
   "cosine (with *)": "Kosinus (mit *)",
 };
 
-test("headings that are known are translated, and what stands in them stays or is translated too", () => {
+test("translates known headings and the parts in them", () => {
   expect(translateHeading(HEADINGS, "steps")).toBe("Schritte");
   expect(translateHeading(HEADINGS, "LSTM, seed 2")).toBe("LSTM, Durchgang 2");
   expect(translateHeading(HEADINGS, "bidirectional, seed 0")).toBe("bidirektional, Durchgang 0");
   expect(translateHeading(HEADINGS, "cosine (with $& *)")).toBe("Kosinus (mit $& *)");
 });
 
-test("what is not known stays as the server says it", () => {
+test("leaves unknown headings as they are", () => {
   expect(translateHeading(HEADINGS, "steps of a run")).toBe("steps of a run");
   expect(translateHeading(HEADINGS, "toString")).toBe("toString");
   expect(translateHeading(undefined, "steps")).toBe("steps");

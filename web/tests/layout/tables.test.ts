@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { attributionTable, neighborsTable, stepsTable } from "../../src/layout/tables";
 
-test("a part stands before what each token gave to it", () => {
-  const found = {
+test("lists the contributions of tokens after their head", () => {
+  const attribution = {
     position: 1,
     total: 3,
     parts: [
@@ -11,7 +11,7 @@ test("a part stands before what each token gave to it", () => {
     ],
     heads: [{ block: 0, head: 2, values: [0.5, 1.5] }],
   };
-  expect(attributionTable(found, ["a", " b"]).rows).toEqual([
+  expect(attributionTable(attribution, ["a", " b"]).rows).toEqual([
     ["block.0.head.2.output", null, null, 2],
     ["block.0.head.2.output", 0, "a", 0.5],
     ["block.0.head.2.output", 1, " b", 1.5],
@@ -19,7 +19,7 @@ test("a part stands before what each token gave to it", () => {
   ]);
 });
 
-test("lists and runs stand under each other, each line with its name", () => {
+test("puts lists and runs below each other, with a name in each row", () => {
   const lists = [
     { stage: "embedding", neighbors: [{ text: "cat", cosine: 0.5 }] },
     { stage: "final", neighbors: [{ text: "dog", cosine: null }] },

@@ -23,9 +23,9 @@ test.each([
   [123.4, "123"],
   [-Infinity, "−∞"],
   [NaN, "–"],
-])("%d is shown as %s", (number, text) => expect(short(number)).toBe(text));
+])("shows %d as %s", (number, text) => expect(short(number)).toBe(text));
 
-test("digits after the point", () => expect(fixed(-2.34567, 3)).toBe("−2.346"));
+test("formats a fixed number of decimals", () => expect(fixed(-2.34567, 3)).toBe("−2.346"));
 
 test.each([
   [1, "100%"],
@@ -33,9 +33,9 @@ test.each([
   [0.0834, "8.3%"],
   [0.00031, "0.03%"],
   [0, "0%"],
-])("%d is %s", (share, text) => expect(percent(share)).toBe(text));
+])("formats %d as %s", (share, text) => expect(percent(share)).toBe(text));
 
-test("large numbers in the locale's language", () => {
+test("separates thousands by language", () => {
   expect(count(134515008, "en")).toBe("134,515,008");
   expect(count(134515008, "de")).toBe("134.515.008");
 });
@@ -48,7 +48,7 @@ test.each([
   [" ", "␣"],
   ["", ""],
   ["  ", "␣␣"],
-])("the token %j is drawn as %s", (token, text) => expect(tokenLabel(token)).toBe(text));
+])("shows the token %j as %s", (token, text) => expect(tokenLabel(token)).toBe(text));
 
 test.each([
   [" b", "␣b"],
@@ -56,7 +56,7 @@ test.each([
   [" ", "␣"],
   ["  ", "␣␣"],
   ["\n", "⏎"],
-])("%j cannot be taken for another word: %s", (token, shown) => expect(exactTokenLabel(token)).toBe(shown));
+])("shows the token %j unambiguously as %s", (token, shown) => expect(exactTokenLabel(token)).toBe(shown));
 
 test.each([
   [0, "0.00"],
@@ -66,9 +66,9 @@ test.each([
   [-0.00423, "−0.0042"],
   [0.00001234, "1.2e−5"],
   [-Infinity, "−∞"],
-])("%d is told as %s", (number, text) => expect(precise(number)).toBe(text));
+])("shows %d precisely as %s", (number, text) => expect(precise(number)).toBe(text));
 
-test("in German there is a comma", () => {
+test("uses a decimal comma in German", () => {
   locale.language = "de";
   expect([short(-1.239), fixed(2.5, 1), percent(0.0834), precise(0.00001234), localizeDecimal(0.25)]).toEqual(
     ["−1,24", "2,5", "8,3%", "1,2e−5", "0,25"],

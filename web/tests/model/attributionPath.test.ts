@@ -8,7 +8,7 @@ import {
 } from "../../src/model/attributionPath";
 import type { Attribution } from "../../src/engine/types";
 
-test("the way back is in the address, and what is none is none", () => {
+test("round-trips a path and rejects invalid ones", () => {
   const path = [
     { block: 9, head: 1, source: 4 },
     { block: 3, head: 0, source: 0 },
@@ -18,14 +18,14 @@ test("the way back is in the address, and what is none is none", () => {
     expect(parsePath(wrong)).toEqual([]);
 });
 
-test("what heads brought from tokens, most first", () => {
-  const found = {
+test("lists the largest contributions first", () => {
+  const attribution = {
     heads: [
       { block: 1, head: 0, values: [0.5, -2] },
       { block: 0, head: 3, values: [1, null] },
     ],
   } as unknown as Attribution;
-  expect(topContributions(found, 2)).toEqual([
+  expect(topContributions(attribution, 2)).toEqual([
     { block: 1, head: 0, source: 1, value: -2 },
     { block: 0, head: 3, source: 0, value: 1 },
   ]);

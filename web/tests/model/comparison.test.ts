@@ -12,14 +12,14 @@ const config = {
   position: "learned",
 } as Config;
 
-test("models are of one shape where their sites are, whatever their weights and context", () => {
+test("compares the shapes of models, whatever their weights and context", () => {
   expect(haveSameShape(config, { ...config, n_context: 99 })).toBe(true);
   expect(haveSameShape(config, { ...config, d_model: 16 })).toBe(false);
   expect(haveSameShape(config, { ...config, n_kv_head: 1 })).toBe(false);
   expect(haveSameShape(config, { ...config, position: "rotary" })).toBe(false);
 });
 
-test("a difference is the other less the one, where they belong together", () => {
+test("subtracts paired rows", () => {
   const one = new Matrix(new Float32Array([1, 2, 3, 4]), 2, 2);
   const other = new Matrix(new Float32Array([10, 20, 30, 40, 50, 60]), 3, 2);
   const pairs: [number, number][] = [
@@ -30,7 +30,7 @@ test("a difference is the other less the one, where they belong together", () =>
   expect([...selectPairs("block.0.input", one, other, pairs, 1).values]).toEqual([10, 20, 50, 60]);
 });
 
-test("of a head's matrix rows and columns are paired, and what neither isVisible does not differ", () => {
+test("pairs both rows and columns of attention matrices, and masked cells do not differ", () => {
   const one = new Matrix(new Float32Array([1, -Infinity, 2, 3]), 2, 2);
   const other = new Matrix(new Float32Array([5, -Infinity, 7, 9]), 2, 2);
   const pairs: [number, number][] = [
@@ -40,7 +40,7 @@ test("of a head's matrix rows and columns are paired, and what neither isVisible
   expect([...difference("block.0.head.0.masked", one, other, pairs).values]).toEqual([4, 0, 5, 6]);
 });
 
-test("sites belong to groups", () => {
+test("assigns sites to groups", () => {
   expect(inGroup("block.1.head.2.output", "heads")).toBe(true);
   expect(inGroup("block.1.output", "heads")).toBe(false);
   expect(inGroup("block.1.output", "stream")).toBe(true);

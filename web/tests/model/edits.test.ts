@@ -1,35 +1,35 @@
 import { expect, test } from "vitest";
 import { applicableEdits, balancedBlockRanges, setWeight, describeEdit } from "../../src/model/edits";
 
-test("a weight makes room among the others, and all sum to 1", () => {
+test("rescales the other weights so that all sum to 1", () => {
   const row = setWeight([0.5, 0.25, 0.25, 0], 0, 0.2);
   expect(row[0]).toBe(0.2);
   expect(row[1]).toBeCloseTo(0.4);
   expect(row[3]).toBe(0);
-  expect(setWeight([1, 0, 0], 0, 0.4).reduce((sum, each) => sum + each)).toBeCloseTo(0.4); // nothing else is seen
+  expect(setWeight([1, 0, 0], 0, 0.4).reduce((sum, each) => sum + each)).toBeCloseTo(0.4); // there are no other weights
 });
 
-test("a change is told by what it does", () => {
+test("describes what an edit does", () => {
   expect(describeEdit({ site: "block.3.head.1.output", value: 0 })).toMatchObject({
-    what: "head",
-    how: "silenced",
+    target: "head",
+    action: "silenced",
   });
   expect(describeEdit({ site: "block.3.input", text: "a", at: [2] })).toMatchObject({
-    what: "stream",
-    how: "taken",
+    target: "stream",
+    action: "taken",
   });
   expect(describeEdit({ site: "block.3.hidden", scale: 2, columns: [7] })).toMatchObject({
-    what: "neuron",
-    how: "scaled",
+    target: "neuron",
+    action: "scaled",
     amount: 2,
   });
   expect(describeEdit({ site: "block.0.head.0.weights", value: [[1]], at: [0] })).toMatchObject({
-    what: "weight",
-    how: "set",
+    target: "weight",
+    action: "set",
   });
 });
 
-test("effects are asked for from the last block on, as much work at a time, each block once", () => {
+test("splits the blocks into ranges of similar cost, from the last one on", () => {
   expect(balancedBlockRanges(1)).toEqual([[0, 1]]);
   expect(balancedBlockRanges(4)).toEqual([
     [2, 4], // 1 + 2 blocks to run
@@ -45,7 +45,7 @@ test("effects are asked for from the last block on, as much work at a time, each
   expect(turns.length).toBeLessThan(25);
 });
 
-test("changes that do not fit another text are left out, weights grow with it", () => {
+test("drops edits that do not apply to another text, and extends weights to its length", () => {
   const config = { n_block: 2, n_head: 2, causal: true };
   const head = { site: "block.1.head.0.output", value: 0 };
   const stream = { site: "block.0.input", at: [3], value: 0 };

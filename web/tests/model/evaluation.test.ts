@@ -1,4 +1,4 @@
-/** Every site of models of many kinds: computed again, as the page says it was, it is what the model computed. */
+/** Recomputes every site of models of many kinds from its derivation, and compares it with the model's numbers. */
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";

@@ -28,19 +28,20 @@ const SCORES = {
   chance: { previous: 0.02, first: 0.02, repeated: 0.02, induction: 0.4, antecedent: 0.02 },
 };
 const HEADS = [0, 1].flatMap((block) => [0, 1].map((head) => ({ block, head })));
-const names = (heads: { block: number; head: number }[]) => heads.map((each) => `${each.block}.${each.head}`);
+const names = (heads: { block: number; head: number }[]) =>
+  heads.map(({ block, head }) => `${block}.${head}`);
 
-test("heads that do most of something come first", () => {
+test("sorts heads by score", () => {
   expect(names(sortHeads(HEADS, "previous", SCORES))).toEqual(["0.1", "1.0", "1.1", "0.0"]);
   expect(names(sortHeads(HEADS, "induction", SCORES))).toEqual(["1.0", "0.0", "0.1", "1.1"]);
   expect(sortHeads(HEADS, "block", SCORES)).toEqual(HEADS);
   expect(sortHeads(HEADS, "first", undefined)).toEqual(HEADS);
-  expect(names(HEADS)).toEqual(["0.0", "0.1", "1.0", "1.1"]); // which stay as they were
+  expect(names(HEADS)).toEqual(["0.0", "0.1", "1.0", "1.1"]); // unchanged
 });
 
-test("a head is of the kind that it does most", () => {
+test("finds the dominant kind of a head", () => {
   expect(dominantKind(SCORES, { block: 0, head: 0 })).toEqual({ kind: "first", score: 0.8 });
-  // The induction of 0.7 is less than twice what chance gives here.
+  // The induction score of 0.7 is less than twice the chance level.
   expect(dominantKind(SCORES, { block: 1, head: 0 })?.kind).toBe("previous");
   expect(dominantKind({ ...SCORES, kinds: {} }, { block: 1, head: 0 })).toBeNull();
   expect(names(filterHeads(HEADS, "first", SCORES))).toEqual(["0.0", "1.1"]);
@@ -58,7 +59,7 @@ test.each([
   ["", null],
   ["induction", null],
   ["1.2.3", null],
-])("%j names a head", (text, expected) => {
+])("finds a head by %j", (text, expected) => {
   expect(parseHead(text, 30, 9)).toEqual(expected);
 });
 
@@ -69,4 +70,4 @@ test.each([
   ["in", null],
   ["13.8", null],
   ["nothing", null],
-])("%j sorts by %s", (text, order) => expect(parseOrder(text, de.heads.orders)).toBe(order));
+])("finds the order of %j: %s", (text, order) => expect(parseOrder(text, de.heads.orders)).toBe(order));

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { applyMask, Matrix, poolLargest, decodeMatrices, downsample } from "../../src/model/matrix";
 
-describe("a matrix", () => {
+describe("Matrix", () => {
   const slice = new Matrix(Float32Array.of(1, 2, 3, -4, 5, -Infinity), 2, 3, 10, 20);
 
-  test("knows where it was cut out", () => {
+  test("knows its offset", () => {
     expect(slice.at(10, 20)).toBe(1);
     expect(slice.at(11, 21)).toBe(5);
     expect(Array.from(slice.row(11))).toEqual([-4, 5, -Infinity]);
@@ -12,40 +12,40 @@ describe("a matrix", () => {
     expect(slice.at(10, 23)).toBeNaN();
   });
 
-  test("has the size of its largest finite number", () => expect(slice.peak).toBe(5));
+  test("finds its largest finite absolute value", () => expect(slice.peak).toBe(5));
 
-  test("has as many numbers as its shape says", () => {
-    expect(() => new Matrix(new Float32Array(5), 2, 3)).toThrow("5 numbers are not 2 × 3");
+  test("rejects a wrong number of values", () => {
+    expect(() => new Matrix(new Float32Array(5), 2, 3)).toThrow("5 numbers do not fill 2 × 3");
   });
 });
 
-test("matrices come one after the other", () => {
+test("decodes consecutive matrices", () => {
   const body = Float32Array.of(1, 2, 3, 4, 5, 6, 7).buffer;
   const [one, other] = decodeMatrices(body, "2,3;1");
   expect(one).toEqual({ values: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] });
   expect(other).toEqual({ values: Float32Array.of(7), shape: [1] });
-  expect(() => decodeMatrices(body, "2,3")).toThrow("7 numbers came, 6 were announced");
+  expect(() => decodeMatrices(body, "2,3")).toThrow("received 7 numbers, expected 6");
 });
 
-test("pooling keeps what is largest in size", () => {
+test("keeps the largest absolute value when pooling", () => {
   expect(Array.from(poolLargest(Float32Array.of(1, -3, 2, 0, 0, 0.5), 3))).toEqual([-3, 2, 0.5]);
   expect(Array.from(poolLargest(Float32Array.of(1, 2), 3))).toEqual([1, 2]);
 });
 
-test("a shrunk matrix keeps it too, and its ragged edge", () => {
+test("keeps the largest absolute value when downsampling, also at the edge", () => {
   const small = downsample(new Matrix(Float32Array.of(1, -9, 3, 4, 5, 6, -Infinity, 0.5, 0.25), 3, 3), 2);
   expect([small.rows, small.columns]).toEqual([2, 2]);
   expect(Array.from(small.values)).toEqual([-9, 6, 0.5, 0.25]);
 });
 
-test("what is hidden stays so where it shares a cell with nothing that is seen", () => {
+test("keeps a cell masked if all of its parts are", () => {
   const whole = new Matrix(
     Float32Array.from({ length: 16 }, (_, i) => i),
     4,
     4,
   );
-  const seen = applyMask(whole, (row) => [0, row + 1]);
-  expect(Array.from(seen.row(1))).toEqual([4, 5, -Infinity, -Infinity]);
-  expect(Array.from(downsample(seen, 2).values)).toEqual([5, -Infinity, 13, 15]);
+  const masked = applyMask(whole, (row) => [0, row + 1]);
+  expect(Array.from(masked.row(1))).toEqual([4, 5, -Infinity, -Infinity]);
+  expect(Array.from(downsample(masked, 2).values)).toEqual([5, -Infinity, 13, 15]);
   expect(whole.at(0, 3)).toBe(3);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { uniqueName, isSnapshot, listSnapshots, runName, isActive } from "../../src/model/runs";
 
-test("a model in the midst of its training", () => {
+test("splits the name of a snapshot", () => {
   expect([isSnapshot("my@12"), isSnapshot("my"), isSnapshot("my@x"), isSnapshot("@1")]).toEqual([
     true,
     false,
@@ -11,7 +11,7 @@ test("a model in the midst of its training", () => {
   expect([runName("my@12"), runName("my")]).toEqual(["my", "my"]);
 });
 
-test("the places in training time end with the model itself", () => {
+test("lists the snapshots and the final model", () => {
   const run = { name: "my", snapshots: [1, 5, 30], steps_done: 30, model: "my-2", state: "finished" };
   expect(listSnapshots(run)).toEqual([
     { step: 1, model: "my@1" },
@@ -32,7 +32,7 @@ test("the places in training time end with the model itself", () => {
   expect(listSnapshots({ ...run, model: null, snapshots: [] })).toEqual([]);
 });
 
-test("names that are free and that the server takes", () => {
+test("finds a unique name that the server accepts", () => {
   expect(uniqueName("My tales (2)", [])).toBe("My-tales-2");
   expect(uniqueName("my", ["my", "my-2"])).toBe("my-3");
   expect(uniqueName("…", [])).toBe("run");
@@ -41,7 +41,7 @@ test("names that are free and that the server takes", () => {
   expect(uniqueName("a".repeat(80), []).length).toBeLessThan(64);
 });
 
-test("a run is under way from its start until it is saved", () => {
+test("is active from the start until it is saved", () => {
   const states = ["starting", "running", "stopping", "stopped", "finished", "failed"] as const;
   expect(states.filter((state) => isActive({ state }))).toEqual(["starting", "running", "stopping"]);
 });

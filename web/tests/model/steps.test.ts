@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { findStep } from "../../src/model/steps";
 import { CONFIG } from "../config";
 
-test("every site that is shown has its place", () => {
+test("finds the step of every site", () => {
   expect(findStep("block.2.head.3.weights", CONFIG)).toEqual({
     part: "head",
     block: 2,

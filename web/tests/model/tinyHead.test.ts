@@ -6,14 +6,14 @@ const near = (rows: number[][], expected: number[][]) =>
 const steps = (name: keyof typeof EXAMPLES) =>
   runTinyHead({ ...EXAMPLES[name], x: embed(EXAMPLES[name].sequence) });
 
-test("0 is [1, 0] and 1 is [0, 1]", () => {
+test("embeds 0 as [1, 0] and 1 as [0, 1]", () => {
   expect(embed("0 x1")).toEqual([
     [1, 0],
     [0, 1],
   ]);
 });
 
-test("the lecture's numbers: boosted keys are sure of the 1", () => {
+test("matches the lectures: boosted keys select the 1", () => {
   const { query, key, scores, weights, mixed } = steps("boosted");
   expect(query).toEqual(Array(4).fill([0, 1]));
   expect(key[2]).toEqual([0, 10]);
@@ -22,7 +22,7 @@ test("the lecture's numbers: boosted keys are sure of the 1", () => {
   expect(mixed[3]![1]).toBeCloseTo(0.99986, 5);
 });
 
-test("the lecture's numbers: plain keys only lean towards it", () => {
+test("matches the lectures: plain keys only prefer it", () => {
   const { scores, weights, mixed } = steps("plain");
   expect(scores[0]).toEqual([0, 0, 1, 0]);
   near(
@@ -34,7 +34,7 @@ test("the lecture's numbers: plain keys only lean towards it", () => {
   );
 });
 
-test("the lecture's numbers: 0 and 1, each with its own query", () => {
+test("matches the lectures: 0 and 1, each with its own query", () => {
   const { scores, weights } = steps("own");
   expect(scores).toEqual([
     [10, 0],
@@ -46,7 +46,7 @@ test("the lecture's numbers: 0 and 1, each with its own query", () => {
   ]);
 });
 
-test("divided and masked", () => {
+test("divides scores and masks them", () => {
   const { scaled, masked, weights } = runTinyHead({
     ...EXAMPLES.boosted,
     x: embed("01"),
@@ -59,9 +59,9 @@ test("divided and masked", () => {
   expect(softmax([1000, 1000])).toEqual([0.5, 0.5]);
 });
 
-test("as the lab is set, so the matrices are", () => {
+test("makes matrices from the lab's settings", () => {
   expect(makeExample("0010", "1", 10)).toEqual(EXAMPLES.boosted);
-  const found = makeExample("110", "0", 1);
-  const { weights } = runTinyHead({ ...found, x: embed(found.sequence) });
+  const example = makeExample("110", "0", 1);
+  const { weights } = runTinyHead({ ...example, x: embed(example.sequence) });
   expect(weights[0]![2]).toBeCloseTo(Math.E / (Math.E + 2), 5);
 });

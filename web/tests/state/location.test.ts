@@ -2,7 +2,7 @@ import { EXAMPLES } from "../../src/model/tinyHead";
 import { expect, test } from "vitest";
 import { fromQuery, type PageLocation, START_LOCATION, toQuery } from "../../src/state/location";
 
-const PLACE: PageLocation = {
+const LOCATION: PageLocation = {
   view: "why",
   model: "smollm2",
   text: "Was ist „das“? 1+1=2 & more\n",
@@ -43,8 +43,8 @@ const PLACE: PageLocation = {
   },
 };
 
-test("a place comes back from its address", () => {
-  expect(fromQuery(toQuery(PLACE))).toEqual(PLACE);
+test("round-trips through the address", () => {
+  expect(fromQuery(toQuery(LOCATION))).toEqual(LOCATION);
   expect(fromQuery(toQuery(START_LOCATION))).toEqual(START_LOCATION);
   expect(toQuery(START_LOCATION)).toBe("");
 });
@@ -53,9 +53,9 @@ test.each([
   "?block=-3&head=x&step=1.5&row=1e99&temperature=-1&topP=0&part=__proto__&edits={",
   "?block=&head=NaN&edits=[1]&topK=Infinity",
   "?edits=null&part=toString&path=1.2.3-4.5.6&view=valueOf&order=constructor&only=1",
-])("what is wrong in %s is as at the start", (query) => expect(fromQuery(query)).toEqual(START_LOCATION));
+])("ignores invalid values in %s", (query) => expect(fromQuery(query)).toEqual(START_LOCATION));
 
-test("what an address says wrongly of words and the tiny head is as at the start", () => {
+test("ignores invalid JSON in the address", () => {
   for (const wrong of ["", "1", "[]", "{", '{"sequence":"01","W_Q":[[1]]}', '{"stage":"two","word":3}']) {
     const { typed, tiny, settings } = fromQuery(
       `?${new URLSearchParams({ typed: wrong, tiny: wrong, settings: wrong })}`,

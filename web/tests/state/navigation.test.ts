@@ -4,13 +4,13 @@ import { allHeads, nextBlock, nextHead } from "../../src/state/navigation";
 const HEADS = allHeads({ n_block: 2, n_head: 3 });
 const anywhere = () => true;
 
-test("after the last head of a block comes the first of the next, and after the last of all the first", () => {
+test("moves from the last head of a block to the first of the next, and from the last one to the first", () => {
   expect(nextHead({ block: 0, head: 2 }, 1, HEADS, anywhere)).toEqual({ block: 1, head: 0 });
   expect(nextHead({ block: 1, head: 2 }, 1, HEADS, anywhere)).toEqual({ block: 0, head: 0 });
   expect(nextHead({ block: 0, head: 0 }, -1, HEADS, anywhere)).toEqual({ block: 1, head: 2 });
 });
 
-test("heads that are sorted come in their order; from one that is not among them, the first", () => {
+test("follows the sorted order, and starts with its first head", () => {
   const order = [
     { block: 1, head: 1 },
     { block: 0, head: 2 },
@@ -20,12 +20,12 @@ test("heads that are sorted come in their order; from one that is not among them
   expect(nextHead({ block: 0, head: 0 }, -1, order, anywhere)).toEqual({ block: 1, head: 1 });
 });
 
-test("the next block has the isSameCell head open", () => {
+test("keeps the head when moving to another block", () => {
   expect(nextBlock({ block: 1, head: 2 }, 1, 2, anywhere)).toEqual({ block: 0, head: 2 });
   expect(nextBlock({ block: 0, head: 2 }, -1, 3, anywhere)).toEqual({ block: 2, head: 2 });
 });
 
-test("what cannot be gone to is passed over; where nothing else can be, one stays", () => {
+test("skips what cannot be shown, and stays if nothing else can", () => {
   const held = ({ block, head }: { block: number; head: number }) => block === 1 && head !== 1;
   expect(nextHead({ block: 1, head: 0 }, 1, HEADS, held)).toEqual({ block: 1, head: 2 });
   expect(nextHead({ block: 1, head: 2 }, 1, HEADS, held)).toEqual({ block: 1, head: 0 });

@@ -13,16 +13,16 @@ const CONFIG = {
 } as unknown as Config;
 const AT = { part: "head", block: 1, head: 0, step: 0, site: 0 } as const;
 
-test("of a short text: what the flow shows, what is open and what that was computed from, each once", () => {
+test("prefetches the sites of the flow, the open site and its inputs of a short text, each once", () => {
   const needs = areasToPrefetch(CONFIG, [5, 6, 7], { ...AT, step: 5 });
   const names = needs.map(({ name }) => name);
   expect(needs[0]).toEqual({ name: "logits", rows: [2, 3] });
   expect(names).toContain("block.1.head.0.weights");
-  expect(names).toContain("block.1.head.0.masked"); // the weights' softmax is of these
+  expect(names).toContain("block.1.head.0.masked"); // the input of the softmax
   expect(new Set(names).size).toBe(names.length);
 });
 
-test("weights, and products that only the page makes, are not asked for beforehand", () => {
+test("does not prefetch weights, or the product that only the page computes", () => {
   const names = areasToPrefetch(CONFIG, [5, 6, 7], AT).map(({ name }) => name);
   expect(names).toContain("block.1.head.0.query_raw");
   expect(names).toContain("block.1.normed");
@@ -31,7 +31,7 @@ test("weights, and products that only the page makes, are not asked for beforeha
   expect(weighing.some((name) => name.endsWith("weighed"))).toBe(false);
 });
 
-test("of a long text only its end", () => {
+test("prefetches only the last logits of a long text", () => {
   const ids = Array.from({ length: 100 }, (_, i) => i);
   expect(areasToPrefetch(CONFIG, ids, AT)).toEqual([{ name: "logits", rows: [99, 100] }]);
 });

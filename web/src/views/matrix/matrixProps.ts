@@ -1,4 +1,4 @@
-/** What a view of a matrix is given, whether it shows numbers or a map. */
+/** The props of both views of a matrix, as a grid and as a map. */
 
 import type { Cell, Role, Span } from "../../model/sites";
 import type { Theme } from "../../drawing/colors";
@@ -15,10 +15,10 @@ export interface MatrixProps {
   read: (rows: Span, columns: Span) => Matrix | undefined;
   role: Role;
   theme: Theme;
-  peak: number | undefined; // what the strongest color stands for; what few exceed unless said
-  followed: number;
-  seen: VisibleColumns; // what the mask leaves
+  peak: number | undefined; // the number with the strongest color; undefined for a robust maximum
+  selectedRow: number;
+  visible: VisibleColumns; // the rest is masked
   onpoint: (cell: Cell | null) => void;
   onopen: (cell: Cell) => void;
-  onends?: (ends: ColorRange) => void; // what the colors stand for now
+  onrange?: (range: ColorRange) => void; // reports the current color range
 }
