@@ -46,7 +46,7 @@ def test_where_there_is_none_it_is_trained(clearhead, tmp_path, monkeypatch):
     )
     result = clearhead("publish", "site", *QUICK)
     assert result.code == 0, result.err
-    assert "one learns our small stories for a minute, in runs/demo" in result.err
+    assert "training one on the built-in stories for a minute, in runs/demo" in result.err
     assert (tmp_path / "runs" / "demo" / "config.json").is_file()
     listing = json.loads((tmp_path / "site" / "publication.json").read_text())
     assert len(listing["texts"]) == 6

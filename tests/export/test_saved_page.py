@@ -43,9 +43,9 @@ def test_every_number(read, models, tmp_path, name):
             assert rows == {last} if site in ("logits", "probabilities") else len(rows) >= min(len(trace), 15)
             if seen["result"] is None:  # its inputs would be the whole vocabulary
                 assert site in ("embedding", "position", "logits")
-                told = reader.page.get_by_test_id("card").inner_text()
-                assert "not kept in this file" in told
-                seen["result"] = re.search(r"(−?[\d.]+); what", told)[1]
+                card = reader.page.get_by_test_id("card").inner_text()
+                assert "not included in this file" in card
+                seen["result"] = re.search(r"(−?[\d.]+)\. The numbers", card)[1]
             check(seen, site, at, last)
     shown = reader.page.locator(".next .share").all_inner_texts()
     chances = trace.logits[-1].float().softmax(-1).topk(9).values.tolist()
@@ -87,7 +87,7 @@ def test_missing_parts_have_a_message(read, models, tmp_path):
     assert reader.page.locator(".parts button").all_inner_texts() == ["Norm", "Head"]
     opened = []
     for _ in range(3):  # from one stored head to the next
-        opened.append(reader.page.locator(".detail h2").inner_text().partition(", looking")[0])
+        opened.append(reader.page.locator(".detail h2").inner_text().partition(": attention")[0])
         reader.page.keyboard.press("]")
         reader.settle()
     assert opened == ["Block 0, head 1", "Block 1, head 0", "Block 0, head 1"]

@@ -50,12 +50,12 @@ def test_logit_lens(read, model, tmp_path):
     assert rows.locator("th button:enabled").count() == 0  # no block's steps are stored
     reader.page.get_by_label("show the probability of the target token").check()
     for word in (first, second):
-        reader.page.get_by_label("Target token").select_option(str(word))
+        reader.page.get_by_role("combobox", name="Target token").select_option(str(word))
         share = lens[0].softmax(-1)[-1, word].item()
         reader.expect(
             lambda share=share: shows(rows.nth(1).locator("td").last.inner_text(), share, percent), True
         )
-    assert reader.page.get_by_label("Target token").locator("option").count() == 5
+    assert reader.page.get_by_role("combobox", name="Target token").locator("option").count() == 5
     reader.page.locator(".lens thead button").first.click()  # a token can be selected
     reader.expect(reader.page.locator(".lens thead .strong").inner_text, visible(trace.tokens[0]))
     assert reader.page.locator(".missed").count() == 0
@@ -85,7 +85,7 @@ def test_attribution_path(read, model, tmp_path):
     shown = number(total.inner_text())
     holds(min(back, key=lambda each: abs(each.total - shown)))
     # For other tokens only the first step of the path is stored.
-    reader.page.get_by_label("Target token").select_option(str(second))
+    reader.page.get_by_role("combobox", name="Target token").select_option(str(second))
     holds(trace.attribute(second))
     assert reader.page.locator(".sources button:enabled").count() == 0
     assert reader.page.locator(".error").count() == 0
