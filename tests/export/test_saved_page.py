@@ -94,7 +94,7 @@ def test_missing_parts_have_a_message(read, models, tmp_path):
     reader.page.get_by_label("Find a head").fill("1.1")
     reader.expect(
         lambda: reader.page.locator("main [role=status]").last.inner_text(),
-        "This is not included in this file. Where the model is, everything can be opened.",
+        "This is not included in this file. Open the model in Clearhead to see it.",
     )
     assert reader.page.locator(".detail h2").inner_text().startswith("Block 1, head 0")
 
