@@ -36,6 +36,8 @@ settings.load_profile("clearhead")
 
 HOMES = count()
 
+SLOW = {"browser", "smollm2_file"}  # fixtures whose tests are slow, unless marked smoke
+
 # Collected first, so that no worker is left with a long file at the end.
 LONG = ("notebook", "bench", "web", "runs", "docs", "parity", "labs")
 
@@ -43,7 +45,7 @@ LONG = ("notebook", "bench", "web", "runs", "docs", "parity", "labs")
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(items):
     for item in items:
-        if "browser" in item.fixturenames and not item.get_closest_marker("smoke"):
+        if SLOW.intersection(item.fixturenames) and not item.get_closest_marker("smoke"):
             item.add_marker("slow")
     items.sort(key=lambda item: item.path.parent.name not in LONG)
 

@@ -14,6 +14,7 @@ def long():
     return clearhead.lab("any-one", trained="long", seeds=1, steps=100)
 
 
+@pytest.mark.slow
 def test_attention_learns_the_long_case_and_a_recurrent_net_does_not(long):
     lines = long.part("trained on 101 digits").lines
     assert min(lines["attention"]) > 0.95
@@ -21,6 +22,7 @@ def test_attention_learns_the_long_case_and_a_recurrent_net_does_not(long):
         assert lines[kind][AT] < 0.75, kind
 
 
+@pytest.mark.slow
 def test_attention_looks_at_the_one_wherever_it_is(long):
     *heads, alike = long.part("weight on the 1, of 101 digits").values
     assert len(heads) == 2
@@ -28,6 +30,7 @@ def test_attention_looks_at_the_one_wherever_it_is(long):
     assert alike == [1 / 101] * len(alike)
 
 
+@pytest.mark.slow
 def test_short_sequences_are_learned_by_all_but_the_n_gram():
     result = clearhead.lab("any-one", trained="short", seeds=1, steps=150)
     lines = result.part("trained on 5 to 20 digits").lines

@@ -12,9 +12,8 @@ from clearhead.text.stories import ANIMALS, PLACES, THINGS
 MARGIN = 0.2  # with eight seeds they were 0.35 to 0.50 apart
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_other_animals_are_nearer_to_the_cat_than_places_and_things(seed):
-    result = clearhead.lab("neighbors", seed=seed)
+def test_the_other_animals_are_nearer_to_the_cat_than_places_and_things():
+    result = clearhead.lab("neighbors", seed=0)
     nearest = result.part("nearest to cat")
     assert sorted(nearest.rows) == sorted(set(ANIMALS) - {"cat"})
     assert {group for _, group in nearest.values} == {"animals"}

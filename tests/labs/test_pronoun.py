@@ -62,6 +62,7 @@ def at_it(learned):
     return [dict(zip(table.columns, row, strict=True)) for row in table.values]
 
 
+@pytest.mark.slow
 def test_what_sees_both_ways_knows_its_noun_at_the_pronoun(at_it):
     both, _ = at_it
     assert both["accuracy at it"] > 0.85
@@ -72,6 +73,7 @@ def test_what_sees_both_ways_knows_its_noun_at_the_pronoun(at_it):
     assert both["difference"] > 1
 
 
+@pytest.mark.slow
 def test_what_looks_back_has_the_same_pronoun_in_both_and_knows_at_the_end(at_it):
     _, back = at_it
     assert back["difference"] == 0
@@ -82,6 +84,7 @@ def test_what_looks_back_has_the_same_pronoun_in_both_and_knows_at_the_end(at_it
     assert back["accuracy at end"] > 0.85
 
 
+@pytest.mark.slow
 def test_the_lectures_picture(learned):
     table = learned.part("attention from it, summed over heads")
     tired, wide, back, same = (dict(zip(table.columns, row, strict=True)) for row in table.values)
@@ -90,6 +93,7 @@ def test_the_lectures_picture(learned):
     assert back["adjective"] == 0
 
 
+@pytest.mark.slow
 def test_it_learns(learned):
     part = learned.part("predicts the antecedent")
     assert part.x[0] == 0
@@ -99,6 +103,7 @@ def test_it_learns(learned):
         assert part.lines[line][-1] > 0.85
 
 
+@pytest.mark.slow
 def test_blanks_alone_leave_it_unsaid():
     found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).found
     assert found["bidirectional: accuracy at it"] < 0.2

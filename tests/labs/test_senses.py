@@ -38,6 +38,7 @@ def test_states_of_a_recurrent_network_are_contextual_too(model):
     assert found["cosine of the first two, block.1.state"] < 0.9999
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["bats", "bank"])
 def test_static_recurrent_and_transformer_side_by_side(word):
     """The short mode: one seed, half of the steps."""
