@@ -87,7 +87,7 @@ def test_a_long_text_is_shown_in_parts(visitor, models, long_text):
     # A number of the map, and the same in the grid, is Python's.
     trace = model.inspect(model.tokenizer.encode(text))
     visitor.page.locator(".map canvas").hover(position={"x": 78 + 3, "y": 22 + 300})  # names
-    told = visitor.page.locator(".map .told b")
+    told = visitor.page.locator(".map .value-label b")
     told.wait_for()
     around = trace["block.0.head.0.weights"][300 * length // 420 - 6 : 300 * length // 420 + 6, :18]
     shown = {f"{weight:.2f}" for weight in around.flatten().tolist()}
