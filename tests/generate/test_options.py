@@ -45,7 +45,7 @@ def test_the_server_has_the_declared_help():
         assert name == "response_format" or field.description.startswith(option.help), name
 
 
-@pytest.mark.parametrize("name", OPTIONS.keys() - UNCHECKED)
+@pytest.mark.parametrize("name", sorted(OPTIONS.keys() - UNCHECKED))
 def test_limits_are_checked_and_named(name):
     option = OPTIONS[name]
     inside = [limit for limit in (option.default, option.minimum, option.maximum) if limit is not None]
