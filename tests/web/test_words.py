@@ -42,7 +42,7 @@ def test_a_word_in_many_sentences(visitor, models):
     visitor.page.get_by_label("Sentences, one per line").fill("\n".join(SENTENCES))
     visitor.forgive("status 400|400")
     visitor.page.get_by_label("Word", exact=True).fill("unicorn")
-    visitor.page.get_by_role("alert").filter(has_text="nowhere").wait_for()
+    visitor.page.get_by_role("alert").filter(has_text="does not occur").wait_for()
 
 
 def test_neighbors_and_a_direction(visitor, models):

@@ -333,11 +333,8 @@ export class Page {
     const likeliest = this.shown?.trace.next[0]?.id ?? 0;
     const initial = isSquare(part) ? this.mostAttended : isOverVocabulary(part) ? likeliest : 0;
     const column = this.location.column >= 0 ? this.location.column : initial;
-    return {
-      name: this.site,
-      row: part === WEIGHED ? this.mostAttended : this.row,
-      column: Math.min(column, columns - 1),
-    };
+    const row = part === WEIGHED ? this.mostAttended : this.row;
+    return { name: this.site, row, column: Math.min(column, columns - 1) };
   }
 
   /** The query string of the address. */
