@@ -96,13 +96,13 @@ def test_an_engine_gives_what_generate_gives(model):
     [
         (["The", ""], {}, "the prompt is empty"),
         (["The", 3], {}, "the prompt is a int: expected a str"),
-        (["The"], {"inspect": True}, "inspect goes with one prompt"),
-        (["The"], {"edit": {"block.0.hidden": 0}}, "edit goes with one prompt"),
+        (["The"], {"inspect": True}, "inspect applies to one prompt"),
+        (["The"], {"edit": {"block.0.hidden": 0}}, "edit applies to one prompt"),
         (["The"], {"tokens": 0}, "tokens = 0"),
         (["The"], {"seed": -1}, "seed = -1"),
         (["The"], {"samples": 0}, "samples = 0"),
         (["The"], {"samples": 1.5}, "samples = 1.5"),
-        (["The"], {"shift": True}, "shift goes with one prompt"),
+        (["The"], {"shift": True}, "shift applies to one prompt"),
         (["The"], {"tmperature": 1}, "did you mean 'temperature'"),
         ([], {"tmperature": 1}, "did you mean 'temperature'"),
         (["The"], {"temperature": -1}, "temperature = -1"),
@@ -284,8 +284,8 @@ def test_a_text_is_inspected(model):
         (lambda model: model.stream("a", json_schema={"type": "x"}), "Invalid type: x"),
         (lambda model: model.stream("a", regex="a", json_schema={}), "both given"),
         (lambda model: model.stream("a", log_probabilities=21), "log_probabilities = 21"),
-        (lambda model: model.generate("a", shift=True, inspect=True), "leave shift out"),
-        (lambda model: model.stream("a", shift=True, edit={"block.0.hidden": 0}), "leave shift out"),
+        (lambda model: model.generate("a", shift=True, inspect=True), "omit shift"),
+        (lambda model: model.stream("a", shift=True, edit={"block.0.hidden": 0}), "omit shift"),
     ],
 )
 def test_what_it_cannot_do_is_said_when_asked(ask, words, model):

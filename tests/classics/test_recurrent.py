@@ -98,7 +98,8 @@ def test_a_state_stands_for_all_that_was_read(kind):
     one, begun = state.take([1]), network.begin(3)
     begun.put([2], one)
     after = network(torch.tensor([[7]]), one)
-    assert torch.equal(network(torch.tensor([[7]] * 3), begun)[2:], after)
+    # Products of several rows may round differently from those of one.
+    assert torch.allclose(network(torch.tensor([[7]] * 3), begun)[2:], after, rtol=0, atol=1e-12)
     assert torch.equal(begun.take([2]).room, one.room)
     more = torch.cat((ids[1:], torch.tensor([[7]])), dim=1)
     torch.testing.assert_close(after[:, -1], network(more)[:, -1], rtol=0, atol=1e-12)

@@ -20,7 +20,7 @@ def test_a_folder_that_holds_a_model(kept, refused, story_file, copied_model):
     for path in copied_model.iterdir():
         if kept not in (None, path.name):
             path.unlink()
-    words = ["model already holds a model"]
+    words = ["model already contains a model"]
     refused("train", story_file, "--out", "model", *SMALL, words=words)
     refused("demo", "--out", "model", words=words)
 
@@ -45,13 +45,13 @@ def test_a_disk_without_room_is_refused_before_training(refused, story_file, dis
 
 def test_a_disk_that_cannot_be_written_is_refused_before_training(refused, story_file, disk):
     folder = disk("8m", read_only=True)
-    refused("train", story_file, "--out", folder / "model", *SMALL, words=[folder, "cannot be written"])
+    refused("train", story_file, "--out", folder / "model", *SMALL, words=[folder, "not writable"])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_is_refused_before_training(refused, story_file, tmp_path):
     (tmp_path / "locked").mkdir(mode=0o500)
-    refused("train", story_file, "--out", "locked/model", *SMALL, words=["locked", "cannot be written"])
+    refused("train", story_file, "--out", "locked/model", *SMALL, words=["locked", "not writable"])
 
 
 def test_a_disk_that_fills_up_while_training_loses_nothing(clearhead, story_file, disk, monkeypatch, tree):
@@ -95,7 +95,7 @@ def test_a_disk_that_fills_up_while_saving_leaves_nothing_half_done(trained, dis
             except UserError as error:
                 assert "no space left" in str(error)  # noqa: PT017
                 outcomes.add("refused")
-                with pytest.raises(UserError, match=r"is no model|no such folder"):
+                with pytest.raises(UserError, match=r"is not a model|no such folder"):
                     load(folder / "model")
             else:
                 outcomes.add("saved")

@@ -22,7 +22,7 @@ def read(refused, folder, *words):
 def test_a_folder_that_is_not_there_or_is_no_model(refused, story_file, tmp_path):
     read(refused, tmp_path / "nowhere", "no such folder or file", "clearhead train")
     (tmp_path / "empty").mkdir()
-    read(refused, tmp_path / "empty", "is no model", "config.json")
+    read(refused, tmp_path / "empty", "is not a model", "config.json")
     (tmp_path / "file").touch()
     read(refused, tmp_path / "file", "is not a GGUF or ARPA file")
     refused("eval", "nowhere", story_file, words=["no such folder or file: nowhere"])
@@ -117,16 +117,16 @@ TENSORS = {
             {name: tensor for name, tensor in t.items() if name != "model.norm.weight"}
             | {"more": torch.ones(1000)}
         ),
-        ["lacks model.norm.weight"],
+        ["has no model.norm.weight"],
     ),
-    "other names": (lambda t: {f"other.{name}": tensor for name, tensor in t.items()}, ["lacks"]),
+    "other names": (lambda t: {f"other.{name}": tensor for name, tensor in t.items()}, ["has no"]),
     "nan": (
         lambda t: {**t, "model.norm.weight": torch.full((32,), torch.nan)},
-        ["model.norm.weight", "not finite"],
+        ["model.norm.weight", "non-finite"],
     ),
     "inf": (
         lambda t: {**t, "model.norm.weight": torch.full((32,), -torch.inf)},
-        ["model.norm.weight", "not finite"],
+        ["model.norm.weight", "non-finite"],
     ),
 }
 
@@ -213,7 +213,7 @@ GPT2 = [
     ({"activation_function": ["relu"]}, ["['relu']", "gelu_new"]),
     ({"activation_function": {}}, ["{}", "gelu_new"]),
     ({"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx"]),
-    ({"model_type": "qwen3"}, ["config.json", "lacks"]),
+    ({"model_type": "qwen3"}, ["config.json", "has no"]),
     ({"model_type": "clearhead"}, ["'config'"]),
     ({"model_type": "clearhead", "config": []}, ["config = []"]),
     ({"model_type": "clearhead", "config": {"n_block": 1}}, ["is missing"]),
@@ -341,6 +341,6 @@ def test_a_list_of_models_leaves_out_the_broken_and_says_so(copied_model, clearh
     result = clearhead("models", ".", "--json")
     assert result.code == 0
     assert [row["model"] for row in json.loads(result.out)["models"]] == ["model"]
-    assert result.err.startswith("left out: broken/config.json is not JSON")
+    assert result.err.startswith("skipped: broken/config.json is not JSON")
     change_json(copied_model / "clearhead.json", training={"validation_loss": "low"})
     assert clearhead("models", ".").code == 0

@@ -13,7 +13,7 @@ TRAIN = [
     (["--minutes", "0"], ["minutes = 0", "above 0"]),
     (["--minutes", "nan"], ["minutes = nan"]),
     (["--minutes", "inf"], ["minutes = inf"]),
-    (["--minutes", "1", "--steps", "5"], ["minutes and steps", "one of them"]),
+    (["--minutes", "1", "--steps", "5"], ["minutes and steps", "only one"]),
     (["--preset", "foo"], ["'foo'", "lecture, gpt2, modern"]),
     (["--tokenizer", "foo"], ["'foo'", "char, byte, bpe"]),
     (["--width", "33", "--heads", "2"], ["33", "2 heads", "32", "34"]),
@@ -32,7 +32,7 @@ TRAIN = [
     (["--learning-rate", "0", "--steps", "5"], ["rate = 0"]),
     (["--optimizer", "sgd", "--steps", "5"], ["'sgd'", "muon, adamw"]),
     (["--recipe", "slow", "--steps", "5"], ["'slow'", "fast, classic"]),
-    (["--recipe", "classic", "--optimizer", "muon"], ["adamw", "leave out"]),
+    (["--recipe", "classic", "--optimizer", "muon"], ["adamw", "omit"]),
     (["--both-ways", "--vocab", "257"], ["257", "258"]),
     (["--accumulation", "0", "--steps", "5"], ["accumulation = 0"]),
     (["--accumulation", "3", "--batch", "8", "--steps", "5"], ["8", "3 equal parts"]),
@@ -100,13 +100,13 @@ GENERATE = [
     (["--log-probabilities", "3"], ["add --json"]),
     (["--log-probabilities", "21", "--json"], ["log_probabilities = 21", "0 to 20"]),
     (["--beams", "0"], ["beams = 0", "1 to"]),
-    (["--beams", "2", "--temperature", "0.8"], ["takes no temperature: leave that out, or beams"]),
+    (["--beams", "2", "--temperature", "0.8"], ["takes no temperature: omit it, or beams"]),
     (["--beams", "2", "--temperature", "1", "--seed", "1"], ["takes no temperature or seed"]),
     (["--beams", "2", "--samples", "2"], ["takes no samples"]),
     (["--beams", "2", "--regex", "a"], ["takes no regex"]),
     (["--beams", "2", "--stop", "a"], ["takes no stop"]),
     (["--beams", "2", "--length-penalty", "nan"], ["length_penalty = nan"]),
-    (["--length-penalty", "1"], ["length_penalty goes with beams"]),
+    (["--length-penalty", "1"], ["length_penalty applies to beam search"]),
     (["--stop", ""], ["stop = ['']", "expected a non-empty text"]),
     (["--samples", "0"], ["samples = 0", "1 to 10000"]),
     (["--samples", "0", "--json"], ["samples = 0"]),
@@ -125,7 +125,7 @@ def test_generate_refuses(options, words, refused, model_folder):
 
 
 def test_a_context_of_learned_positions_is_not_shifted(refused, gpt2_folder):
-    words = ["requires rotary positions", "learned", "leave shift out"]
+    words = ["requires rotary positions", "learned", "omit shift"]
     refused("generate", gpt2_folder, "The", "--shift", words=words)
     refused("generate", gpt2_folder, "The", "--shift", "--json", words=words)
 

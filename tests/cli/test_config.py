@@ -77,21 +77,21 @@ def test_what_it_says_of_drawing_does_not_disturb_beams(clearhead, model_folder)
 
 
 REFUSED = [
-    ("[trian]\nminutes = 5", ["[trian] is no command", "did you mean 'train'?"]),
+    ("[trian]\nminutes = 5", ["[trian] is not a command", "did you mean 'train'?"]),
     ("[train]\nminuts = 5", ["[train] has no option 'minuts'", "did you mean 'minutes'?"]),
     ("[train]\nlearning_rate = 0.1", ["'learning_rate'", "did you mean 'learning-rate'?"]),
-    ("minutes = 5", ["minutes is in no command's table", "[train]"]),
+    ("minutes = 5", ["minutes is outside any command's table", "[train]"]),
     ('[train]\nminutes = "5"', ['minutes = "5"', "expected a number"]),
-    ("[train]\nsteps = 5.0", ["steps = 5.0", "expected a whole number"]),
-    ("[train]\nsteps = true", ["steps = true", "expected a whole number"]),
+    ("[train]\nsteps = 5.0", ["steps = 5.0", "expected an integer"]),
+    ("[train]\nsteps = true", ["steps = true", "expected an integer"]),
     ("[train]\ndeterministic = 1", ["deterministic = 1", "true or false"]),
     ("[train]\npreset = 3", ["preset = 3", "a quoted string"]),
     ("[train]\nminutes = 2026-01-01", ["2026-01-01", "expected a number"]),
     ('[generate]\nstop = "a"', ['stop = "a"', "expected a list"]),
     ("[serve]\nport = 99999", ["port = 99999", "0 to 65535"]),
-    ("[chat]\ntokens = 0", ["tokens = 0", "at least 1"]),
-    ("[lab]\nboost = 3", ["lab.boost is in no command's table", "[lab.attention]"]),
-    ("[lab.atention]\nboost = 3", ["[lab.atention] is no command", "did you mean 'attention'?"]),
+    ("[serve]\ngrace = -1", ["grace = -1", "0 to 3600"]),
+    ("[lab]\nboost = 3", ["lab.boost is outside any command's table", "[lab.attention]"]),
+    ("[lab.atention]\nboost = 3", ["[lab.atention] is not a command", "did you mean 'attention'?"]),
     ("[lab.attention]\nboots = 3", ["'boots'", "did you mean 'boost'?"]),
     ("[train\nminutes = 5", ["clearhead.toml is not valid TOML", "line 1"]),
     ("[train]\nminutes = 5\nminutes = 6", ["is not valid TOML"]),
@@ -169,7 +169,7 @@ def test_another_file_or_none(clearhead, refused, monkeypatch):
 
 def test_a_link_that_leads_nowhere(refused):
     Path("clearhead.toml").symlink_to("nowhere")
-    refused("models", words=["clearhead.toml leads to a file that is not there"])
+    refused("models", words=["clearhead.toml is a link to a file that does not exist"])
 
 
 def test_folders_above_are_not_looked_into(clearhead, monkeypatch):
@@ -187,7 +187,7 @@ def test_help_is_given_whatever_the_file_says(arguments, clearhead):
 
 def test_help_tells_the_defaults_of_the_file(clearhead):
     write("[chat]\ntemperature = 0.123\n")
-    assert "[default: 0.123]" in clearhead("chat", "--help").out
+    assert "[default: 0.123]" in " ".join(clearhead("chat", "--help").out.split())
 
 
 def test_only_the_first_of_several_processes_tells(capsys, monkeypatch):

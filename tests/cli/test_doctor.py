@@ -76,7 +76,7 @@ def test_a_broken_torch(findings, monkeypatch, clearhead):
 
 def test_a_package_that_is_needed_and_not_there(findings, monkeypatch):
     monkeypatch.setattr("importlib.metadata.requires", lambda _: ["no-such-one>=2", "some; extra == 'dev'"])
-    assert findings(code=1)["packages"]["says"] == "not there: no-such-one"
+    assert findings(code=1)["packages"]["says"] == "missing: no-such-one"
 
 
 def test_the_file_of_defaults(findings):

@@ -36,7 +36,7 @@ def test_a_diverged_run_says_what_to_lower(clearhead, story_file):
     result = clearhead("train", story_file, *SMALL, "--learning-rate", 1e30)
     last = result.err.splitlines()[-1]
     assert result.code == 2
-    assert last.startswith("clearhead: training broke")
+    assert last.startswith("clearhead: training diverged")
     assert "--learning-rate" in last
 
 
@@ -115,5 +115,5 @@ def test_a_full_output_is_the_users_to_mend(command, model_folder, story_file):
             timeout=60,
         )
     assert done.returncode == 2
-    assert done.stderr.startswith(b"clearhead: no space is left where the output goes")
+    assert done.stderr.startswith(b"clearhead: no space left for the output")
     assert done.stderr.count(b"\n") == 1

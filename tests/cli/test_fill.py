@@ -43,6 +43,6 @@ def test_what_cannot_be_filled_in(filler, refused, model_folder):
     refused("fill", filler, "Anna had a kite.", words=["has no blank", "write ___"])
     refused("fill", filler, TEXT, "--count", 0, words=["count = 0"])
     refused("fill", filler, "___ " * 40, words=["exceed the context of 32"])
-    refused("fill", model_folder, TEXT, words=["sees only what came before"])
+    refused("fill", model_folder, TEXT, words=["is causal"])
     refused("fill", "nowhere", TEXT, words=["no such folder or file: nowhere"])
     refused("fill", filler, words=["'TEXT'"])

@@ -68,7 +68,7 @@ def test_a_classic_model_that_sees_both_ways(clearhead, story_file, tmp_path):
     )
     assert result.code == 0, result.err
     assert "bidirectional" in result.err
-    assert "classic (adamw, rate 0.001, decay 0.1)" in result.err
+    assert "classic (adamw, learning rate 0.001, weight decay 0.1)" in result.err
     assert "the text is short" not in result.err
     summary = json.loads(result.out)
     assert (summary["recipe"]["name"], summary["config"]["causal"]) == ("classic", False)
@@ -85,7 +85,7 @@ def test_a_text_too_short_for_the_time_is_told_of_before_training(clearhead, sto
     result = clearhead("train", "short.txt", "--out", "m", *SMALL[2:], "--steps", 60)
     assert result.code == 0, result.err
     before = result.err[: result.err.index("step 1/60")]
-    assert re.search(r"^note +the text is short: it will be read \d+ times", before, re.MULTILINE), before
+    assert re.search(r"^note +the text is short: \d+ epochs", before, re.MULTILINE), before
 
 
 def test_train_goes_on_from_a_model(clearhead, story_file, model_folder, tmp_path):
@@ -195,7 +195,7 @@ def test_generate_past_the_context_with_a_word_of_warning(clearhead, model_folde
     result = clearhead("generate", model_folder, "The", "--tokens", 120, "--shift", "--seed", 2)
     assert result.out == "The" + model.generate("The", tokens=120, shift=True, seed=2) + "\n"
     assert result.err.count("\n") == 1
-    assert "once 64 tokens are there, the older half is dropped: an approximation" in result.err
+    assert "after 64 tokens the older half of the context is dropped: an approximation" in result.err
 
 
 def test_generate_in_little_time(clearhead, model_folder):
@@ -328,11 +328,11 @@ def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhea
     assert result.code == 0, result.err
     assert "saved to model" in result.err
     model = load("model")
-    story = f"A story it wrote:\n\n{model.generate(tokens=250, seed=0)}\n"
+    story = f"A story it generated:\n\n{model.generate(tokens=250, seed=0)}\n"
     assert story in result.out
     assert "\x1b" not in result.out.replace(story, "") + result.err  # it may write any
     assert result.out.endswith("in a browser: clearhead explore model\n")
-    head = re.search(r"Where block (\d+), head (\d+) looks, in hundredths:\n\n", result.out)
+    head = re.search(r"Attention weights of block (\d+), head (\d+), in percent:\n\n", result.out)
     assert head is not None
     tokens = model.tokenizer.encode(demo_command.SENTENCE)
     heading, *rows = result.out[head.end() :].splitlines()[: len(tokens) + 1]

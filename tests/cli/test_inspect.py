@@ -70,10 +70,10 @@ def test_all_names_are_listed(clearhead, model_folder, model):
         (("--head", -1), "--head -1: this model has heads 0 to"),
         (("--site", "logits", "--block", 0), "omit --block and --head"),
         (("--site", "logits", "--sites"), "--sites lists"),
-        (("--svg", "a.svg", "--json"), "give one of them"),
+        (("--svg", "a.svg", "--json"), "give only one of them"),
         (("--rows", "x"), "expected positions such as 10:20"),
-        (("--rows", "9:12"), "none of the positions 0 to 6"),
-        (("--rows", "5:2"), "none of the positions 0 to 6"),
+        (("--rows", "9:12"), "expected positions from 0 to 6"),
+        (("--rows", "5:2"), "expected positions from 0 to 6"),
         (("--svg", "nowhere/a.svg"), "the folder nowhere does not exist"),
     ],
 )

@@ -59,11 +59,11 @@ def test_what_it_has_not_is_said_in_a_line(lstm, refused, story_file, tmp_path):
     refused("inspect", lstm, "The", "--site", "block.0.head.0.weights", words=["of kind lstm"])
     refused("inspect", lstm, "The", "--site", "lens", "--json", words=["of kind lstm"])
     refused("explore", lstm, "--no-browser", words=["of kind lstm", f"clearhead inspect {lstm}"])
-    refused("fill", lstm, "The ___", words=["sees only what came before"])
+    refused("fill", lstm, "The ___", words=["is causal"])
     refused("chat", lstm, words=["no chat template"])
-    refused("generate", lstm, "The", "--shift", words=["of kind lstm never has"])
+    refused("generate", lstm, "The", "--shift", words=["kind lstm"])
     refused("train", story_file, "--kind", "rnn", words=["transformer, elman, gru, lstm"])
-    refused("train", story_file, "--kind", "gru", "--heads", "2", words=["heads goes with transformers"])
+    refused("train", story_file, "--kind", "gru", "--heads", "2", words=["heads applies to transformers"])
 
 
 def test_a_run_is_gone_on_with_as_it_was_begun(lstm, refused, story_file):
@@ -101,10 +101,12 @@ def test_what_an_ngram_has_not_is_said_in_a_line(ngram, refused, story_file, tmp
     refused("inspect", ngram, "The", words=["no residual stream to inspect", "next token"])
     refused("export", ngram, tmp_path / "x.gguf", words=["exported as an ARPA file"])
     refused("explore", ngram, "--no-browser", words=["of kind ngram", f"clearhead generate {ngram}"])
-    refused("fill", ngram, "The ___", words=["sees only what came before"])
-    refused("generate", ngram, "The", "--shift", words=["leave it out"])
+    refused("fill", ngram, "The ___", words=["is causal"])
+    refused("generate", ngram, "The", "--shift", words=["omit shift"])
     refused("eval", tmp_path / "none.arpa", story_file, words=["no such folder or file"])
     refused("train", story_file, "--kind", "ngram", "--resume", words=["counted in one pass"])
     refused("train", story_file, "--kind", "ngram", "--order", "99", words=["order = 99"])
-    refused("train", story_file, "--kind", "ngram", "--blocks", "2", words=["blocks goes with networks"])
+    refused(
+        "train", story_file, "--kind", "ngram", "--blocks", "2", words=["blocks does not apply to an n-gram"]
+    )
     refused("train", story_file, "--from", str(ngram), "--steps", "2", words=["cannot be fine-tuned"])

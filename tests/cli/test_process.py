@@ -73,7 +73,10 @@ def test_a_signal_ends_training_with_the_model_saved(command, number, story_file
     assert training.returncode == 0, lines
     summary = json.loads(out)
     assert summary["steps_done"] < summary["recipe"]["steps"]
-    assert f"stopped after {summary['steps_done']:,} steps; the same command with --resume goes on\n" in lines
+    assert (
+        f"stopped after {summary['steps_done']:,} steps; run the same command with --resume to continue\n"
+        in lines
+    )
     model = load(tmp_path / "model")
     assert model.training["steps_done"] == summary["steps_done"]
     assert model.generate("The", tokens=3)
@@ -123,7 +126,7 @@ def test_the_live_line_of_a_terminal_without_color_where_none_is_wanted(command,
 def test_a_lab_that_trains_counts_its_steps_on_a_terminal(command):
     code, seen = in_a_terminal([*command, "lab", "stream", "--steps", "2", "--json"])
     assert code == 0, seen
-    assert re.search(r"stream trains; it takes a while .*2K2 steps   \d:\d\d", seen, re.DOTALL), seen
+    assert re.search(r"training for stream; this takes a while .*2K2 steps   \d:\d\d", seen, re.DOTALL), seen
 
 
 def test_a_reader_that_leaves_early_is_no_failure(model_folder):

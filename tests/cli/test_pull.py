@@ -47,11 +47,11 @@ def smollm2(tmp_path_factory, monkeypatch):
 def test_a_model_is_pulled_once(clearhead, smollm2, home):
     path = home / "models" / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     first = clearhead("pull", "smollm2")
-    assert (first.code, first.out) == (0, f"smollm2 is there now, whole: {path}\n")
+    assert (first.code, first.out) == (0, f"smollm2 downloaded and verified: {path}\n")
     assert "unpacking SmolLM2-135M-Instruct (Apache-2.0): 0.1 of 0.1 MB\n" in first.err
     assert path.read_bytes() == CONTENT
     again = clearhead("pull", "smollm2")
-    assert (again.code, again.out) == (0, f"smollm2 was already there, whole: {path}\n")
+    assert (again.code, again.out) == (0, f"smollm2 was already downloaded and verified: {path}\n")
     assert again.err == ""
 
 
@@ -182,5 +182,5 @@ def test_a_model_cut_short_can_be_pulled_again(clearhead, smollm2, home):
     found = json.loads(clearhead("models", "--json").out)
     assert found["models"] == []
     assert [row["name"] for row in found["can_be_pulled"]] == ["smollm2"]
-    assert "is there now" in clearhead("pull", "smollm2").out
+    assert "downloaded and verified" in clearhead("pull", "smollm2").out
     assert path.read_bytes() == CONTENT

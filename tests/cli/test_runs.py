@@ -71,7 +71,7 @@ def test_a_damaged_run_is_left_out(content, two_runs, clearhead, tmp_path):
 
 
 def test_no_runs(clearhead, refused):
-    assert clearhead("runs").out == "no runs in runs; begin one: clearhead train my.txt\n"
+    assert clearhead("runs").out == "no runs in runs; start one: clearhead train my.txt\n"
     refused("runs", "nowhere", words=["no such folder: nowhere"])
 
 

@@ -45,7 +45,7 @@ def test_learning_as_json_and_where_it_is_saved_unless_told(clearhead, story_fil
 
 
 def test_asking_a_file(clearhead, vectors):
-    assert clearhead("words", vectors).out == "x.bin: 5 words, 3 numbers each\n"
+    assert clearhead("words", vectors).out == "x.bin: 5 words, 3 features each\n"
     asked = clearhead("words", vectors, "--near", "king", "--analogy", "king", "man", "woman", "--count", 1)
     assert asked.out.splitlines() == ["king", "  queen  0.707", "king - man + woman", "  queen  0.899"]
     report = json.loads(clearhead("words", vectors, "--near", "king", "--near", "man", "--json").out)
@@ -63,18 +63,18 @@ def test_one_format_becomes_the_other(clearhead, vectors, tmp_path):
 def test_mistakes(refused, vectors, story_file, tmp_path):
     refused("words", vectors, "--near", "kinng", words=["'kinng'", "5 words", "did you mean 'king'?"])
     refused("words", vectors, "--analogy", "king", "man", "zzz", words=["'zzz'"])
-    refused("words", vectors, "--epochs", 3, words=["x.bin holds word vectors", "--epochs"])
-    refused("words", vectors, story_file, words=["x.bin holds word vectors"])
+    refused("words", vectors, "--epochs", 3, words=["x.bin contains word vectors", "--epochs"])
+    refused("words", vectors, story_file, words=["x.bin contains word vectors"])
     refused("words", vectors, "--near", "king", "--count", 0, words=["--count"])
-    refused("words", story_file, "--out", "x.bin", words=["x.bin is already there"])
+    refused("words", story_file, "--out", "x.bin", words=["x.bin already exists"])
     refused("words", story_file, "--out", "x.npy", words=[".bin"])
     refused("words", story_file, "--width", 0, words=["width = 0"])
     refused("words", "nowhere.txt", words=["no such file"])
     refused("words", "nowhere.bin", words=["no such file"])
     (tmp_path / "cut.bin").write_bytes((tmp_path / "x.bin").read_bytes()[:50])
-    refused("words", "cut.bin", "--near", "king", words=["cut.bin is cut off"])
+    refused("words", "cut.bin", "--near", "king", words=["cut.bin is truncated"])
     (tmp_path / "rare.txt").write_text("each word once")
-    refused("words", "rare.txt", words=["no word that occurs 5 times"])
+    refused("words", "rare.txt", words=["no word occurs 5 times"])
 
 
 def test_asking_imports_neither_torch_nor_numba(vectors):

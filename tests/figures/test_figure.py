@@ -120,11 +120,11 @@ def test_a_sweep_as_a_table(model):
 def test_what_cannot_be_drawn(model, tmp_path):
     trace = model.inspect("ab")
     for name, message in [
-        (tmp_path / "a.gif", r"ends in .gif: expected a file's name that ends in .svg, .png, .pdf"),
+        (tmp_path / "a.gif", r"ends in .gif: expected a file name that ends in .svg, .png, .pdf"),
         (tmp_path / "a", "has no suffix"),
         ("", "name of the figure is missing"),
         (3, "cannot be saved to a int"),
-        (tmp_path / "nowhere" / "a.svg", r"nowhere does not exist: the figure was not saved"),
+        (tmp_path / "nowhere" / "a.svg", r"nowhere does not exist, so the figure was not saved"),
     ]:
         with pytest.raises(UserError, match=message):
             figure(trace, "logits").save(name)
@@ -181,7 +181,7 @@ def test_next_words_are_named_and_each_position_has_its_likeliest(model):
     drawn = torch.tensor(axes.images[0].get_array().data)
     assert drawn.max(-1).values == pytest.approx(trace["probabilities"].max(-1).values)
     assert drawn.shape[1] == len(names(axes, "x")) <= MOST_WORDS
-    assert f"the {drawn.shape[1]} likeliest of 257 words" in axes.get_title("left")
+    assert f"the {drawn.shape[1]} most likely of 257 tokens" in axes.get_title("left")
     values = torch.tensor([[0.0, 5.0, 1.0], [4.0, 0.0, 3.0]])
     assert likeliest(values) == [1, 0, 2]
 
@@ -207,7 +207,7 @@ def test_a_long_text_is_pooled_and_no_weight_is_lost(model, monkeypatch):
     assert cells.shape == (137, 137)
     assert cells.sum(-1).tolist() == pytest.approx([1] * 137, abs=1e-4)
     assert cells[7, 3].item() == pytest.approx(weights[14:16, 6:8].sum().item() / 2, rel=1e-4)
-    assert "share of weight 2 tokens give to 2 tokens" in axes.get_title("left")
+    assert "mean share of weight from 2 tokens to 2 tokens" in axes.get_title("left")
     axes = figure(trace, "block.1.head.0.masked").canvas.axes[0]
     cells, masked = axes.images[0].get_array(), trace["block.1.head.0.masked"]
     assert cells[7, 7] == pytest.approx(np.mean([masked[14, 14], masked[15, 14], masked[15, 15]]), rel=1e-4)
@@ -258,7 +258,7 @@ def test_one_kind_of_head_score_alone_on_a_scale_of_its_own(model):
     assert axes.get_ylim()[1] < 2 * max(scores.induction.max().item(), scores.chance["induction"])
     (dashed,) = axes.lines
     assert dashed.get_ydata()[0] == pytest.approx(scores.chance["induction"])
-    with pytest.raises(UserError, match="'copying' is not scored; there are previous, first"):
+    with pytest.raises(UserError, match="unknown score 'copying': expected one of previous, first"):
         figure(scores, "copying")
 
 

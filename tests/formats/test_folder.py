@@ -201,7 +201,7 @@ def test_a_save_that_fails_at_any_point_leaves_no_half_model(old, error, tokeniz
         try:
             loaded = load(folder)
         except UserError as refusal:
-            assert "is no model" in str(refusal)  # noqa: PT017
+            assert "is not a model" in str(refusal)  # noqa: PT017
             refused += 1
         else:
             expected = before if loaded.training == before.training else after

@@ -166,7 +166,7 @@ class TestRefusals:
 
     def test_another_wheel_of_that_name(self, offer):
         offer(package_size=123_456)
-        assert "expected 123456: cut off" in refusal()
+        assert "expected 123456: it is truncated" in refusal()
 
     def test_a_truncated_wheel(self, offer):
         offer(damage=lambda wheel: wheel[: len(wheel) // 2])

@@ -145,7 +145,7 @@ def test_wherever_a_file_is_cut_it_is_refused(saved):
     needed = len(whole) - (saved.suffix == ".bin")  # whose last new line need not be there
     for n in range(needed):
         saved.write_bytes(whole[:n])
-        refuse(saved, "cut off|is not word vectors|not 7 numbers")
+        refuse(saved, "truncated|is not word vectors|not 7 numbers")
 
 
 @pytest.mark.parametrize(
@@ -159,11 +159,11 @@ def test_wherever_a_file_is_cut_it_is_refused(saved):
         (b"-1 5\na\n", "is not word vectors"),
         (b"1 99999\na 1\n", "is not word vectors"),
         (b"9" * 100 + b" 5\n", "is not word vectors"),
-        (b"999999999999 10000\na 1\n", "999,999,999,999 words of 10000 numbers, and 4 bytes follow"),
-        (b"1000000 300\n" + b"\0" * 5000, "cut off"),
+        (b"999999999999 10000\na 1\n", "999,999,999,999 words of 10000 numbers, but 4 bytes follow"),
+        (b"1000000 300\n" + b"\0" * 5000, "truncated"),
         (b"1 2\na 1 2\nb 3 4\n" + b"c 5 6\n" * 1000, "longer than"),
-        (b"1 2\na 1 2\nb 3 4\n", "goes on after its 1 words"),
-        (b"1 1\na \0\0\0\0\nb \0\0\0\0", "goes on after its 1 words"),
+        (b"1 2\na 1 2\nb 3 4\n", "continues after its 1 words"),
+        (b"1 1\na \0\0\0\0\nb \0\0\0\0", "continues after its 1 words"),
         (b"2 2\na 1 2\nb 3 x4 \n", "its word 1, not 2 numbers"),
         (b"2 2\na 1 2\nb 3 4 5\n", "its word 1, not 2 numbers"),
         (b"1 2\na nan inf\n", "vector of 'a' has numbers that are not finite"),
@@ -188,7 +188,7 @@ def test_a_claim_of_terabytes_takes_no_memory(tmp_path):
     path = tmp_path / "x.bin"
     path.write_bytes(b"900000000 300\na " + bytes(1200))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    refuse(path, "cut off")
+    refuse(path, "truncated")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB
 
 

@@ -127,7 +127,7 @@ def test_it_ends_when_time_is_up():
         ({"beams": 2, "length_penalty": math.nan}, "length_penalty = nan"),
         ({"beams": 2, "length_penalty": math.inf}, "length_penalty = inf"),
         ({"beams": 2, "length_penalty": "x"}, "length_penalty = 'x'"),
-        ({"length_penalty": 1.0}, "length_penalty goes with beams"),
+        ({"length_penalty": 1.0}, "length_penalty applies to beam search"),
         ({"beams": 2, "temperature": 0.5}, "takes no temperature"),
         ({"beams": 2, "samples": 2}, "takes no samples"),
         ({"beams": 2, "inspect": True}, "takes no inspect"),

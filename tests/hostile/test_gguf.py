@@ -139,8 +139,8 @@ def test_arrays_in_arrays(hostile):
 
 def test_a_name_said_twice(hostile):
     twice = [entry("key", U32, b"\0" * 4)] * 2
-    hostile(gguf(twice), "key 'key' is there twice")
-    hostile(gguf(tensors=[tensor(), tensor(offset=32)], data=b"\0" * 64), "tensor 'w' is there twice")
+    hostile(gguf(twice), "key 'key' occurs twice")
+    hostile(gguf(tensors=[tensor(), tensor(offset=32)], data=b"\0" * 64), "tensor 'w' occurs twice")
 
 
 def test_a_name_that_is_empty_or_no_text(hostile):

@@ -180,7 +180,7 @@ LIES = {
     ),
     "a base beyond reason": ("llama", {"llama.rope.freq_base": 1e300}, "rotary_base"),
     "no width": ("llama", {"llama.embedding_length": None}, "a width of None"),
-    "no blocks": ("llama", {"llama.block_count": None}, "lacks 'num_hidden_layers'"),
+    "no blocks": ("llama", {"llama.block_count": None}, "has no 'num_hidden_layers'"),
     "another architecture": ("llama", {"general.architecture": "evil\n" * 1000}, "expected one of"),
     "an array of architectures": ("llama", {"general.architecture": ["llama"]}, "expected one of"),
     "another's settings": ("llama", {"general.architecture": "qwen3"}, "heads and a width"),
@@ -212,7 +212,7 @@ TENSORS = {
         lambda t: {"token_embd.weight": embedding(t)[:, None, None]},
         "embed_tokens.weight is 257×1×1×8, but its settings make it 257×8",
     ),
-    "no queries": (lambda t: {"blk.0.attn_q.weight": None, "more": torch.ones(64)}, "lacks"),
+    "no queries": (lambda t: {"blk.0.attn_q.weight": None, "more": torch.ones(64)}, "has no"),
     "queries turned over": (
         lambda t: {"blk.0.attn_k.weight": t["blk.0.attn_k.weight"].reshape(4, 16)},
         "k_proj.weight is 4×16",
@@ -261,7 +261,7 @@ def test_a_vocabulary_that_lies(sound, path, refuse):
     write(path, {**metadata, **longer}, tensors)
     refuse(path, "has 258 tokens, but its model only 257")
     write(path, {**metadata, "tokenizer.ggml.eos_token_id": 257}, tensors)
-    refuse(path, "expected a token's number, less than 257")
+    refuse(path, "expected a token id below 257")
 
 
 def test_a_folder_with_a_pipe_for_a_model(tmp_path, refuse):

@@ -29,8 +29,8 @@ RESULT = Result(
     [
         (Setting("n", 3, "", 1, 5), 6, "n = 6: expected 1 to 5"),
         (Setting("n", 3, "", least=1), 0, "at least 1"),
-        (Setting("n", 3, ""), True, "a whole number"),
-        (Setting("n", 3, ""), 3.5, "a whole number"),
+        (Setting("n", 3, ""), True, "an integer"),
+        (Setting("n", 3, ""), 3.5, "an integer"),
         (Setting("x", 1.0, ""), float("nan"), "finite"),
         (Setting("t", "a", "", choices=("a", "b")), "c", "one of a, b"),
         (Setting("t", "a", "", longest=2), "aaa", "3 characters"),

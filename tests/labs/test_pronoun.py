@@ -21,14 +21,14 @@ def test_weights_are_summed_over_all_heads(model):
             assert result.part(part).values[row] == pytest.approx(
                 [each.item() for each in expected], abs=1e-6
             )
-    assert result.found["largest difference of it between the two"] < 1e-6
+    assert result.found["largest difference at it between the two"] < 1e-6
     assert result.part("from the last word").values[0] != result.part("from the last word").values[1]
 
 
 def test_what_cannot_be_asked_is_told(model):
     with pytest.raises(UserError, match="'hen' is not a word"):
         clearhead.lab("pronoun", model, seeds=0, one="hen")
-    with pytest.raises(UserError, match="'road' stands after what looks"):
+    with pytest.raises(UserError, match="'road' comes after the query position"):
         clearhead.lab("pronoun", model, seeds=0, pronoun="chicken")
     with pytest.raises(UserError, match="both 'tired'"):
         clearhead.lab("pronoun", model, seeds=0, second="tired")
@@ -39,14 +39,14 @@ def test_what_cannot_be_asked_is_told(model):
 def test_a_model_that_sees_both_ways_can_be_looked_into(model):
     model.network.config = replace(model.config, causal=False)
     found = clearhead.lab("pronoun", model, seeds=0).found
-    assert found["largest difference of it between the two"] > 1e-6
+    assert found["largest difference at it between the two"] > 1e-6
 
 
 def test_tired_means_the_chicken_and_wide_the_road(smollm2):
     found = clearhead.lab("pronoun", smollm2, seeds=0).found
     assert round(found["tired: to chicken minus to road"], 2) == 1.28
     assert round(found["wide: to chicken minus to road"], 2) == -0.73
-    assert found["largest difference of it between the two"] < 1e-5
+    assert found["largest difference at it between the two"] < 1e-5
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_blanks_alone_leave_it_unsaid():
     found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).found
     assert found["bidirectional: accuracy at it"] < 0.2
     assert abs(found["bidirectional: attention to the antecedent minus the other"]) < 0.1
-    assert found["smollm2, which was not looked into"] == "clearhead pull smollm2"
+    assert found["smollm2, which is not installed"] == "clearhead pull smollm2"
 
 
 def test_the_same_again_and_it_ends_where_nobody_waits():

@@ -55,7 +55,7 @@ def test_static_recurrent_and_transformer_side_by_side(word):
         assert result.found[f"{kind}: same sense minus other, lowest seed"] == pytest.approx(same - other)
         points = result.part(f"map, {kind} trained here")
         assert len(points.places) == 8
-    assert result.found["smollm2, which was not looked into"] == "clearhead pull smollm2"
+    assert result.found["smollm2, which is not installed"] == "clearhead pull smollm2"
 
 
 def test_a_model_stands_beside_them(model):

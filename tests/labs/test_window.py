@@ -40,7 +40,7 @@ def test_the_model_itself_stays_as_it_was(model):
 
 
 def test_more_than_the_model_sees_is_refused(model):
-    with pytest.raises(UserError, match="sees 64 tokens"):
+    with pytest.raises(UserError, match="this model's context of 64 tokens"):
         clearhead.lab("window", model, context=65)
     with pytest.raises(UserError, match="prompt is empty"):
         clearhead.lab("window", model, prompt="")

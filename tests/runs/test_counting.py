@@ -125,7 +125,7 @@ def test_an_arpa_file_of_a_tokenizers_tokens_is_no_model_of_words(folder, tmp_pa
         ("orders.1.keys", lambda keys: keys.flip(0), "not sorted"),
         ("orders.1.keys", lambda keys: keys[:-1], "does not match the settings"),
         ("orders.1.keys", lambda keys: keys.double(), "does not match the settings"),
-        ("orders.2.log_probability", lambda numbers: numbers * math.nan, "not finite"),
+        ("orders.2.log_probability", lambda numbers: numbers * math.nan, "non-finite"),
         ("orders.0.backoff", lambda numbers: None, "bytes, too few|missing"),
     ],
 )
@@ -155,9 +155,9 @@ def test_a_config_that_promises_too_much_is_refused(folder):
     ("settings", "said"),
     [
         ({"kind": "ngram", "order": 0}, "order = 0"),
-        ({"kind": "ngram", "steps": 10}, "steps goes with networks that learn"),
-        ({"kind": "ngram", "recipe": "classic"}, "recipe goes with networks that learn"),
-        ({"kind": "ngram", "heads": 2}, "heads goes with transformers"),
+        ({"kind": "ngram", "steps": 10}, "steps does not apply to an n-gram"),
+        ({"kind": "ngram", "recipe": "classic"}, "recipe does not apply to an n-gram"),
+        ({"kind": "ngram", "heads": 2}, "heads applies to transformers"),
         ({"kind": "ngram", "resume": True}, "counted in one pass"),
         ({"order": 3}, "order applies to the kind 'ngram' only"),
     ],

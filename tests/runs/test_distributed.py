@@ -157,6 +157,6 @@ def test_one_that_dies_takes_the_others_with_it_and_the_run_can_go_on(start_torc
     os.kill(workers_of(process)[-1], signal.SIGKILL)
     _, said = process.communicate(timeout=120)
     assert process.returncode != 0
-    assert "mistake of ours" not in said
+    assert "internal error" not in said
     assert json.loads((out / "run.json").read_text(encoding="utf-8"))["finished"] is False
     assert list(out.glob("checkpoints/step-*"))

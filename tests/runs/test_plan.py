@@ -92,7 +92,7 @@ def test_a_text_that_will_be_read_too_often_is_told_of():
     assert long.warnings(1_000_000) == []
     assert short.epochs(5_000) == pytest.approx(204.8)
     [word] = short.warnings(5_000)
-    assert word.startswith("the text is short: it will be read 205 times")
+    assert word.startswith("the text is short: 205 epochs")
     assert word.endswith("more text would help more than more time")
     n = 1000 * 8 * 128 // MOST_EPOCHS
     assert plan(length=n + 100).warnings(n + 100) == []

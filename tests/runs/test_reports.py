@@ -50,13 +50,13 @@ def take(folder, text, reports, turns=None, steps=10, breaking=()):
     request = TrainingRequest(steps=steps, **SIZES)
     kept = SavedRun.open(folder, list(documents([text])), request, True, checkpoint_every=4)
     trainer = kept.run.trainer
-    gather = trainer._gather
+    gather = trainer._forward_backward
 
     def gather_some(rate):
         loss, norm = gather(rate)
         return math.nan if trainer.step + 1 in breaking and trainer.slowdown == 1 else loss, norm
 
-    trainer._gather = gather_some
+    trainer._forward_backward = gather_some
     with kept:
         kept.report_to(reports)
         for turn, _ in enumerate(kept, 1):
@@ -205,7 +205,7 @@ def test_a_run_that_took_no_step_leaves_no_report(story_file, tmp_path):
 
 def test_wandb_where_nobody_has_logged_in(story_file, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "online")
-    with pytest.raises(UserError, match=r"^W&B refused \(No API key.*WANDB_MODE=offline") as told:
+    with pytest.raises(UserError, match=r"^W&B failed \(No API key.*WANDB_MODE=offline") as told:
         take(tmp_path / "run", story_file, Reports(wandb="stories"))
     assert "\n" not in str(told.value)
     assert not (tmp_path / "run").exists()

@@ -134,7 +134,7 @@ def test_a_disk_that_refuses_checkpoints_does_not_stop_training(short_text, tmp_
     with open_run(tmp_path / "run", short_text, tmp_path, checkpoint_every=5) as kept:
         assert len(list(kept)) == 24
         assert kept.run.notes == [
-            "a checkpoint could not be saved (No space left on device); training goes on"
+            "a checkpoint could not be saved (No space left on device); training continues"
         ]
 
 
@@ -169,14 +169,14 @@ def test_the_best_is_kept_where_it_is_not_the_last(short_text, tmp_path, monkeyp
 def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp_path, monkeypatch):
     kept = open_run(tmp_path / "run", short_text, tmp_path)
     trainer = kept.run.trainer
-    gather, calls = trainer._gather, []
+    gather, calls = trainer._forward_backward, []
 
     def break_some(rate):
         loss, norm = gather(rate)
         calls.append(trainer.step)
         return math.nan if len(calls) in (6, 13, 14, 15) else loss, norm
 
-    monkeypatch.setattr(trainer, "_gather", break_some)
+    monkeypatch.setattr(trainer, "_forward_backward", break_some)
     with kept:
         records = [progress.record for progress in kept]
     assert [record.step for record in records if record.skipped] == [6, 13, 14, 15]
@@ -191,13 +191,13 @@ def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp
 def break_at(kept, steps, least=1.0):
     """Numbers that are not finite at these steps, until the learning rate was lowered enough."""
     trainer = kept.run.trainer
-    gather = trainer._gather
+    gather = trainer._forward_backward
 
     def gather_some(rate):
         loss, norm = gather(rate)
         return math.nan if trainer.step + 1 in steps and trainer.slowdown >= least else loss, norm
 
-    trainer._gather = gather_some
+    trainer._forward_backward = gather_some
     return kept
 
 
@@ -256,7 +256,7 @@ def test_a_run_killed_around_a_retreat_goes_the_same_way(short_text, tmp_path):
 
 def test_a_run_that_keeps_breaking_stops_with_a_clear_word(short_text, tmp_path, monkeypatch):
     kept = open_run(tmp_path / "run", short_text, tmp_path)
-    monkeypatch.setattr(kept.run.trainer, "_gather", lambda _: (math.inf, 1.0))
+    monkeypatch.setattr(kept.run.trainer, "_forward_backward", lambda _: (math.inf, 1.0))
     with kept, pytest.raises(UserError, match="training diverged at step"):
         list(kept)
 

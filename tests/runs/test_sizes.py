@@ -50,9 +50,9 @@ def test_the_ladder_climbs_in_size_whatever_the_kind():
     [
         ({"kind": "rnn"}, "kind = 'rnn': expected one of transformer, elman, gru, lstm"),
         ({"kind": "lstm", "heads": 2}, "heads applies to transformers only: omit it, or the kind 'lstm'"),
-        ({"kind": "gru", "both_ways": True}, "both_ways goes with transformers"),
-        ({"kind": "gru", "preset": "gpt2"}, "preset goes with transformers"),
-        ({"kind": "elman", "sharded": True, "optimizer": "adamw"}, "sharded goes with transformers"),
+        ({"kind": "gru", "both_ways": True}, "both_ways applies to transformers"),
+        ({"kind": "gru", "preset": "gpt2"}, "preset applies to transformers"),
+        ({"kind": "elman", "sharded": True, "optimizer": "adamw"}, "sharded applies to transformers"),
         ({"kind": "elman", "lora": 4}, "lora fine-tunes an existing model"),
     ],
 )
@@ -118,11 +118,11 @@ def test_one_can_go_on_from_it(story_file, tmp_path):
     assert model.config.kind == "gru"
     first = ch.load(tmp_path / "first", "cpu")
     assert not torch.equal(first.logits("The"), model.logits("The"))
-    with pytest.raises(UserError, match="lora: only a transformer has that, and this model is of kind gru"):
+    with pytest.raises(UserError, match="lora requires a transformer; this model is of kind gru"):
         ch.train(story_file, start=str(tmp_path / "first"), lora=2, **more)
-    with pytest.raises(UserError, match="sharded: only a transformer has that"):
+    with pytest.raises(UserError, match="sharded requires a transformer"):
         ch.train(story_file, start=str(tmp_path / "first"), sharded=True, **more)
-    with pytest.raises(UserError, match="kind goes with a new model"):
+    with pytest.raises(UserError, match="kind applies to a new model"):
         ch.train(story_file, start=str(tmp_path / "first"), kind="gru", **more)
 
 

@@ -143,9 +143,9 @@ def test_minutes_are_kept(model_folder, text, tmp_path, work_clock):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"width": 64}, "width goes with a new model"),
-        ({"tokenizer": "byte"}, "tokenizer goes with a new model"),
-        ({"preset": "gpt2"}, "preset goes with a new model"),
+        ({"width": 64}, "width applies to a new model"),
+        ({"tokenizer": "byte"}, "tokenizer applies to a new model"),
+        ({"preset": "gpt2"}, "preset applies to a new model"),
         ({"lora": 0}, "lora = 0: expected a rank"),
         ({"lora": 2, "optimizer": "muon"}, "trains with adamw"),
         ({"start": "no/such/model"}, "no such folder or file"),
@@ -158,7 +158,7 @@ def test_what_does_not_go_together_is_said(settings, message, model_folder):
 
 
 def test_a_window_longer_than_the_context_is_refused(model_folder, text, tmp_path):
-    with pytest.raises(UserError, match="can look back on 64 tokens"):
+    with pytest.raises(UserError, match="is 64 tokens"):
         Run(list(documents([text])), request(model_folder, context=65), tmp_path)
 
 

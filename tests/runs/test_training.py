@@ -73,14 +73,14 @@ def test_learning_by_heart_is_told_of_before_and_after(kept, short_file, story_t
 
 
 def test_numbers_that_break_are_told_of(story_file, tmp_path, monkeypatch):
-    gather = Trainer._gather
+    gather = Trainer._forward_backward
 
     def break_some(self, rate):
         loss, norm = gather(self, rate)
         return math.nan if self.step in (4, 5, 6) and self.slowdown == 1 else loss, norm
 
-    monkeypatch.setattr(Trainer, "_gather", break_some)
-    with pytest.warns(UserWarning, match="step 7: the numbers were no longer finite; back to step 4"):
+    monkeypatch.setattr(Trainer, "_forward_backward", break_some)
+    with pytest.warns(UserWarning, match="step 7: loss or gradients were not finite; returned to step 4"):
         clearhead.train(story_file, tmp_path / "run", steps=20, **SIZES)
 
 

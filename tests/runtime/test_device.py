@@ -65,5 +65,5 @@ def test_deterministic_is_asked_of_torch_and_of_cublas(forked):
 def test_once_cuda_is_in_use_it_is_too_late(monkeypatch):
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     torch.ones(1, device="cuda")
-    with pytest.raises(UserError, match="before CUDA is used"):
+    with pytest.raises(UserError, match="before CUDA is initialized"):
         make_deterministic(torch.device("cuda"))

@@ -161,7 +161,7 @@ def test_a_template_that_refuses_says_why_in_one_line():
     with pytest.raises(UserError) as caught:
         render(template, CONVERSATIONS["one"])
     text = str(caught.value)
-    assert "refuses these messages: No [31m system role, please" in text
+    assert "rejects these messages: No [31m system role, please" in text
     assert text.isprintable()
     assert len(text) < 320
 

@@ -103,13 +103,13 @@ def test_one_that_takes_too_long_or_is_refused_is_known():
     assert "takes too long" in str(found[1])
     refusing = CHATML + "{% if messages|length == 2 %}{{ raise_exception('no') }}{% endif %}"
     found = list(render_replies(refusing, [TALKS[1][1:], TALKS[1][1:]]))
-    assert "refuses these messages: no" in str(found[0])
+    assert "rejects these messages: no" in str(found[0])
     assert len(found) == 2
 
 
 def test_a_template_that_rewrites_the_past_is_refused():
     forgetful = "{% for m in messages %}{{ m.role + ':' + (m.content if loop.last else '…') }}{% endfor %}"
-    assert "cannot be found in the text" in str(next(render_replies(forgetful, TALKS[:1])))
+    assert "cannot be located in the text" in str(next(render_replies(forgetful, TALKS[:1])))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_template_that_rewrites_the_past_is_refused():
         ('{"messages": [{"role": "assistant", "content": "a"}]}', "line 3: the assistant speaks first"),
         (
             '{"messages": [{"role": "user", "content": "<|im_end|>"}, {"role": "assistant", "content": ""}]}',
-            "line 3: a message says <|im_end|>",
+            "line 3: a message contains <|im_end|>",
         ),
     ],
 )
@@ -148,7 +148,7 @@ def test_they_are_known_by_their_names():
     talk, packed, text = (Document.of(name, "x") for name in ("a.jsonl", "b.JSONL.gz", "c.txt"))
     assert are_conversations([talk, packed])
     assert not are_conversations([text])
-    with pytest.raises(UserError, match=r"a.jsonl holds conversations and c.txt does not"):
+    with pytest.raises(UserError, match=r"a.jsonl contains conversations and c.txt does not"):
         are_conversations([text, talk])
 
 

@@ -169,7 +169,9 @@ def test_what_is_not_utf8_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\x89PNG"[1:] + b"ab\0c")
     refused([path], "a.txt is not text: its byte 5 is NUL")
     path.write_bytes("été".encode("latin-1"))
-    refused([path], "a.txt is not UTF-8: byte 0 is 0xe9; convert it, for example: iconv -f LATIN1 -t UTF-8 ")
+    refused(
+        [path], "a.txt is not UTF-8: byte 0 is 0xe9; convert it, for example with iconv -f LATIN1 -t UTF-8 "
+    )
     path.write_bytes("été".encode("utf-16"))
     refused([path], "is UTF-16, expected UTF-8: .*iconv -f UTF-16")
     path.write_bytes("it was é".encode()[:-1])
@@ -195,7 +197,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, pack) -> None:  # type: ig
     flipped[len(packed) // 2] ^= 0xFF
     for content in [packed[:-30], packed[: len(packed) // 2], packed[:8], bytes(flipped)]:
         (tmp_path / "a.txt").write_bytes(content)
-        refused([tmp_path], "a.txt is a damaged or cut-off archive")
+        refused([tmp_path], "a.txt is a damaged or truncated archive")
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_a_token_is_found_by_its_text() -> None:
     assert BYTE.find("a") == ord("a")
     assert BYTE.find(END) == BYTE.end_id
     assert [BPE.find(piece) for piece in BPE.pieces([300])] == [300]
-    with pytest.raises(UserError, match=r"'ab' is 2 tokens \(\['a', 'b'\]\), expected one"):
+    with pytest.raises(UserError, match=r"'ab' is 2 tokens \(\['a', 'b'\]\): expected one"):
         BYTE.find("ab")
     with pytest.raises(UserError, match="is 0 tokens"):
         BYTE.find("")

@@ -30,5 +30,5 @@ def test_slices_and_splits_are_those_of_a_list(
 
 
 def test_a_split_needs_a_fraction() -> None:
-    with pytest.raises(UserError, match=r"fraction is 1\.5"):
+    with pytest.raises(UserError, match=r"validation = 1\.5"):
         Tokens.of([1, 2, 3]).split(1.5)

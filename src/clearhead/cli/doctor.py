@@ -20,9 +20,9 @@ def doctor(
     context: typer.Context,
     json: bool = typer.Option(False, "--json", help="Print the findings as JSON."),
 ) -> None:
-    """Check this machine and the installation, and say what to do about problems.
+    """Check this machine and the installation.
 
-    Exits with 0, or with 1 if something required is broken. Missing optional parts do not count.
+    Says what to do about problems. Exits with 0, or with 1 if something required is broken. Missing optional parts do not count.
 
     \b
     For example:

@@ -22,9 +22,9 @@ def evaluate(
     quantize: str = QUANTIZE,
     json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
 ) -> None:
-    """Print loss, perplexity and bits per byte; every token counts once.
+    """Print loss, perplexity and bits per byte.
 
-    For conversations (.jsonl) and a model with a chat template, the loss of the assistant's replies.
+    Every token counts once. For conversations (.jsonl) and a model with a chat template, the loss of the assistant's replies.
 
     \b
     For example:

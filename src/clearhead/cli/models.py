@@ -36,7 +36,9 @@ def models(
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
-    """List the models in runs/ and at home, with their size and loss, and those that can be pulled.
+    """List the models in runs/ and at home.
+
+    Shows their size and loss, and the models that can be pulled.
 
     \b
     For example:

@@ -30,7 +30,9 @@ def runs(
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
-    """List the runs in runs/, their progress and loss, and how to resume them.
+    """List the runs in runs/ and how to resume them.
+
+    Shows the progress and loss of each.
 
     \b
     For example:

@@ -90,7 +90,7 @@ class ShiftingDecoder(TransformerDecoder):
         if network.config.position not in ("rotary", "none"):
             raise UserError(
                 f"shift requires rotary positions; this model has {network.config.position} positions: "
-                "leave shift out"
+                "omit shift"
             )
         super().__init__(network, samples, max_length)
         self.n_sink = min(ATTENTION_SINKS, self.n_context // 4)

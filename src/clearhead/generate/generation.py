@@ -34,7 +34,7 @@ def make_decoder(
     """Return the fastest exact decoder of a network; with `shift`, the one that drops old tokens."""
     if shift and not isinstance(network, Transformer):
         kind = network.config.kind
-        raise UserError(f"shift is for a full context, and a model of kind {kind} has none: leave shift out")
+        raise UserError(f"shift is for a full context, and a model of kind {kind} has none: omit shift")
     if isinstance(network, Recurrent):
         return RecurrentDecoder(network, samples)
     if isinstance(network, NGram):

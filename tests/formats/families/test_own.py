@@ -58,7 +58,7 @@ def change(path, **settings):
         ({"kind": "gru"}, "they belong to different models"),
         ({"d_model": 9}, "they belong to different models|too few"),
         ({"d_model": 10**6}, "too few"),
-        ({"n_block": 1}, "speak of 1 blocks"),
+        ({"n_block": 1}, "have 1 blocks"),
         ({"n_block": 900}, "too few"),
         ({"n_head": 2}, "unknown setting 'n_head'"),
         ({"n_vocab": -1}, "n_vocab = -1"),
@@ -75,8 +75,8 @@ def test_settings_that_do_not_fit_are_refused_in_a_line(settings, words, tmp_pat
 def test_weights_that_are_damaged_are_refused_in_a_line(tmp_path):
     weights = tmp_path / "model.safetensors"
     for damage, words in (
-        (lambda tensors: tensors.pop("blocks.1.cell.bias_hh_l0"), r"lacks blocks.1.cell.bias_hh_l0"),
-        (lambda tensors: tensors["blocks.0.cell.weight_ih_l0"].fill_(float("nan")), "not finite"),
+        (lambda tensors: tensors.pop("blocks.1.cell.bias_hh_l0"), r"has no blocks.1.cell.bias_hh_l0"),
+        (lambda tensors: tensors["blocks.0.cell.weight_ih_l0"].fill_(float("nan")), "non-finite"),
         (lambda tensors: tensors.update(tensors | {"embedding.weight": torch.zeros(3, 3)}), "3×3"),
     ):
         save(tmp_path)

@@ -32,7 +32,7 @@ def test_a_gguf_file_may_leave_out_ends_that_are_known_by_their_names():
 @pytest.mark.parametrize("end", [-1, 257, "x", 1.5, True])
 def test_a_gguf_file_whose_end_is_no_token(end):
     metadata = write_tokenizer(BYTE, 257) | {"tokenizer.ggml.eot_token_id": end}
-    with pytest.raises(UserError, match=r"eot_token_id is .*expected a token's number, less than 257"):
+    with pytest.raises(UserError, match=r"eot_token_id is .*expected a token id below 257"):
         read_tokenizer(metadata)
 
 

@@ -191,7 +191,7 @@ def test_a_kind_nobody_unpacks_is_refused_by_name_only_when_asked_for(path, kind
     write(path, [("counts", kind, data), ("w", "F32", numbers(3))])
     file = GGUFFile.open(path)
     assert file.read("w").shape == (3,)
-    with pytest.raises(UserError, match=f"'counts' is of kind {kind}.*Q8_0") as refusal:
+    with pytest.raises(UserError, match=f"'counts' is of type {kind}.*Q8_0") as refusal:
         file.read("counts")
     assert str(path) in str(refusal.value)
 

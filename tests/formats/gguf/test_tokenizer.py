@@ -339,7 +339,7 @@ def test_runs_of_spaces_as_gemma_has_them_are_tokens_of_their_own():
         ({"model": None}, "model is None"),
         (
             {"pre": "martian"},
-            "pre is 'martian', a split that is not known; expected one of gpt-2, .*llama-bpe",
+            "pre is 'martian', an unknown pre-tokenizer; expected one of gpt-2, .*llama-bpe",
         ),
         ({"pre": 7}, "pre is 7"),
         ({"tokens": None}, "tokens is missing"),
@@ -348,9 +348,9 @@ def test_runs_of_spaces_as_gemma_has_them_are_tokens_of_their_own():
         ({"merges": ["Ġ"]}, "merges has 'Ġ' at 0, expected two tokens with a space between"),
         ({"merges": ["a b c"]}, "merges has 'a b c'"),
         ({"merges": ["no such"]}, "make no tokenizer .*"),
-        ({"merges": 3}, "merges is no array of strings"),
+        ({"merges": 3}, "merges is not an array of strings"),
         ({"eos_token_id": None}, "eos_token_id is missing"),
-        ({"eos_token_id": 412}, "eos_token_id is 412, expected a token's number, less than 412"),
+        ({"eos_token_id": 412}, "eos_token_id is 412, expected a token id below 412"),
         ({"bos_token_id": -1}, "bos_token_id is -1"),
         ({"bos_token_id": "<s>"}, "bos_token_id is '<s>'"),
     ],
@@ -392,9 +392,9 @@ def test_pieces_made_to_keep_us_busy_are_refused_or_passed_over():
 
 
 def test_what_gguf_has_no_form_for_is_refused_with_the_reason():
-    with pytest.raises(UserError, match="cannot be written to a GGUF file: it takes a character at a time"):
+    with pytest.raises(UserError, match="cannot be written to a GGUF file: it splits into characters"):
         write_tokenizer(Tokenizer.train("char", ["abc"]), 10)
-    with pytest.raises(UserError, match="how it cuts a text is not among those known: gpt-2"):
+    with pytest.raises(UserError, match="its pre-tokenizer is not among those known: gpt-2"):
         write_tokenizer(byte_level(cut_by(r"\w")), 500)
     word_level = tokenizers.Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
     with pytest.raises(UserError, match="its kind is WordLevel"):
