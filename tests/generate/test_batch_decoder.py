@@ -138,8 +138,11 @@ def test_where_rows_are_not_treated_alike_each_is_a_step_of_its_own(make):
 
 def test_a_width_whose_numbers_differ_is_not_used(make):
     network = make()
+    usable = TransformerBatchDecoder(network, 16).widths  # depends on the CPU's matrix products
     network.final_norm.register_forward_hook(lambda module, inputs, out: out * (1 + 1e-3 * (len(out) == 4)))
-    assert TransformerBatchDecoder(network, 16).widths == [2, 8, 16]
+    widths = TransformerBatchDecoder(network, 16).widths
+    assert 4 not in widths
+    assert widths == [width for width in usable if width != 4]
 
 
 def test_what_a_slot_held_before_is_forgotten(make):
@@ -193,7 +196,7 @@ def test_all_rows_spans_cover_every_row():
     found = find_spans(range(4), [3, 63, 64, 200], torch.empty(0), all_rows=True)
     assert [span.length for span in found] == [64, 128, 256]
     assert all(span.rows == span.slots == slice(0, 4) for span in found)
-    assert [span.meant.flatten().tolist() for span in found] == [
+    assert [span.selected.flatten().tolist() for span in found] == [
         [True, True, False, False],
         [False, False, True, False],
         [False, False, False, True],

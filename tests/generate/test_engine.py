@@ -106,7 +106,7 @@ def test_a_queue_that_is_full_says_so_and_takes_more_when_it_is_not(engine):
     running = [engine.submit(endless()) for _ in range(2)]
     wait_until(lambda: engine.running == 2 and engine.waiting == 0)
     waiting = [engine.submit(endless()) for _ in range(3)]
-    with pytest.raises(Busy, match="3 requests are waiting already"):
+    with pytest.raises(Busy, match="3 requests are already waiting"):
         engine.submit(endless())
     running[0].cancel()
     wait_until(lambda: engine.waiting == 2)
@@ -218,7 +218,7 @@ def test_bad_ids_are_refused_where_they_are_handed_in(engine):
 
 
 def test_what_is_no_request_is_refused_where_it_is_handed_in(engine):
-    with pytest.raises(UserError, match=r"a request is a str: expected what model\.request"):
+    with pytest.raises(UserError, match=r"request is a str: expected what model\.request"):
         engine.submit("x")
 
 

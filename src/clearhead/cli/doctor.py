@@ -22,7 +22,8 @@ def doctor(
 ) -> None:
     """Check this machine and the installation.
 
-    Says what to do about problems. Exits with 0, or with 1 if something required is broken. Missing optional parts do not count.
+    Says what to do about problems. Exits with 0, or with 1 if something required is broken. Missing optional
+    parts do not count.
 
     \b
     For example:
