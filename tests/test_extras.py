@@ -48,9 +48,9 @@ def test_training_generating_and_inspecting_need_no_extra(plain, story_file, tmp
 
 
 def test_the_server_needs_no_extra(plain, model):
-    from clearhead.server.in_process import Routes
+    from clearhead.server.in_process import InProcessClient
 
-    routes = Routes({model.name: (model, ())})
+    routes = InProcessClient({model.name: (model, ())})
     assert routes.ask("POST", "/api/open", f'{{"model": "{model.name}"}}').status == 200
 
 

@@ -112,7 +112,7 @@ def test_wrong_shape_error_names_both_shapes(inspect):
         trace.edit({"block.0.input": torch.zeros(7, 23)})
     with pytest.raises(UserError, match="expected 1×24"):
         trace.edit({"block.0.input": Edit(torch.zeros(7, 24), at=[1])})
-    with pytest.raises(UserError, match="gave a str"):
+    with pytest.raises(UserError, match="returned a str"):
         trace.edit({"block.0.input": lambda x: "no"})
     with pytest.raises(UserError, match="position 7 does not exist: there are positions 0 to 6"):
         trace.edit({"block.0.input": Edit(0, at=[7])})
@@ -136,5 +136,5 @@ def test_only_selected_columns_change(inspect):
     torch.testing.assert_close(taken[:5], trace["block.1.head.0.weights"][:5])
     with pytest.raises(UserError, match="column 99"):
         trace.edit({site: Edit(0, columns=[99])})
-    with pytest.raises(UserError, match="no columns"):
+    with pytest.raises(UserError, match="columns cannot be selected"):
         trace.edit({"block.0.normed.scale": Edit(1, columns=[0])})

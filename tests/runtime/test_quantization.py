@@ -71,7 +71,7 @@ def test_what_wants_the_weights_themselves_is_refused():
     need_exact(network, "saving")
     quantize(network)
     assert is_quantized(network)
-    with pytest.raises(UserError, match="saving wants the weights as they are"):
+    with pytest.raises(UserError, match="saving needs the original weights"):
         need_exact(network, "saving")
 
 

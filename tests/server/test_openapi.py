@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from clearhead.formats.pulled import CATALOG
-from clearhead.server import page
+from clearhead.page.assets import SITE
 from clearhead.server.app import make_api
 from clearhead.server.metrics import ServerMetrics
 from clearhead.server.model_loader import ModelLibrary
@@ -185,7 +185,7 @@ def test_server_conforms_to_the_document(server, api, name, mode, examples):
 
 
 def test_every_route_is_described():
-    files = {f"/{path.relative_to(page.PAGE).as_posix()}" for path in page.PAGE.rglob("*")}
+    files = {f"/{path.relative_to(SITE).as_posix()}" for path in SITE.rglob("*")}
     from_routes = {
         (method, path) for method, path in routes_of(APP) if method != "HEAD" and path not in {"/", *files}
     }

@@ -61,11 +61,11 @@ def test_every_offset_comes_up() -> None:
 
 
 @given(world_size=st.sampled_from([1, 2, 3, 4, 6, 12]), step=st.integers(0, 30))
-def test_distributed_share_the_batch_of_one(workers: int, step: int) -> None:
+def test_distributed_share_the_batch_of_one(world_size: int, step: int) -> None:
     batches = Batches(counting(90), 4, 12, seed=3)
-    shares = [batches.at(step, worker, workers) for worker in range(workers)]
+    shares = [batches.at(step, rank, world_size) for rank in range(world_size)]
     whole = batches.at(step)
-    assert {inputs.shape for inputs, _ in shares} == {(12 // workers, 4)}
+    assert {inputs.shape for inputs, _ in shares} == {(12 // world_size, 4)}
     assert (np.concatenate([inputs for inputs, _ in shares]) == whole[0]).all()
     assert (np.concatenate([targets for _, targets in shares]) == whole[1]).all()
 
@@ -93,7 +93,7 @@ def test_a_text_shorter_than_a_batch_repeats() -> None:
 
 def test_a_text_too_short_is_refused() -> None:
     with pytest.raises(
-        UserError, match=r"the text has 15 tokens, but a context of 8 needs at least 16;.*--context"
+        UserError, match=r"the text has 15 tokens, but a context of 8 needs at least 16: .*--context"
     ):
         Batches(counting(15), 8, 1, seed=0)
     with pytest.raises(UserError, match="seed is -1"):
@@ -149,8 +149,8 @@ def test_blanks_are_a_function_of_seed_and_step() -> None:
 
 
 @given(world_size=st.sampled_from([2, 3, 12]), step=st.integers(0, 30))
-def test_distributed_share_the_blanks_of_one(workers: int, step: int) -> None:
-    shares = [blanked().at(step, worker, workers) for worker in range(workers)]
+def test_distributed_share_the_blanks_of_one(world_size: int, step: int) -> None:
+    shares = [blanked().at(step, rank, world_size) for rank in range(world_size)]
     whole = blanked().at(step)
     assert (np.concatenate([inputs for inputs, _ in shares]) == whole[0]).all()
     assert (np.concatenate([targets for _, targets in shares]) == whole[1]).all()

@@ -255,8 +255,8 @@ def test_memory_is_bounded():
         (None, "messages are a NoneType"),
         ([], "no messages"),
         (["Hi"], "message 0 is a str"),
-        ([{"role": "user"}], "message 0 lacks its content"),
-        ([{}], "message 0 lacks its content and role"),
+        ([{"role": "user"}], "message 0 has no content"),
+        ([{}], "message 0 has no content and no role"),
         ([{"role": "user", "content": "Hi", "tool": "x"}], "role, content, tool"),
         (
             [{"role": "user", "content": "Hi"}, {"role": "user", "content": None}],

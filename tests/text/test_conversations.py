@@ -119,7 +119,7 @@ def test_a_template_that_rewrites_the_past_is_refused():
         ("[1]", "line 3: there are no messages"),
         ('{"text": "a"}', "line 3: there are no messages"),
         ('{"messages": []}', "line 3: there are no messages: expected at least one"),
-        ('{"messages": [{"role": "user"}]}', "line 3: message 0 lacks its content"),
+        ('{"messages": [{"role": "user"}]}', "line 3: message 0 has no content"),
         ('{"messages": [{"role": "user", "content": "a"}]}', "line 3: the assistant says nothing"),
         ('{"messages": [{"role": "assistant", "content": "a"}]}', "line 3: the assistant speaks first"),
         (

@@ -45,7 +45,7 @@ def test_rare_words_are_left_out_of_the_text():
     corpus = read("x a y a z a", "b b", min_count=2)
     assert corpus.words == ["a", "b"]
     assert corpus.ids.tolist() == [0, 0, 0, END, 1, 1, END]
-    with pytest.raises(UserError, match="no word that occurs 4 times"):
+    with pytest.raises(UserError, match="no word occurs 4 times"):
         read("a a a", min_count=4)
     with pytest.raises(UserError, match="no word"):
         read("... !")

@@ -22,7 +22,7 @@ def test_in_parts_it_is_the_same_loss_and_the_same_gradients(tied, words_at_once
     plain.backward()
     expected = [parameter.grad.clone() for parameter in network.parameters()]
     network.zero_grad()
-    parted = chunked_loss(network, ids, targets, weight, most=50 * words_at_once)
+    parted = chunked_loss(network, ids, targets, weight, max_logits=50 * words_at_once)
     (2 * parted).backward()
     assert parted.item() == pytest.approx(plain.item(), rel=1e-6)
     for parameter, gradient in zip(network.parameters(), expected, strict=True):
@@ -35,7 +35,7 @@ def test_what_is_frozen_gets_no_gradient():
     network = Transformer(preset("gpt2", **sizes, tied=False))
     network.unembedding.weight.requires_grad_(False)
     ids = torch.randint(50, (2, 8))
-    chunked_loss(network, ids, ids, torch.tensor(1.0), most=100).backward()
+    chunked_loss(network, ids, ids, torch.tensor(1.0), max_logits=100).backward()
     assert network.unembedding.weight.grad is None
     assert network.embedding.weight.grad is not None
 

@@ -40,12 +40,12 @@ def test_a_batch_without_targets_teaches_nothing():
     it = trainer()
     batch = it._take_batch()
     batch[1] = IGNORED
-    assert it.training_step.forward_backward(batch, seed=0, rate=1.0).tolist() == [0.0, 0.0]
+    assert it.training_step.forward_backward(batch, seed=0, lr_scale=1.0).tolist() == [0.0, 0.0]
 
 
 def test_the_rates_are_set_for_the_update():
     it = trainer()
-    it.training_step.forward_backward(it._take_batch(), seed=0, rate=0.25)
+    it.training_step.forward_backward(it._take_batch(), seed=0, lr_scale=0.25)
     rates = [group["lr"] for each in it.optimizers for group in each.param_groups]
     assert rates == [0.25 * it.recipe.learning_rate, 0.25 * it.recipe.matrix_rate]
 

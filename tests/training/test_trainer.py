@@ -93,7 +93,9 @@ def test_a_checkpoint_of_another_version_is_refused_and_changes_nothing():
     it = trainer(normalize_rows=True)
     before = {name: tensor.detach().clone() for name, tensor in it.tensors().items()}
     other = {name: tensor + 1 for name, tensor in before.items() if not name.endswith(".square")}
-    with pytest.raises(UserError, match=r"step 3 is of another version of clearhead \(it has no optimizer"):
+    with pytest.raises(
+        UserError, match=r"step 3 was written by another version of clearhead \(it has no optimizer"
+    ):
         it.restore(3, other)
     assert it.step == 0
     assert all(torch.equal(tensor, before[name]) for name, tensor in it.tensors().items())

@@ -2071,8 +2071,8 @@ export interface components {
          * RopeScaling
          * @description How RoPE frequencies are scaled for a context longer than the one the model was first trained on.
          *
-         *     `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer than
-         *     `low_freq_factor` rounds within `original_context`; those above `high_freq_factor` rounds stay.
+         *     `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer
+         *     than `low_freq_factor` rounds within `original_context`; those above `high_freq_factor` rounds stay.
          */
         RopeScaling: {
             /**
