@@ -64,7 +64,7 @@ def test_train_refuses(options, words, refused, story_file):
 def test_a_report_without_its_package(package, refused, story_file, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     options = {"tensorboard": ["--tensorboard"], "wandb": ["--wandb", "stories"]}[package]
-    refused("train", story_file, "--out", "model", *options, words=[f"pip install {package}"])
+    refused("train", story_file, "--out", "model", *options, words=[f"clearhead[{package}]"])
 
 
 GENERATE = [

@@ -130,7 +130,7 @@ def test_what_cannot_be_drawn(model, tmp_path):
             figure(trace, "logits").save(name)
     with pytest.raises(UserError, match="blocks 0 to 1"):
         figure(trace, "block.5.input")
-    with pytest.raises(UserError, match="3 is no part of a trace"):
+    with pytest.raises(UserError, match="3 is not part of a trace"):
         figure(trace, 3)
     for odd in (torch.zeros(2, 2), model, "ab", None, trace.block[0]):
         with pytest.raises(UserError, match="cannot be drawn: expected a trace"):

@@ -108,7 +108,7 @@ def test_tensorboard_forgets_the_steps_that_are_taken_again(story_file, tmp_path
 
 def test_tensorboard_goes_back_with_the_run(story_file, tmp_path):
     run = take(tmp_path / "run", story_file, Reports(tensorboard=True), steps=20, breaking={9, 10, 11})
-    assert "back to step 8" in run.notes[0]
+    assert "returned to step 8" in run.notes[0]
     shown, metrics = events(tmp_path / "run"), read_metrics(tmp_path / "run")
     assert len(metrics) == 23
     assert [step for step, _ in shown["lr_scale"]] == list(range(1, 21))
@@ -300,7 +300,7 @@ def test_a_disk_that_fills_is_told_of_once(disk, story_file, tmp_path):
     (folder / "tensorboard").symlink_to(small)
     (small / "filled").write_bytes(b"\0" * 60 * 1024)  # what is left is a page
     run = take(folder, story_file, Reports(tensorboard=True), steps=40)
-    assert run.notes == ["TensorBoard refused (No space left on device); training continues without it"]
+    assert run.notes == ["TensorBoard failed (No space left on device); training continues without it"]
     assert run.trainer.step == 40
     shown = [step for step, _ in events(folder)["loss"]]
     assert shown == list(range(1, len(shown) + 1))
@@ -311,7 +311,7 @@ def test_what_refuses_at_once_does_not_stop_the_run(story_file, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "tensorboard").write_text("in the way")
     with pytest.warns(
-        UserWarning, match=r"^TensorBoard refused \(File exists\); training continues without it$"
+        UserWarning, match=r"^TensorBoard failed \(File exists\); training continues without it$"
     ):
         clearhead.train(story_file, tmp_path / "run", steps=3, tensorboard=True, **SIZES)
     assert len(read_metrics(tmp_path / "run")) == 3

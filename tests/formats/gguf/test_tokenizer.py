@@ -397,7 +397,7 @@ def test_what_gguf_has_no_form_for_is_refused_with_the_reason():
     with pytest.raises(UserError, match="its pre-tokenizer is not among those known: gpt-2"):
         write_tokenizer(byte_level(cut_by(r"\w")), 500)
     word_level = tokenizers.Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
-    with pytest.raises(UserError, match="its kind is WordLevel"):
+    with pytest.raises(UserError, match="its type is WordLevel"):
         write_tokenizer(Tokenizer(word_level, {"eos_token": "b"}), 2)
     document = json.loads(READ.to_json())
     document["normalizer"] = {"type": "Lowercase"}
