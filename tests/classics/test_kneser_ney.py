@@ -119,7 +119,7 @@ def test_every_position_of_a_text_and_of_a_batch_is_the_formula():
 
 
 def test_counting_within_little_memory_gives_the_same_model(tmp_path):
-    tokens = as_tokens(sentences(2, 2_000))
+    tokens = as_tokens(sentences(2, 600))
     easy = count_ngrams(tokens, V, END, 5)
     hard = count_ngrams(tokens, V, END, 5, memory=4_000, folder=tmp_path)
     assert easy.spills == 0

@@ -348,6 +348,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * unit / 2**2
 """
 
 
+@pytest.mark.slow
 def test_monsters_are_refused_or_followed_in_little_time_and_memory():
     """In a process of their own, in case one takes it down."""
     done = subprocess.run([sys.executable, "-c", MONSTERS], capture_output=True, text=True, timeout=300)

@@ -604,6 +604,7 @@ print(json.dumps(told))
 """
 
 
+@pytest.mark.slow
 def test_memory(families, tmp_path):
     """What costs most of each kind, one after the other in a process of its own: each bound is kept."""
     made = []

@@ -111,12 +111,15 @@ def test_blanks_alone_leave_it_unsaid():
     assert found["smollm2, which is not installed"] == "clearhead pull smollm2"
 
 
-def test_the_same_again_and_it_ends_where_nobody_waits():
+@pytest.mark.slow
+def test_the_same_again_with_the_spread_of_its_seeds():
     made = [clearhead.lab("pronoun", seeds=2, steps=1) for _ in range(2)]
     assert made[0] == made[1]
     spread = made[0].part("predicts the antecedent").spread
     assert all(low <= high for line in spread.values() for low, high in line)
 
+
+def test_an_interrupt_ends_it_and_restores_the_threads():
     def leave():
         raise KeyboardInterrupt
 
