@@ -51,7 +51,7 @@ def test_the_server_needs_no_extra(plain, model):
     from clearhead.server.in_process import InProcessClient
 
     routes = InProcessClient({model.name: (model, ())})
-    assert routes.ask("POST", "/api/open", f'{{"model": "{model.name}"}}').status == 200
+    assert routes.request("POST", "/api/open", f'{{"model": "{model.name}"}}').status == 200
 
 
 @pytest.mark.parametrize(

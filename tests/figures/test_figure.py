@@ -135,7 +135,7 @@ def test_what_cannot_be_drawn(model, tmp_path):
     for odd in (torch.zeros(2, 2), model, "ab", None, trace.block[0]):
         with pytest.raises(UserError, match="cannot be drawn: expected a trace"):
             figure(odd)
-    with pytest.raises(UserError, match="leave 'embedding' out"):
+    with pytest.raises(UserError, match="omit 'embedding'"):
         figure(trace.attribute("c"), "embedding")
     with pytest.raises(UserError, match="around applies to a sweep"):
         figure(trace, "lens", around=1)

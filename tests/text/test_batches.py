@@ -96,7 +96,7 @@ def test_a_text_too_short_is_refused() -> None:
         UserError, match=r"the text has 15 tokens, but a context of 8 needs at least 16: .*--context"
     ):
         Batches(counting(15), 8, 1, seed=0)
-    with pytest.raises(UserError, match="seed is -1"):
+    with pytest.raises(UserError, match="seed = -1"):
         Batches(counting(16), 8, 1, seed=-1)
 
 

@@ -177,7 +177,7 @@ def test_what_is_not_utf8_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes("it was é".encode()[:-1])
     refused([path], "ends in the middle of a character, .*remove its last byte$")
     path.write_bytes("it was 𝄞".encode()[:-1])
-    refused([path], "leave out its last 3 bytes$")
+    refused([path], "remove its last 3 bytes$")
 
 
 def test_the_place_of_a_broken_byte_is_counted_over_blocks(tmp_path: Path) -> None:

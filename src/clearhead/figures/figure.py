@@ -55,7 +55,7 @@ def figure(
         of.check_single()
         return _of_trace(of, what, title, rows, around)
     if what is not None and isinstance(of, Attribution | ScoreAttribution | Lens | Comparison | Result):
-        raise UserError(f"a {type(of).__name__} is drawn as a whole: omit {_short(what)}")
+        raise UserError(f"{type(of).__name__} is drawn as a whole: omit {_short(what)}")
     if isinstance(of, Attribution | ScoreAttribution):
         return part_bars(of, title)
     if isinstance(of, Comparison):
