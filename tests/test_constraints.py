@@ -1,4 +1,4 @@
-"""The pinned versions: those of users apart from those of developers, and none missing."""
+"""Pinned versions: separate for users and developers, and complete."""
 
 import re
 import tomllib
@@ -18,7 +18,7 @@ def pinned(name):
 
 
 def required(name, extras=(), seen=None):
-    """Every package that one installs here, directly or through others."""
+    """Collect every package that a requirement installs on this platform, directly or transitively."""
     seen = {} if seen is None else seen
     name = canonicalize_name(name)
     if not set(extras) - seen.get(name, set()) and name in seen:
@@ -30,7 +30,7 @@ def required(name, extras=(), seen=None):
     else:
         try:
             listed = requires(name) or []
-        except PackageNotFoundError:  # not on this platform
+        except PackageNotFoundError:  # not installed on this platform
             return seen
     for requirement in map(Requirement, listed):
         marker = requirement.marker
@@ -39,17 +39,17 @@ def required(name, extras=(), seen=None):
     return seen
 
 
-def test_users_and_developers_have_their_own():
+def test_user_and_developer_pins_are_disjoint():
     assert pinned("constraints.txt").isdisjoint(pinned("constraints-dev.txt"))
     assert (
         "-c constraints.txt" in ROOT.joinpath("constraints-dev.txt").read_text(encoding="utf-8").splitlines()
     )
 
 
-def test_everything_that_users_install_is_pinned():
+def test_every_user_dependency_is_pinned():
     assert required("clearhead", ["all"]).keys() - pinned("constraints.txt") == {"clearhead"}
 
 
-def test_everything_that_developers_install_is_pinned():
+def test_every_developer_dependency_is_pinned():
     both = pinned("constraints.txt") | pinned("constraints-dev.txt")
     assert required("clearhead", ["dev"]).keys() - both == {"clearhead"}

@@ -1,4 +1,4 @@
-"""Optional packages: the first steps work without them, and everything else names the extra to install."""
+"""Optional packages: the basics work without them, and everything else names the extra to install."""
 
 import re
 import sys
@@ -17,7 +17,7 @@ SIZES = {"blocks": 1, "heads": 1, "width": 32, "context": 32, "tokenizer": "char
 
 @pytest.fixture
 def plain(monkeypatch):
-    """Only what a plain `pip install clearhead` installs: importing any other package fails."""
+    """Simulate a plain `pip install clearhead`: importing any optional package fails."""
     roots = {extra.module for extra in EXTRAS.values()} | {"scipy", "joblib", "threadpoolctl", "PIL"}
     for name in [*sys.modules]:
         if name.split(".")[0] in roots:
@@ -26,7 +26,7 @@ def plain(monkeypatch):
         monkeypatch.setitem(sys.modules, root, None)
 
 
-def test_extras_are_those_of_the_package():
+def test_extras_match_pyproject():
     assert EXTRAS.keys() == OFFERED.keys() - {"all", "dev"}
     for name, extra in EXTRAS.items():
         assert any(re.match(rf"{extra.package}\b", requirement) for requirement in OFFERED[name])
@@ -37,7 +37,7 @@ def test_all_includes_every_extra():
     assert set(re.fullmatch(r"clearhead\[(.*)\]", everything)[1].split(",")) == EXTRAS.keys()
 
 
-def test_training_generating_and_inspecting_need_no_extra(plain, story_file, tmp_path):
+def test_training_generating_and_inspecting_need_no_extras(plain, story_file, tmp_path):
     assert not any(map(is_installed, EXTRAS))
     model = ch.train(story_file, tmp_path / "run", steps=2, **SIZES)
     assert not (tmp_path / "run" / "loss.svg").exists()
@@ -47,7 +47,7 @@ def test_training_generating_and_inspecting_need_no_extra(plain, story_file, tmp
     ch.lab("attention")
 
 
-def test_the_server_needs_no_extra(plain, model):
+def test_server_needs_no_extras(plain, model):
     from clearhead.server.in_process import InProcessClient
 
     routes = InProcessClient({model.name: (model, ())})
@@ -64,7 +64,7 @@ def test_the_server_needs_no_extra(plain, model):
         ("numba", "numba", lambda _: require("numba", "quantize")),
     ],
 )
-def test_an_error_names_the_extra(plain, model, extra, package, use):
+def test_errors_name_the_missing_extra(plain, model, extra, package, use):
     message = f"needs {package}, which is not installed: pip install 'clearhead[{extra}]'"
     with pytest.raises(ch.UserError, match=re.escape(message) + "$") as raised:
         use(model)
@@ -72,7 +72,7 @@ def test_an_error_names_the_extra(plain, model, extra, package, use):
     assert raised.value.values == {"package": package, "install": f"pip install 'clearhead[{extra}]'"}
 
 
-def test_a_figure_is_refused_before_the_lab_runs(plain, tmp_path):
+def test_figures_extra_is_checked_before_the_lab_runs(plain, tmp_path):
     from clearhead.picture import check_place
 
     with pytest.raises(ch.UserError, match=re.escape("pip install 'clearhead[figures]'")):

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Atomic file writes: a file is complete or absent."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from clearhead.errors import UserError
 from clearhead.files import disk_errors, home, read_json, read_text, write_json, write_text, write_whole
 
 
-def test_what_is_written_is_read(tmp_path):
+def test_json_and_text_round_trip(tmp_path):
     document = {"text": "été\n", "numbers": [1, 2.5, None], "nested": {"yes": True}}
     write_json(tmp_path / "a.json", document)
     assert read_json(tmp_path / "a.json") == document
@@ -20,7 +20,7 @@ def test_what_is_written_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "full"), ValueError])
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(error, tmp_path):
+def test_failed_write_keeps_only_the_old_file(error, tmp_path):
     path = tmp_path / "a.txt"
     write_text(path, "old")
 
@@ -35,7 +35,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(error, tmp_path):
     assert path.read_text() == "old"
 
 
-def test_a_number_that_json_cannot_hold_leaves_the_old_file(tmp_path):
+def test_writing_nan_as_json_keeps_the_old_file(tmp_path):
     write_json(tmp_path / "a.json", {"old": 1})
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "a.json", {"loss": float("nan")})
@@ -43,8 +43,8 @@ def test_a_number_that_json_cannot_hold_leaves_the_old_file(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_file_is_flushed_before_it_gets_its_name(tmp_path, monkeypatch):
-    """Else a power cut could leave the name with nothing in it."""
+def test_file_is_flushed_before_it_is_renamed(tmp_path, monkeypatch):
+    """Otherwise, a power failure could leave an empty file under the final name."""
     events = []
     settle, rename = os.fsync, Path.replace
     monkeypatch.setattr(os, "fsync", lambda handle: (events.append("flush"), settle(handle))[1])
@@ -64,7 +64,7 @@ def test_a_file_is_flushed_before_it_gets_its_name(tmp_path, monkeypatch):
         (b"null", "expected an object"),
     ],
 )
-def test_json_that_cannot_be_read(content, words, tmp_path):
+def test_unreadable_json_raises(content, words, tmp_path):
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(UserError, match=words) as caught:
         read_json(tmp_path / "a.json")
@@ -72,7 +72,7 @@ def test_json_that_cannot_be_read(content, words, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_a_text_that_cannot_be_read(tmp_path):
+def test_unreadable_text_raises(tmp_path):
     with pytest.raises(UserError, match=r"no such file: .*a\.json"):
         read_text(tmp_path / "a.json")
     with pytest.raises(UserError, match="is a folder, expected a file"):
@@ -91,12 +91,12 @@ def test_a_text_that_cannot_be_read(tmp_path):
         (errno.EROFS, r"out cannot be written \(Read-only file system\): it was not saved"),
     ],
 )
-def test_what_a_disk_refuses_is_said_in_a_line(number, words):
+def test_disk_errors_become_user_errors(number, words):
     with pytest.raises(UserError, match=words), disk_errors(Path("out"), "it was not saved"):
         raise OSError(number, os.strerror(number))
 
 
-def test_home_is_where_it_is_said_to_be(monkeypatch, tmp_path):
+def test_home_follows_the_environment_variables(monkeypatch, tmp_path):
     monkeypatch.setenv("CLEARHEAD_HOME", str(tmp_path / "mine"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert home() == tmp_path / "mine"

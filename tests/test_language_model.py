@@ -15,13 +15,13 @@ from clearhead.text.corpus import Document, documents
 from clearhead.text.tokenizer import Tokenizer
 
 
-def test_it_says_what_it_is(model):
+def test_repr_describes_the_model(model):
     shown = repr(model)
     assert f"{model.config.n_parameter:,} parameters: 1 blocks of 1 heads, width 32, context 64" in shown
     assert f"char tokenizer of {model.tokenizer.n_vocab}" in shown
 
 
-def test_logits_are_those_of_the_network(model):
+def test_logits_match_the_network(model):
     text = "Anna had a kite."
     logits = model.logits(text)
     assert logits.shape == (len(text), model.config.n_vocab)
@@ -30,14 +30,14 @@ def test_logits_are_those_of_the_network(model):
     assert torch.equal(logits, expected)
 
 
-def test_what_was_saved_is_what_is_loaded(model, trained, tmp_path):
+def test_saved_model_round_trips(model, trained, tmp_path):
     assert torch.equal(model.logits("Anna"), trained.model.logits("Anna"))
     assert model.training == trained.model.training
     model.save(tmp_path / "again")
     assert torch.equal(load(tmp_path / "again").logits("Anna"), model.logits("Anna"))
 
 
-def test_a_model_is_overwritten_only_when_told(model, tmp_path):
+def test_save_overwrites_a_model_only_when_requested(model, tmp_path):
     model.save(tmp_path / "model")
     before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
     with torch.no_grad():
@@ -49,7 +49,7 @@ def test_a_model_is_overwritten_only_when_told(model, tmp_path):
     assert torch.equal(load(tmp_path / "model").logits("Anna"), model.logits("Anna"))
 
 
-def test_the_same_seed_gives_the_same_text(model):
+def test_same_seed_gives_the_same_text(model):
     one = model.generate("The", tokens=30, seed=5)
     assert one == model.generate("The", tokens=30, seed=5)
     assert one != model.generate("The", tokens=30, seed=6)
@@ -62,7 +62,7 @@ PROMPTS = ["The", "Anna had a kite. " * 5, "A", "Once upon a time there was"]
 
 
 @pytest.mark.parametrize("temperature", [0, 0.8])
-def test_a_list_of_prompts_gives_what_each_alone_gives(model, temperature):
+def test_list_of_prompts_matches_separate_calls(model, temperature):
     settings = {"tokens": 40, "temperature": temperature, "seed": 3, "stop": "zq"}
     alone = [model.generate(prompt, **settings) for prompt in PROMPTS]
     assert model.generate(PROMPTS, **settings) == alone
@@ -79,12 +79,12 @@ def test_more_prompts_than_slots(model):
     assert set(texts[:40]) == {model.generate("The", tokens=3, seed=1)}
 
 
-def test_no_prompts_give_no_texts(model):
+def test_empty_list_of_prompts_gives_no_texts(model):
     assert model.generate([]) == []
     assert model.generate((), samples=2) == []
 
 
-def test_an_engine_gives_what_generate_gives(model):
+def test_engine_matches_generate(model):
     with model.engine(slots=2, queue=10) as engine:
         handles = [engine.submit(model.request(prompt, tokens=20, seed=2, top_k=5)) for prompt in PROMPTS]
         texts = [handle.texts() for handle in handles]
@@ -109,19 +109,19 @@ def test_an_engine_gives_what_generate_gives(model):
         ([[0], [99999]], {}, "id 99999 does not exist"),
     ],
 )
-def test_prompts_that_cannot_be_served_are_refused(model, prompts, settings, message):
+def test_invalid_prompts_and_settings_are_rejected(model, prompts, settings, message):
     with pytest.raises(UserError, match=message):
         model.generate(prompts, **settings)
 
 
-def test_without_chance_it_takes_the_likeliest(model):
+def test_zero_temperature_picks_the_most_likely_token(model):
     text = "The"
     for _ in range(10):
         text += model.tokenizer.decode([int(model.logits(text)[-1].argmax())])
     assert model.generate("The", tokens=10, temperature=0) == text.removeprefix("The")
 
 
-def test_it_writes_beyond_its_context(model):
+def test_long_prompts_are_truncated_from_the_left(model):
     prompt = "Anna had a kite. " * 10
     assert len(prompt) > model.config.n_context
     text = model.generate(prompt, tokens=5, temperature=0)
@@ -131,7 +131,7 @@ def test_it_writes_beyond_its_context(model):
     assert text.startswith(model.tokenizer.decode([likeliest]))
 
 
-def test_it_stops_before_a_stop_string(model):
+def test_text_stops_before_a_stop_string(model):
     text = model.generate("The", tokens=60, seed=1)
     stop = text[20:23]
     assert model.generate("The", tokens=60, seed=1, stop=stop) == text[: text.index(stop)]
@@ -141,12 +141,12 @@ def test_it_stops_before_a_stop_string(model):
         assert model.generate(["The"], tokens=60, seed=1, stop=none) == [text]
 
 
-def test_a_text_knows_how_it_came_about(model):
+def test_result_has_ids_log_probabilities_and_finish_reason(model):
     text = model.generate("The", tokens=30, seed=5, log_probabilities=3)
     assert isinstance(text, str)
     assert text.finish_reason in ("stop", "length")
     assert text == model.tokenizer.decode(text.ids) == model.generate("The", tokens=30, seed=5)
-    # Each is the model's own log-probability after what was there, whatever the temperature.
+    # Each is the model's own log-probability given the preceding tokens, whatever the temperature.
     ids = model.tokenizer.encode("The") + text.ids
     told = model.logits(ids[:-1]).log_softmax(-1)[2:]
     for row, drawn, log_probability in zip(told, text.sampled, text.log_probabilities, strict=True):
@@ -156,7 +156,7 @@ def test_a_text_knows_how_it_came_about(model):
     assert model.generate("The", tokens=3).log_probabilities is None
 
 
-def test_pieces_add_up_to_the_whole(model):
+def test_streamed_pieces_add_up_to_the_full_text(model):
     for stop in (None, "e"):
         pieces = list(model.stream("The", tokens=40, seed=5, stop=stop, log_probabilities=1))
         whole = model.generate("The", tokens=40, seed=5, stop=stop, log_probabilities=1)
@@ -167,7 +167,7 @@ def test_pieces_add_up_to_the_whole(model):
         assert all(pieces[:-1])
 
 
-def test_each_of_several_texts_has_an_end_of_its_own(model):
+def test_each_sample_has_its_own_finish_reason(model):
     texts = model.generate("The", tokens=8, seed=1, samples=9, stop="e")
     assert {text.finish_reason for text in texts} == {"stop", "length"}
     for text in texts:
@@ -175,7 +175,7 @@ def test_each_of_several_texts_has_an_end_of_its_own(model):
         assert (text.finish_reason == "length") <= (len(text.ids) == 8)
 
 
-def test_it_ends_when_time_is_up(model):
+def test_generation_stops_at_the_time_limit(model):
     text = model.generate("The", tokens=10**6, seconds=0.3, logit_bias={model.tokenizer.end_id: -100})
     assert text.finish_reason == "time"
     assert len(text) > 3
@@ -183,7 +183,7 @@ def test_it_ends_when_time_is_up(model):
     assert last.finish_reason == "time"
 
 
-def test_the_rules_reach_the_words(model):
+def test_logit_bias_and_penalties_affect_sampled_tokens(model):
     assert set(model.generate("The", tokens=9, logit_bias={"x": 100})) == {"x"}
     assert model.generate("The", tokens=40, temperature=1, logit_bias={"e": -100}).count("e") == 0
     plain = model.generate("The", tokens=60, temperature=0)
@@ -191,7 +191,7 @@ def test_the_rules_reach_the_words(model):
     assert len(set(varied)) > len(set(plain))
 
 
-def test_text_is_held_to_an_expression_or_a_schema(model):
+def test_regex_constrains_the_generated_text(model):
     assert re.fullmatch("[A-Z][a-z]{3,5}, (yes|no)", model.generate("The", regex="[A-Z][a-z]{3,5}, (yes|no)"))
     texts = model.generate("The", samples=3, regex="[a-f]{9}", temperature=2.0)
     assert len(set(texts)) == 3
@@ -201,8 +201,8 @@ def test_text_is_held_to_an_expression_or_a_schema(model):
     assert "".join(model.stream("The", regex="a{3}b?")) in ("aaa", "aaab")
 
 
-def test_a_full_context_may_be_shifted(model):
-    """The same words until it is full, then those of fewer words before them."""
+def test_full_context_can_be_shifted(model):
+    """The tokens are the same until the context is full; later ones depend on fewer preceding tokens."""
     plain = model.generate("The", tokens=150, seed=1, logit_bias={model.tokenizer.end_id: -100})
     shifted = model.generate("The", tokens=150, seed=1, shift=True, logit_bias={model.tokenizer.end_id: -100})
     assert shifted[:60] == plain[:60]
@@ -220,13 +220,13 @@ def test_evaluation_counts_each_token_once(model):
     assert evaluation.loss < math.log(model.config.n_vocab), "worse than guessing"
 
 
-def test_evaluation_leaves_the_model_as_it_was(model):
+def test_evaluation_preserves_training_mode(model):
     model.network.train()
     model.evaluate("Anna had a kite.")
     assert model.network.training
 
 
-def test_a_text_is_inspected(model):
+def test_inspect_returns_a_trace(model):
     text = "The chicken"
     trace = model.inspect(text)
     assert trace.tokens == list(text)
@@ -294,12 +294,12 @@ def test_a_text_is_inspected(model):
         (lambda model: model.stream("a", shift=True, edit={"block.0.hidden": 0}), "omit shift"),
     ],
 )
-def test_what_it_cannot_do_is_said_when_asked(ask, words, model):
+def test_invalid_arguments_are_rejected_immediately(ask, words, model):
     with pytest.raises(UserError, match=words):
         ask(model)
 
 
-def test_a_model_that_sees_both_ways_does_not_write(trained):
+def test_bidirectional_models_cannot_generate(trained):
     config = preset("lecture", n_vocab=99, n_context=8, n_block=1, n_head=1, d_model=8, causal=False)
     both = LanguageModel(Transformer(config), trained.tokenizer)
     assert both.logits("Anna").shape == (4, 99)
@@ -348,7 +348,7 @@ def talks(tmp_path):
     return path
 
 
-def test_conversations_are_judged_by_their_replies(talker, talks):
+def test_conversations_are_evaluated_on_replies_only(talker, talks):
     ids, counts = [talker.tokenizer.end_id], [False]
     for talk in TALKS:
         text = talker.chat_text(talk, add_generation_prompt=False)
@@ -375,7 +375,7 @@ def test_conversations_are_judged_by_their_replies(talker, talks):
     assert told[-1] == (len(ids) - 1, len(ids) - 1)
 
 
-def test_without_a_chat_template_a_line_of_json_is_text(talker, talks, tmp_path):
+def test_jsonl_without_a_chat_template_is_plain_text(talker, talks, tmp_path):
     plain = LanguageModel(talker.network, Tokenizer.train("byte", []))
     whole = plain.evaluate(talks)
     assert not whole.replies
@@ -387,14 +387,14 @@ def test_without_a_chat_template_a_line_of_json_is_text(talker, talks, tmp_path)
         talker.evaluate(list(documents([talks, tmp_path / "more.txt"])))
 
 
-def test_a_line_that_is_no_conversation_is_named(talker, talks):
+def test_error_names_a_line_that_is_not_a_conversation(talker, talks):
     with talks.open("a") as file:
         file.write('{"text": "Hello."}\n')
     with pytest.raises(UserError, match=r"talks.jsonl, line 4: there are no messages"):
         talker.evaluate(talks)
 
 
-def test_matrices_in_eight_bits_say_nearly_the_same(trained, tmp_path):
+def test_int8_model_stays_close_to_the_original(trained, tmp_path):
     pytest.importorskip("numba", reason="numba, which compiles it, is not installed")
     trained.model.save(tmp_path / "exact")
     exact, rounded = load(tmp_path / "exact", "cpu"), load(tmp_path / "exact", quantize="int8")

@@ -1,4 +1,4 @@
-"""The package as it is imported: small, and torch only when something needs it."""
+"""The public package: importing it is cheap, and torch is loaded only when needed."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def run(code):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_importing_it_does_not_import_torch():
+def test_importing_clearhead_does_not_import_torch():
     run(
         "import sys, clearhead; clearhead.__version__, clearhead.UserError, dir(clearhead); "
         "heavy = {'torch', 'numpy', 'numba', 'tokenizers', 'rich', 'typer'} & set(sys.modules); "
@@ -25,7 +25,7 @@ def test_importing_it_does_not_import_torch():
     )
 
 
-def test_submodules_do_not_hide_public_names():
+def test_submodules_do_not_shadow_public_names():
     run(
         "import clearhead.runs.training, clearhead.cli, clearhead.formats.folder\n"
         "import clearhead.training.trainer\n"
@@ -37,7 +37,7 @@ def test_submodules_do_not_hide_public_names():
     )
 
 
-def test_the_public_names():
+def test_public_names_are_listed_and_callable():
     for name in clearhead.__all__:
         assert callable(getattr(clearhead, name))
         assert getattr(clearhead, name).__module__.startswith("clearhead.")
@@ -48,14 +48,14 @@ def test_the_public_names():
         clearhead.nothing  # noqa: B018
 
 
-def test_the_version_is_the_package_s():
+def test_version_matches_package_metadata():
     assert clearhead.__version__ == version("clearhead")
 
 
 SMALL = {"steps": 3, "blocks": 1, "heads": 1, "width": 32, "context": 16, "tokenizer": "char"}
 
 
-def test_train_and_load(story_file, tmp_path):
+def test_trained_model_can_be_loaded(story_file, tmp_path):
     model = clearhead.train(story_file, out=tmp_path / "model", **SMALL)
     assert model.training["steps_done"] == 3
     loaded = clearhead.load(tmp_path / "model")
@@ -65,7 +65,7 @@ def test_train_and_load(story_file, tmp_path):
         clearhead.train(str(story_file), out=str(tmp_path / "model"), **SMALL)
 
 
-def test_train_on_several_files_with_validation_of_their_own(story_file, tmp_path):
+def test_train_on_several_files_with_separate_validation(story_file, tmp_path):
     (tmp_path / "more.txt").write_text("Anna had a kite. " * 20)
     (tmp_path / "check.txt").write_text("The kite had Anna.")
     sources = [story_file, str(tmp_path / "more.txt")]
@@ -79,7 +79,7 @@ def test_train_on_several_files_with_validation_of_their_own(story_file, tmp_pat
         assert model.training["validation_tokens"] == 19
 
 
-def test_train_refuses_before_it_works(story_file):
+def test_train_rejects_bad_arguments_before_training(story_file):
     with pytest.raises(UserError, match="steps = 0"):
         clearhead.train(story_file, steps=0)
     with pytest.raises(UserError, match="no such file: nowhere"):
@@ -90,8 +90,8 @@ def test_train_refuses_before_it_works(story_file):
         clearhead.train(story_file, stepz=1)
 
 
-def test_a_model_that_cannot_be_saved_is_not_lost(story_file, tmp_path, monkeypatch):
-    """The disk fills while it trains: what was trained is kept elsewhere, and the refusal says where."""
+def test_trained_model_survives_a_failed_save(story_file, tmp_path, monkeypatch):
+    """If the disk fills up during training, the model is saved elsewhere and the error says where."""
     from clearhead.formats import folder
     from clearhead.runs import training as runs
 

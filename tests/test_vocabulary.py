@@ -1,4 +1,4 @@
-"""One language: names and phrases that the project has retired must not come back."""
+"""Consistent terminology: names and phrases that the project has retired must not come back."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ TEXT = (*CODE, "docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "RELEASIN
 GERMAN = re.compile(r"(\.|/)de\.ts$")
 SUFFIXES = {".py", ".ts", ".svelte", ".css", ".html", ".md", ".ipynb", ".toml", ".yml", ""}
 
-# Identifiers that have a name in the field: AttentionMask, KVCache, Sampler, Scheduler, TraceCache, …
+# Identifiers replaced by standard names: AttentionMask, KVCache, Sampler, Scheduler, TraceCache, …
 NAMES = re.compile(
     r"\b(Sights?|sights?|Drawers?|drawers?|ReadsOn|Ticket|ticket|Desk|desk|Shelf|shelf|Door|Refused"
     r"|Workers|Stretch|StretchKind|KeptRun|ShiftingReader|QuickSteps|is_quick|first_half|second_half|after_norm"
@@ -74,5 +74,5 @@ def test_spelling_is_american():
         (BRITISH, "the colour"),
     ],
 )
-def test_the_check_can_fail(pattern, line):
+def test_patterns_match_known_violations(pattern, line):
     assert pattern.search(line)

@@ -1,4 +1,4 @@
-"""A clock driven by the work a test does: training by the minute is the same on any machine."""
+"""A clock driven by the work a test does, so that timed training is the same on any machine."""
 
 import time
 
@@ -11,10 +11,10 @@ TICK = 1e-6  # seconds per reading, so that no duration is zero
 
 
 class WorkClock:
-    """Replaces `time.perf_counter` for as long as it is open.
+    """Replaces `time.perf_counter` while it is open.
 
-    Each forward pass of a network advances it by `OVERHEAD` and by its parameters times its tokens over
-    `SPEED`; training costs three times that. `advance` adds seconds that a test makes up.
+    Each forward pass of a network advances it by `OVERHEAD` plus its parameters times its tokens over
+    `SPEED`; training triples this work. `advance` adds seconds chosen by the test.
     """
 
     def __init__(self):

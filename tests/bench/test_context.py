@@ -1,4 +1,4 @@
-"""Tests of the benchmark of full contexts in its short mode."""
+"""Tests for the full-context benchmark in short mode."""
 
 import pytest
 

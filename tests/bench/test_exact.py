@@ -1,4 +1,4 @@
-"""Tests of the reproducibility benchmark in its short mode, with little more than torch installed."""
+"""Tests for the reproducibility benchmark in short mode, with little installed besides torch."""
 
 import subprocess
 import sys

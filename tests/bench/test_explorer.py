@@ -1,4 +1,4 @@
-"""Tests of the explorer benchmark and the screenshots, with a small model in a real browser."""
+"""Tests for the explorer benchmark and the screenshots, with a small model in a real browser."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def run(*command):
     return done.stdout
 
 
-def test_short_mode_prints_one_line_with_its_bounds():
+def test_short_mode_prints_one_line_with_bounds():
     output = run("bench.explorer", "--short")
     assert output.count("\n") == 1
     figures = loads(output)
@@ -43,7 +43,7 @@ def test_short_mode_prints_one_line_with_its_bounds():
     assert 0 < figures["effect_map_s"] < 60
 
 
-def test_screenshots_of_the_flow_and_of_a_head(model_folder, tmp_path):
+def test_screenshots_cover_flow_and_head_in_both_themes(model_folder, tmp_path):
     output = run("tools.screenshots", str(tmp_path), str(model_folder))
     names = {f"{what}-{theme}.png" for what in ("flow", "head") for theme in ("light", "dark")}
     assert {Path(line).name for line in output.split()} == names

@@ -1,4 +1,4 @@
-"""Tests of the benchmark of killed runs in its short mode."""
+"""Tests for the killed-run benchmark in short mode."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_short_mode_prints_one_line():
+def test_every_killed_run_resumes_identically():
     done = subprocess.run(
         [sys.executable, "-m", "bench.faults", "--short"],
         cwd=Path(__file__).parents[2],

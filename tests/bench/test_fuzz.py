@@ -1,4 +1,4 @@
-"""Tests of the fuzzer in its short mode: no crash, no large memory growth."""
+"""Tests for the fuzzer in short mode: no crashes, no large memory growth."""
 
 from bench.fuzz import SHORT, measure
 

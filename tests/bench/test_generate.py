@@ -1,4 +1,4 @@
-"""Tests of the generation benchmark in its short mode."""
+"""Tests for the generation benchmark in short mode."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from clearhead.text.tokenizer import Tokenizer
 pytestmark = pytest.mark.slow
 
 
-def test_gpt2_is_compared_with_the_peer_if_installed():
+def test_gpt2_is_compared_with_transformers_if_installed():
     figures = measure(2, 4, "cpu", short=True)
     assert figures["clearhead"] > 0
     assert ("transformers" in figures) == ("ratio" in figures)
 
 
-def test_int8_is_compared_with_every_mode_of_the_peer(tmp_path):
+def test_int8_is_compared_with_every_transformers_mode(tmp_path):
     pytest.importorskip("numba", reason="numba is not installed")
     figures = measure_best(4, short=True)
     assert figures["clearhead"] > 0

@@ -1,4 +1,4 @@
-"""Tests of the labs benchmark with untrained networks, whose claims must fail."""
+"""Tests for the labs benchmark: claims fail for untrained networks and hold for a trained one."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_every_claim_belongs_to_a_lab_that_trains():
         ("pronoun", {"steps": 1}),
     ],
 )
-def test_claims_of_an_untrained_network_fail(name, settings):
+def test_claims_fail_for_an_untrained_network(name, settings):
     figures = measure([name], seeds=2, **settings)
     assert figures["claims"] is False
     measured = figures["labs"][name]
@@ -31,13 +31,13 @@ def test_claims_of_an_untrained_network_fail(name, settings):
     )
 
 
-def test_claim_of_untrained_senses_fails():
+def test_senses_claim_fails_without_training():
     assert measure(["senses"], seeds=1, steps=1)["claims"] is False
 
 
 @pytest.mark.slow
-def test_claim_of_a_trained_network_holds():
-    """The stream lab with one seed and two thirds of the steps."""
+def test_claim_holds_for_a_trained_network():
+    """Run the stream lab with one seed and two thirds of the steps."""
     figures = measure(["stream"], seeds=1, steps=400)
     assert figures["claims"] is True
     low, _, high = figures["labs"]["stream"]["numbers"]["without all induction heads"]

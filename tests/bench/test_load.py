@@ -1,4 +1,4 @@
-"""Tests of the loading benchmark in its short mode: Clearhead alone, with a small model."""
+"""Tests for the loading benchmark in short mode: Clearhead alone, with a small model."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 
 @pytest.mark.slow
-def test_short_mode_prints_one_line(tmp_path):
+def test_short_mode_reports_time_and_peak_memory(tmp_path):
     torch.manual_seed(0)
     config = preset("modern", n_vocab=257, n_context=64, n_block=1, n_head=1, d_model=32)
     LanguageModel(Transformer(config), Tokenizer.train("byte", [])).export(tmp_path / "m.gguf", "gguf")

@@ -1,4 +1,4 @@
-"""Tests of the time-budget benchmark in its short mode: one run of a few seconds."""
+"""Tests for the time-budget benchmark in short mode: one run of a few seconds."""
 
 import subprocess
 import sys

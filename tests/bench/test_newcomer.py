@@ -1,4 +1,4 @@
-"""Tests of the README walkthrough: its list of commands, and its short mode with the wheel alone."""
+"""Tests for the README walkthrough: its list of commands, and its short mode using only the wheel."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ clearhead explore runs/my
 """
 
 
-def test_commands_come_from_the_shell_blocks():
+def test_commands_are_read_from_shell_blocks():
     assert readme_commands(README, 0.2) == [
         "make demo",
         "clearhead train my.txt --minutes 0.2",

@@ -1,4 +1,4 @@
-"""Tests of the saved-page benchmark with a small model."""
+"""Tests for the saved-page benchmark with a small model."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from clearhead.page.assets import has_bundles
 from tests.serving import make_model
 
 
-def test_prints_one_line(tmp_path, monkeypatch, capsys):
+def test_page_sizes_are_within_the_limit(tmp_path, monkeypatch, capsys):
     if not has_bundles():
         pytest.skip("the page is not built: pip install . builds it with npm")
     make_model().save(tmp_path / "model")

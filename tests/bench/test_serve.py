@@ -1,9 +1,9 @@
-"""Tests of the serving benchmark in its short mode: a small random model, few requests."""
+"""Tests for the serving benchmark in short mode: a small random model, few requests."""
 
 from bench.serve import main
 
 
-def test_short_mode_returns_ratios():
+def test_short_mode_reports_ratios():
     figures = main(None, short=True)["small"]
     assert figures["1"]["speedup"] > 0
     assert figures["2"]["tokens_per_second"] > 0

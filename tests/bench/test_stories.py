@@ -1,4 +1,4 @@
-"""Tests of the demo benchmark with few steps: few sentences parse, but everything runs."""
+"""Tests for the demo benchmark with few steps: few sentences parse, but everything runs."""
 
 import importlib.util
 from pathlib import Path
@@ -18,7 +18,7 @@ def load_bench(name: str):
 
 
 @pytest.mark.slow
-def test_a_short_run_learns_the_shortest_sentences(tmp_path):
+def test_short_run_learns_the_shortest_sentences(tmp_path):
     bench = load_bench("stories")
     texts = demo_texts(400)
     training = {text for document in texts for text in document.read()}

@@ -1,4 +1,4 @@
-"""Tests of the training benchmarks in their short mode."""
+"""Tests for the training benchmarks in short mode."""
 
 import pytest
 
@@ -16,12 +16,12 @@ def test_runs_report_loss_and_time(story_file):
     assert 0 < run["training_seconds"] < run["wall_seconds"]
 
 
-def test_gpt2_is_compared_with_the_peer_if_installed():
+def test_gpt2_is_compared_with_transformers_if_installed():
     figures = measure_gpt2(2, short=True)
     assert figures["tokens_per_second"] > 0
     assert ("transformers" in figures) == ("ratio" in figures)
 
 
-def test_growth_measures_texts_and_contexts():
+def test_growth_is_measured_over_texts_and_contexts():
     figures = measure_growth(short=True)
     assert all(figures[name] > 0 for name in ("text_1000000", "text_10000000", "context_64", "context_128"))

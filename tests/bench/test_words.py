@@ -1,4 +1,4 @@
-"""Tests of the word-vector benchmark on a few stories, with gensim only if it is installed."""
+"""Tests for the word-vector benchmark on a few stories, with gensim only if it is installed."""
 
 import importlib.util
 import warnings
@@ -12,7 +12,7 @@ from clearhead.classics.skip_gram import Settings
 from clearhead.text.corpus import Document
 
 
-def test_without_gensim(story_text, monkeypatch):
+def test_benchmark_runs_without_gensim(story_text, monkeypatch):
     find_spec = importlib.util.find_spec
     hidden = lambda name, *more: None if name == "gensim" else find_spec(name, *more)  # noqa: E731
     monkeypatch.setattr(importlib.util, "find_spec", hidden)
@@ -21,11 +21,11 @@ def test_without_gensim(story_text, monkeypatch):
     assert "ratio" not in result
 
 
-def test_against_gensim(story_text):
+def test_results_are_compared_with_gensim(story_text):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip("gensim", reason="gensim is not installed: pip install gensim")
-        # Add a few pairs of WordSim-353: the stories alone have too few of its words.
+        # Add words from a few WordSim-353 pairs: the stories alone contain too few of them.
         text = story_text + "\n\n" + "the king and queen ate bread and butter in a car or a train " * 20
         settings = [Settings(width=10, epochs=1, workers=1, seed=seed) for seed in (1, 2)]
         result = measure([Document.of("stories", text)], settings)

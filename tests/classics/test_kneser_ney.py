@@ -1,4 +1,4 @@
-"""Probabilities against the formulas written out with dictionaries, in float64, one n-gram at a time."""
+"""Kneser-Ney probabilities against a dictionary-based float64 reference, one n-gram at a time."""
 
 import math
 from collections import Counter, defaultdict
@@ -19,12 +19,12 @@ V, END = 12, 11
 
 
 def sentences(seed=0, count=60):
-    """Short documents in which some words are frequent and some come in fixed company."""
+    """Short documents in which some words are frequent and some appear in only a few contexts."""
     random = np.random.default_rng(seed)
     made = []
     for _ in range(count):
         length = int(random.integers(0, 9))
-        words = (random.zipf(1.6, length) - 1) % (V - 2)  # one word of the vocabulary is never seen
+        words = (random.zipf(1.6, length) - 1) % (V - 2)  # one vocabulary word never occurs
         made.append([int(word) for word in words])
     return made
 
@@ -34,7 +34,7 @@ def as_tokens(documents):
 
 
 class Plain:
-    """Modified Kneser-Ney from its definition: tuples of words, "s" and "/s" for beginnings and ends."""
+    """Modified Kneser-Ney from its definition: tuples of words, with "s" and "/s" marking start and end."""
 
     def __init__(self, documents, order, n_vocab=V):
         self.order, self.n_vocab = order, n_vocab
@@ -79,7 +79,7 @@ class Plain:
 
 
 def plain_context(ids):
-    """The words that count for the next one, "s" for the end token before them."""
+    """The context for the next word, with "s" in place of the preceding end token."""
     context = []
     for i in ids:
         context = ["s"] if i == END else [*context, i]
@@ -88,7 +88,7 @@ def plain_context(ids):
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5, 7])
 @pytest.mark.parametrize("count", [3, 60, 600])
-def test_probabilities_are_the_formulas_and_sum_to_one_in_every_context(order, count):
+def test_probabilities_match_the_formulas_and_sum_to_one(order, count):
     documents = sentences(count, count)
     plain = Plain(documents, order)
     network = estimate(count_ngrams(as_tokens(documents), V, END, order))
@@ -105,7 +105,7 @@ def test_probabilities_are_the_formulas_and_sum_to_one_in_every_context(order, c
         assert found.tolist() == pytest.approx(expected, rel=2e-6)
 
 
-def test_every_position_of_a_text_and_of_a_batch_is_the_formula():
+def test_every_position_in_a_batch_matches_the_formula():
     documents = sentences(1, 200)
     plain, tokens = Plain(documents, 4), as_tokens(documents)
     network = estimate(count_ngrams(tokens, V, END, 4))
@@ -118,7 +118,7 @@ def test_every_position_of_a_text_and_of_a_batch_is_the_formula():
     assert torch.equal(found[1], network(torch.from_numpy(ids[48:])))  # a row of ids is a batch of one
 
 
-def test_counting_within_little_memory_gives_the_same_model(tmp_path):
+def test_counting_with_little_memory_gives_the_same_model(tmp_path):
     tokens = as_tokens(sentences(2, 600))
     easy = count_ngrams(tokens, V, END, 5)
     hard = count_ngrams(tokens, V, END, 5, memory=4_000, folder=tmp_path)
@@ -131,7 +131,7 @@ def test_counting_within_little_memory_gives_the_same_model(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_text_that_begins_within_a_document_counts_as_one_that_begins_there():
+def test_text_without_a_leading_end_token_counts_the_same():
     documents = sentences(3, 50)
     whole = as_tokens(documents)
     one, other = (count_ngrams(tokens, V, END, 3) for tokens in (whole, whole.part(1)))
@@ -139,14 +139,14 @@ def test_a_text_that_begins_within_a_document_counts_as_one_that_begins_there():
     assert (one.longer[1].keys == other.longer[1].keys).all()
 
 
-def test_discounts_fall_back_where_a_text_cannot_tell():
+def test_discounts_fall_back_when_counts_are_insufficient():
     assert discounts(np.array([1, 1, 2, 3, 4])) != FALLBACK
     assert discounts(np.array([1, 1, 2, 3])) == FALLBACK  # no count of 4
     assert discounts(np.array([], dtype=np.int64)) == FALLBACK
-    assert discounts(np.array([1, 2, 3, 3, 3, 3, 4])) == FALLBACK  # more than all would be given to 2s
+    assert discounts(np.array([1, 2, 3, 3, 3, 3, 4])) == FALLBACK  # the discount of 2s would be negative
 
 
-def test_orders_longer_than_the_text_know_nothing_more():
+def test_orders_longer_than_the_text_add_nothing():
     short = Tokens.of([END, 0, 1, END])
     long, longer = (estimate(count_ngrams(short, V, END, order)) for order in (4, 9))
     ids = torch.tensor([END, 0, 1, 2, END])
@@ -156,7 +156,7 @@ def test_orders_longer_than_the_text_know_nothing_more():
     assert long(ids)[0].argmax() == 0
 
 
-def test_more_context_is_better_until_it_is_too_much():
+def test_longer_context_lowers_the_loss():
     text = "\n".join(story.text for story in islice(stories(1), 150))[:30_000]
     tokenizer = Tokenizer.train("char", [text])
     ids = np.array([tokenizer.end_id, *tokenizer.encode(text), tokenizer.end_id])
@@ -170,19 +170,19 @@ def test_more_context_is_better_until_it_is_too_much():
 
 
 @pytest.mark.parametrize("order", [0, 33, 2.5, True, "five"])
-def test_an_order_that_is_none_is_refused(order):
+def test_invalid_order_is_rejected(order):
     with pytest.raises(UserError, match="expected a whole number from 1 to 32"):
         count_ngrams(Tokens.of([END, 0, END]), V, END, order)
 
 
-def test_a_text_without_words_or_with_unknown_ones_is_refused():
+def test_empty_text_and_unknown_ids_are_rejected():
     with pytest.raises(UserError, match="no tokens"):
         count_ngrams(Tokens.of([END]), V, END, 2)
     with pytest.raises(UserError, match="id 12 does not exist"):
         count_ngrams(Tokens.of([END, 12]), V, END, 2)
 
 
-def test_keys_are_found_as_by_asking_one_after_the_other():
+def test_find_matches_a_brute_force_search():
     random = np.random.default_rng(0)
     keys = np.unique(random.integers(0, 1000, 300))
     wanted = random.integers(-5, 1005, 500)

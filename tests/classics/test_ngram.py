@@ -1,4 +1,4 @@
-"""The n-gram as a network: what it looks at, what it is given, and what it refuses."""
+"""The n-gram as a network: the context it uses, its config, and the inputs it rejects."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ def some_ids(rows=3, length=20):
     return torch.randint(V, (rows, length), generator=torch.Generator().manual_seed(1))
 
 
-def test_only_the_last_words_matter_and_none_before_the_end_token(network):
+def test_context_stops_at_the_order_and_the_end_token(network):
     ids = torch.tensor([0, 1, 2, 3, 4, 5])
     far, near, ended = ids.clone(), ids.clone(), ids.clone()
     far[2], near[3], ended[4] = 5, 1, END
@@ -32,7 +32,7 @@ def test_only_the_last_words_matter_and_none_before_the_end_token(network):
     assert torch.equal(network(ended)[-1], network(torch.tensor([END, 5]))[-1])
 
 
-def test_a_row_does_not_depend_on_its_neighbors_or_on_what_follows(network):
+def test_rows_are_independent_of_other_rows_and_later_tokens(network):
     ids = some_ids()
     logits = network(ids)
     assert logits.shape == (3, 20, V)
@@ -41,14 +41,14 @@ def test_a_row_does_not_depend_on_its_neighbors_or_on_what_follows(network):
     assert torch.equal(network(ids[:, :9]), logits[:, :9])
 
 
-def test_its_window_is_all_that_it_needs(network):
+def test_window_contains_all_the_context_needed(network):
     ids = some_ids(1)[0]
     assert len(network.window(ids.tolist())) == 3
     window = torch.tensor(network.window(ids.tolist()))
     assert torch.equal(network(window)[-1], network(ids)[-1])
 
 
-def test_its_config_goes_through_json_and_counts_its_numbers(network):
+def test_config_round_trips_through_json_and_counts_parameters(network):
     config = network.config
     assert NGramConfig.from_json(config.to_json()) == config
     assert sum(each.numel() for each in network.parameters()) == config.n_parameter
@@ -71,12 +71,12 @@ def test_its_config_goes_through_json_and_counts_its_numbers(network):
         ("heads", 2),
     ],
 )
-def test_a_config_that_makes_no_sense_is_refused(network, setting, value):
+def test_invalid_config_is_rejected(network, setting, value):
     with pytest.raises(UserError, match=setting):
         NGramConfig.from_json({**network.config.to_json(), setting: value})
 
 
-def test_a_config_that_lacks_something_is_refused():
+def test_config_with_a_missing_setting_is_rejected():
     with pytest.raises(UserError, match="'counts' is missing"):
         NGramConfig.from_json({"kind": "ngram", "n_vocab": 3, "end_id": 0})
 
@@ -89,7 +89,7 @@ def test_a_config_that_lacks_something_is_refused():
         (lambda order: order.keys - 10**9, "lack prefixes"),
     ],
 )
-def test_keys_that_would_lead_astray_are_refused(network, change, said):
+def test_unsorted_or_dangling_keys_are_rejected(network, change, said):
     network.check()
     network.orders[2].keys = change(network.orders[2])
     with pytest.raises(UserError, match=said):
@@ -97,13 +97,13 @@ def test_keys_that_would_lead_astray_are_refused(network, change, said):
 
 
 @pytest.mark.parametrize(("number", "said"), [(float("nan"), "finite"), (0.5, "above 1")])
-def test_numbers_that_are_no_probabilities_are_refused(network, number, said):
+def test_invalid_probabilities_are_rejected(network, number, said):
     network.orders[1].log_probability.data[3] = number
     with pytest.raises(UserError, match=said):
         network.check()
 
 
-def test_an_empty_network_of_any_size_can_be_outlined():
+def test_network_of_any_size_builds_on_the_meta_device():
     with torch.device("meta"):
         network = NGram(NGramConfig(1000, 0, (10**9, 10**9)))
     assert network.orders[2].keys.shape == (10**9,)

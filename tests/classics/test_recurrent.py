@@ -1,4 +1,4 @@
-"""Recurrent networks: the fused kernels against the formulas, written out once more here, in float64."""
+"""Recurrent networks: the fused kernels against the formulas, reimplemented here in float64."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def make(kind, **more):
     torch.manual_seed(0)
     network = Recurrent(RecurrentConfig(kind, **{**SIZES, **more})).double().eval()
     for parameter in network.parameters():
-        parameter.data.add_(0.2 * torch.randn_like(parameter))  # biases too
+        parameter.data.add_(0.2 * torch.randn_like(parameter))  # perturb the biases too
     return network
 
 
@@ -48,7 +48,7 @@ FORMULAS = {"elman": elman, "gru": gru, "lstm": lstm}
 
 
 def by_hand(network, ids):
-    """Logits word by word, in plain numpy."""
+    """Logits computed token by token in plain NumPy."""
     table = network.embedding.weight.detach().numpy()
     weights = []
     for block in network.blocks:
@@ -67,7 +67,7 @@ def by_hand(network, ids):
 
 @pytest.mark.parametrize("kind", CELLS)
 @torch.no_grad()
-def test_the_network_computes_the_formulas(kind):
+def test_network_matches_the_formulas(kind):
     network, ids = make(kind), [3, 1, 4, 1, 5, 9, 2, 6]
     found = network(torch.tensor([ids]))[0].numpy()
     np.testing.assert_allclose(found, by_hand(network, ids), atol=1e-12)
@@ -75,7 +75,7 @@ def test_the_network_computes_the_formulas(kind):
 
 @pytest.mark.parametrize("kind", CELLS)
 @torch.no_grad()
-def test_the_cell_that_is_told_of_is_the_one_that_runs(kind):
+def test_step_functions_match_the_fused_kernels(kind):
     network, ids = make(kind), torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
     x, states = network.states(ids)[:2]
     block = network.blocks[0]
@@ -89,16 +89,16 @@ def test_the_cell_that_is_told_of_is_the_one_that_runs(kind):
 
 @pytest.mark.parametrize("kind", CELLS)
 @torch.no_grad()
-def test_a_state_stands_for_all_that_was_read(kind):
+def test_processing_in_parts_with_state_matches_one_pass(kind):
     network, ids = make(kind), torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8, 9, 7, 9, 3]])
     whole, state = network(ids), network.begin(2)
     parts = torch.cat([network(part, state) for part in ids.split([3, 1, 4], dim=1)], dim=1)
     torch.testing.assert_close(parts, whole, rtol=0, atol=1e-12)
-    # Rows can be taken out, and put where others were.
+    # Rows can be taken out of one state and put into another.
     one, begun = state.take([1]), network.begin(3)
     begun.put([2], one)
     after = network(torch.tensor([[7]]), one)
-    # Products of several rows may round differently from those of one.
+    # Products of several rows may round differently from products of one.
     assert torch.allclose(network(torch.tensor([[7]] * 3), begun)[2:], after, rtol=0, atol=1e-12)
     assert torch.allclose(begun.take([2]).room, one.room, rtol=0, atol=1e-12)
     more = torch.cat((ids[1:], torch.tensor([[7]])), dim=1)
@@ -107,13 +107,13 @@ def test_a_state_stands_for_all_that_was_read(kind):
 
 @pytest.mark.parametrize("kind", CELLS)
 @pytest.mark.parametrize("tied", [True, False])
-def test_parameters_are_counted_as_they_are(kind, tied):
+def test_parameter_count_matches_the_config(kind, tied):
     config = RecurrentConfig(kind, **SIZES, tied=tied)
     assert sum(each.numel() for each in make_network(config).parameters()) == config.n_parameter
     assert config_from_json(config.to_json()) == config
 
 
-def test_dropout_is_of_training_alone():
+def test_dropout_applies_only_during_training():
     network = make("gru", dropout=0.5)
     ids = torch.tensor([[3, 1, 4, 1, 5]])
     assert torch.equal(network(ids), network(ids))
@@ -121,8 +121,8 @@ def test_dropout_is_of_training_alone():
     assert not torch.equal(network(ids), network(ids))
 
 
-def test_an_lstm_begins_by_remembering():
-    """Of what the cell holds, most is still there after a word."""
+def test_lstm_forget_gate_bias_starts_at_one():
+    """The cell then keeps most of its contents from one token to the next."""
     network = Recurrent(RecurrentConfig("lstm", **SIZES))
     b = network.blocks[0].weights()[2]
     assert b.tolist() == [0.0] * 6 + [1.0] * 6 + [0.0] * 12
@@ -139,12 +139,12 @@ def test_an_lstm_begins_by_remembering():
         ({"n_head": 2}, "unknown setting 'n_head'"),
     ],
 )
-def test_what_cannot_be_is_refused(settings, words):
+def test_invalid_settings_are_rejected(settings, words):
     with pytest.raises(UserError, match=words):
         RecurrentConfig.from_json({"kind": "lstm", **SIZES, **settings})
 
 
-def test_a_setting_that_is_missing_is_named():
+def test_missing_settings_and_unknown_kinds_are_rejected():
     with pytest.raises(UserError, match="setting 'd_model' is missing"):
         config_from_json({"kind": "gru", "n_vocab": 3, "n_context": 4, "n_block": 1})
     with pytest.raises(UserError, match="kind = 'mamba': expected one of transformer, elman, gru, lstm"):

@@ -1,4 +1,4 @@
-"""Skip-gram: its steps against the formulas, what it draws, and words in like surroundings."""
+"""Skip-gram: its steps against the formulas, its sampling, and similar vectors in similar contexts."""
 
 import sys
 from itertools import islice
@@ -24,7 +24,7 @@ def learn(text, **settings):
 
 @pytest.fixture(scope="module")
 def story_words():
-    """2,000 stories, a blank line between."""
+    """2,000 stories separated by blank lines."""
     return "\n\n".join(told.text for told in islice(stories(), 2000))
 
 
@@ -38,13 +38,13 @@ def sigmoid(x):
 
 
 def loss(inputs, outputs, center, neighbor, against):
-    """-log σ(x·y) for the neighbor, and -log σ(-x·y) for each word drawn against it."""
+    """-log σ(x·y) for the neighbor, and -log σ(-x·y) for each negative sample."""
     x = inputs[center]
     return -np.log(sigmoid(x @ outputs[neighbor])) - sum(np.log(sigmoid(-x @ outputs[k])) for k in against)
 
 
-def test_a_step_goes_down_the_gradient_of_the_loss():
-    """The gradient is measured by small changes."""
+def test_step_descends_the_gradient_of_the_loss():
+    """The gradient is computed by finite differences."""
     V, D, rate, small = 5, 6, 0.01, 1e-5
     inputs, outputs = tables(V, D)
     stepped = inputs.copy(), outputs.copy()
@@ -60,7 +60,7 @@ def test_a_step_goes_down_the_gradient_of_the_loss():
             assert after[place] - kept == pytest.approx(-rate * (above - below) / (2 * small), abs=1e-11)
 
 
-def test_a_step_equals_the_formulas():
+def test_step_matches_the_formulas():
     V, D, rate = 3, 5, 0.1
     inputs, outputs = tables(V, D, seed=1)
     x, y = inputs[0].copy(), outputs.copy()
@@ -74,29 +74,29 @@ def test_a_step_equals_the_formulas():
     assert np.array_equal(inputs[1:], untouched)
 
 
-def test_a_step_from_very_far_off_is_finite():
+def test_step_from_extreme_values_is_finite():
     inputs, outputs = np.full((1, 4), -1e4, np.float32), np.full((2, 4), 1e4, np.float32)
     outputs[1] *= -1
     descend(inputs, outputs, 0, np.array([0, 1]), 0.5, np.ones(4, np.float32), np.ones(2, np.float32))
     assert np.isfinite(inputs).all()
-    assert inputs[0].tolist() == [0] * 4  # half of 1e4 for each of the two
+    assert inputs[0].tolist() == [0] * 4  # each of the two contributes half of 1e4
     assert outputs.tolist() == [[5e3] * 4, [-5e3] * 4]
 
 
-def test_the_neighbor_itself_is_not_drawn_against_its_pair():
+def test_neighbor_is_never_its_own_negative_sample():
     words, weights = np.zeros(2001, np.int64), np.array([1.0, 2.0, 1.0, 4.0])
     n, state = draw_against(1, *alias(weights), words, np.uint64(3))
     assert words[0] == 1
     drawn = np.bincount(words[1:n], minlength=4)
     assert drawn[1] == 0
-    # Two of eight were neighbors; deviations are below √2000 / 2 = 22.
+    # The neighbor has 2/8 of the weight; standard deviations are below √2000 / 2 = 22.
     assert drawn / 2000 == pytest.approx([1 / 8, 0, 1 / 8, 1 / 2], abs=0.05)
     again = draw_against(1, *alias(weights), words, state)
     assert again[1] != state
 
 
 def stretch(ids, window=5, kept=None, seed=1, V=20):
-    """How many pairs a stretch of text gives, and which words' vectors changed."""
+    """The number of pairs in a stretch of text, and the words whose vectors changed."""
     inputs, outputs = tables(V, 4)
     before = inputs.copy()
     all_kept = np.full(V, CERTAIN, np.uint32)
@@ -117,22 +117,22 @@ def stretch(ids, window=5, kept=None, seed=1, V=20):
     return n, np.flatnonzero((inputs != before).any(1)).tolist()
 
 
-def test_a_window_of_one_pairs_each_word_with_the_next():
+def test_window_of_one_pairs_adjacent_words():
     assert stretch([0, 1, 2, 3], window=1) == (6, [0, 1, 2, 3])
 
 
-def test_no_window_reaches_over_the_end_of_a_passage():
+def test_windows_do_not_cross_passage_ends():
     assert stretch([0, END, 1, END, END, 2], window=5) == (0, [])
     assert stretch([0, 1, END, 2, 3, END], window=5) == (4, [0, 1, 2, 3])
 
 
-def test_windows_are_reduced_evenly():
-    """Of 1 to 5 words on each side, 3 on average."""
+def test_window_sizes_are_sampled_uniformly():
+    """From 1 to 5 words on each side, 3 on average."""
     n, _ = stretch(list(range(20)) * 500)
-    assert n / 10_000 == pytest.approx(6, abs=0.1)  # its deviation is 2·√2 / √10,000 = 0.03
+    assert n / 10_000 == pytest.approx(6, abs=0.1)  # standard deviation: 2·√2 / √10,000 = 0.03
 
 
-def test_skipped_words_make_no_pairs():
+def test_skipped_words_form_no_pairs():
     kept = np.full(20, CERTAIN, np.uint32)
     kept[5:] = 0
     n, changed = stretch(list(range(20)), window=1, kept=kept)
@@ -142,7 +142,7 @@ def test_skipped_words_make_no_pairs():
     assert n == pytest.approx(2 * 2500, rel=0.1)
 
 
-def test_frequent_words_are_skipped_by_word2vec_s_formula():
+def test_frequent_words_are_subsampled_by_the_word2vec_formula():
     counts = np.array([9000, 900, 99, 1])
     assert keeping(counts, 1e-2).tolist() == pytest.approx(
         [(np.sqrt(f / 1e-2) + 1) * 1e-2 / f if f > 0.02 else 1 for f in counts / 10_000]
@@ -151,8 +151,8 @@ def test_frequent_words_are_skipped_by_word2vec_s_formula():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_words_are_drawn_by_their_weights(seed):
-    """What the two numbers a word mean together is exactly the weights."""
+def test_words_are_sampled_by_weight(seed):
+    """Together, the two numbers the alias table stores per word reproduce the weights exactly."""
     weights = np.random.default_rng(seed).integers(1, 10_000, 50) ** 0.75
     sure, other = alias(weights)
     drawn = np.zeros(50)
@@ -166,7 +166,7 @@ def test_words_are_drawn_by_their_weights(seed):
 SMALL = {"width": 16, "epochs": 2, "min_count": 1}
 
 
-def test_one_worker_and_a_seed_give_the_same_bits(story_text, monkeypatch):
+def test_one_worker_is_bitwise_reproducible_with_a_seed(story_text, monkeypatch):
     monkeypatch.setattr(skip_gram, "STRETCH", 1000)
     one = learn(story_text, **SMALL, seed=3, workers=1)
     again = learn(story_text, **SMALL, seed=3, workers=1)
@@ -176,7 +176,7 @@ def test_one_worker_and_a_seed_give_the_same_bits(story_text, monkeypatch):
     assert not np.allclose(one.vectors, other.vectors, atol=1e-3)
 
 
-def test_several_workers_learn_from_the_same_pairs(story_text, monkeypatch):
+def test_several_workers_train_on_the_same_pairs(story_text, monkeypatch):
     monkeypatch.setattr(skip_gram, "STRETCH", 1000)
     corpus = WordCorpus.read([Document.of("text", story_text)])
     ends = []
@@ -187,12 +187,12 @@ def test_several_workers_learn_from_the_same_pairs(story_text, monkeypatch):
     assert ends[0].words == ends[0].of == 2 * len(corpus.ids)
 
 
-def test_the_rate_falls_to_word2vec_s_last():
+def test_learning_rate_decays_to_the_word2vec_minimum():
     learner = SkipGram(WordCorpus.read([Document.of("text", "a b c d")]), Settings(epochs=2, min_count=1))
     assert [learner._rate(n) for n in (0, 5, 10)] == pytest.approx([0.025, 0.0125, 0.0001])
 
 
-def test_breaking_off_ends_the_threads(story_text, monkeypatch):
+def test_closing_the_iterator_stops_the_threads(story_text, monkeypatch):
     monkeypatch.setattr(skip_gram, "STRETCH", 100)
     corpus = WordCorpus.read([Document.of("text", story_text)])
     learner = iter(SkipGram(corpus, Settings(**SMALL, workers=2)))
@@ -203,13 +203,13 @@ def test_breaking_off_ends_the_threads(story_text, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_animals_are_the_neighbors_of_the_cat(story_words, seed):
-    """Words in like surroundings get like vectors: with eight seeds no other word came among the first 15."""
+def test_nearest_neighbors_of_cat_are_animals(story_words, seed):
+    """Words in similar contexts get similar vectors: over eight seeds, no other word was in the top 15."""
     vectors = learn(story_words, width=50, window=2, epochs=10, workers=1, seed=seed)
     nearest = [word for word, _ in vectors.nearest("cat", len(ANIMALS) - 1)]
     assert sorted(nearest) == sorted(set(ANIMALS) - {"cat"})
-    assert vectors.cosine("cat", "dog") > 0.5  # 0.62 to 0.74
-    assert vectors.cosine("cat", "kite") < 0.25  # 0.09 to 0.13
+    assert vectors.cosine("cat", "dog") > 0.5  # observed: 0.62 to 0.74
+    assert vectors.cosine("cat", "kite") < 0.25  # observed: 0.09 to 0.13
 
 
 @pytest.mark.parametrize(
@@ -225,12 +225,12 @@ def test_animals_are_the_neighbors_of_the_cat(story_words, seed):
         ({"min_count": None}, "min_count = None"),
     ],
 )
-def test_settings_are_checked(settings, message):
+def test_invalid_settings_are_rejected(settings, message):
     with pytest.raises(UserError, match=message):
         Settings(**settings)
 
 
-def test_without_numba_a_line_says_what_to_install(monkeypatch, story_text):
+def test_missing_numba_error_says_what_to_install(monkeypatch, story_text):
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(
         UserError, match=r"needs numba, which is not installed: pip install 'clearhead\[numba\]'"

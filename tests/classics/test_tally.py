@@ -1,4 +1,4 @@
-"""Counting with runs on disk gives what counting in memory gives."""
+"""Counting with runs spilled to disk matches counting in memory."""
 
 from collections import Counter
 
@@ -19,7 +19,7 @@ def tally(parts, folder, memory):
 
 
 @pytest.mark.parametrize("n", [10, 1_000, 10_000])
-def test_what_was_spilled_is_counted_as_what_was_held(tmp_path, n):
+def test_spilled_counts_match_in_memory_counts(tmp_path, n):
     numbers = np.random.default_rng(n).zipf(1.3, n) % 5_000
     parts = np.array_split(numbers, 7)
     held, in_memory, _ = tally(parts, tmp_path, memory=2**30)
@@ -28,7 +28,7 @@ def test_what_was_spilled_is_counted_as_what_was_held(tmp_path, n):
     assert spilled.spills == (0 if n == 10 else pytest.approx(n / spilled.capacity, rel=0.2))
     assert on_disk == in_memory == Counter(numbers.tolist())
     assert (keys[1:] > keys[:-1]).all()
-    assert list(tmp_path.iterdir()) == []  # every run was merged, and taken away
+    assert list(tmp_path.iterdir()) == []  # every run was merged and deleted
 
 
 def test_many_runs_are_merged_in_levels(tmp_path):
@@ -43,6 +43,6 @@ def test_many_runs_are_merged_in_levels(tmp_path):
 
 @settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 2**40), max_size=90), max_size=9))
-def test_any_numbers(tmp_path_factory, parts):
+def test_arbitrary_numbers_are_counted(tmp_path_factory, parts):
     _, found, _ = tally(parts, tmp_path_factory.mktemp("tally"), memory=0)
     assert found == Counter(number for part in parts for number in part)

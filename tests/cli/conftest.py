@@ -1,4 +1,4 @@
-"""The command line as a user meets it, in this process (fast) and in one of its own (real)."""
+"""The command line as users run it: in this process (fast) or in a separate one (realistic)."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class Result:
 
 @pytest.fixture(autouse=True)
 def workplace(tmp_path, tmp_path_factory, monkeypatch):
-    """The folder the command is run in, and a temporary folder whose leavings can be seen."""
+    """The folder the command runs in, and a temporary folder that can be checked for leftovers."""
     monkeypatch.chdir(tmp_path)
     temporary = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -34,7 +34,7 @@ def workplace(tmp_path, tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def tree(tmp_path, home):
-    """Everything in the working, temporary and home folders, but for the cache of tokens."""
+    """Everything in the working, temporary and home folders except the token cache."""
 
     cache = home / "tokens"
 
@@ -43,7 +43,7 @@ def tree(tmp_path, home):
         for root in (tmp_path, Path(tempfile.gettempdir()), home):
             for path in root.rglob("*"):
                 kept = path == cache or (cache in path.parents and not path.name.startswith("."))
-                kept = kept or path.name.startswith("torchinductor_")  # torch makes it
+                kept = kept or path.name.startswith("torchinductor_")  # created by torch
                 if not kept:
                     found[path] = path.read_bytes() if path.is_file() else None
         return found
@@ -65,13 +65,13 @@ def clearhead(capsys):
 
 @pytest.fixture(scope="session")
 def command(forked):
-    """How to start `clearhead` in a process of its own."""
+    """The command that starts `clearhead` in a separate process."""
     return [*forked, "-m", "clearhead"]
 
 
 @pytest.fixture
 def process(command):
-    """Run a command in a process of its own."""
+    """Run a command in a separate process."""
 
     def call(*arguments, **environment):
         done = subprocess.run(
@@ -89,7 +89,7 @@ def process(command):
 
 @pytest.fixture
 def refused(clearhead, tree):
-    """Run a command that is the user's mistake, and give the one line that says so."""
+    """Run a command that fails with a user error, and return its one-line message."""
 
     def call(*arguments, words=(), through=clearhead):
         before = tree()
@@ -110,7 +110,7 @@ def refused(clearhead, tree):
 
 @pytest.fixture
 def gpt2_folder(trained, tmp_path):
-    """A GPT-2 that knows nothing, with the trained model's tokenizer."""
+    """An untrained GPT-2 with the trained model's tokenizer."""
     config = preset("gpt2", n_vocab=trained.tokenizer.n_vocab, n_context=16, n_block=2, n_head=4, d_model=16)
     LanguageModel(Transformer(config), trained.tokenizer).save(tmp_path / "gpt2")
     return tmp_path / "gpt2"
@@ -118,7 +118,7 @@ def gpt2_folder(trained, tmp_path):
 
 @pytest.fixture
 def change_json():
-    """Set keys of a JSON file, and leave others out."""
+    """Set keys of a JSON file and remove others."""
 
     def change(path, without=(), **settings):
         document = json.loads(path.read_text(encoding="utf-8"))

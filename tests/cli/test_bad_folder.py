@@ -1,4 +1,4 @@
-"""Where a model cannot be saved: refused before training, or kept elsewhere after it."""
+"""Models that cannot be saved: rejected before training, or saved elsewhere afterwards."""
 
 import os
 import re
@@ -15,8 +15,8 @@ SMALL = ("--steps", 2, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 
 
 
 @pytest.mark.parametrize("kept", [None, "config.json", "model.safetensors"])
-def test_a_folder_that_holds_a_model(kept, refused, story_file, copied_model):
-    """Also where only its most precious parts are left."""
+def test_folder_that_contains_a_model_is_rejected(kept, refused, story_file, copied_model):
+    """Even if only its config or its weights are left."""
     for path in copied_model.iterdir():
         if kept not in (None, path.name):
             path.unlink()
@@ -25,36 +25,36 @@ def test_a_folder_that_holds_a_model(kept, refused, story_file, copied_model):
     refused("demo", "--out", "model", words=words)
 
 
-def test_a_folder_that_is_a_file(refused, story_file, tmp_path):
+def test_output_path_that_is_a_file_is_rejected(refused, story_file, tmp_path):
     (tmp_path / "notes").write_text("mine")
     for folder in ("notes", "notes/model", "notes/deep/model"):
         refused("train", story_file, "--out", folder, *SMALL, words=["notes", "file"])
     refused("demo", "--out", "notes", words=["notes is a file"])
 
 
-def test_a_folder_whose_name_is_too_long(refused, story_file):
+def test_folder_name_that_is_too_long_is_rejected(refused, story_file):
     refused("train", story_file, "--out", "a" * 300, *SMALL, words=["aaa", "choose another"])
 
 
-def test_a_disk_without_room_is_refused_before_training(refused, story_file, disk):
+def test_full_disk_is_rejected_before_training(refused, story_file, disk):
     folder = disk("200k")
     words = [f"no space left in {folder / 'model'}", "MB", "choose another folder"]
     refused("train", story_file, "--out", folder / "model", *SMALL, words=words)
     assert list(folder.iterdir()) == []
 
 
-def test_a_disk_that_cannot_be_written_is_refused_before_training(refused, story_file, disk):
+def test_read_only_disk_is_rejected_before_training(refused, story_file, disk):
     folder = disk("8m", read_only=True)
     refused("train", story_file, "--out", folder / "model", *SMALL, words=[folder, "not writable"])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_refused_before_training(refused, story_file, tmp_path):
+def test_unwritable_folder_is_rejected_before_training(refused, story_file, tmp_path):
     (tmp_path / "locked").mkdir(mode=0o500)
     refused("train", story_file, "--out", "locked/model", *SMALL, words=["locked", "not writable"])
 
 
-def test_a_disk_that_fills_up_while_training_loses_nothing(clearhead, story_file, disk, monkeypatch, tree):
+def test_disk_filling_up_during_training_loses_nothing(clearhead, story_file, disk, monkeypatch, tree):
     folder = disk("8m")
     start = TerminalObserver.started
 
@@ -79,8 +79,8 @@ def test_a_disk_that_fills_up_while_training_loses_nothing(clearhead, story_file
     assert load(saved[1]).generate("The", tokens=3)
 
 
-def test_a_disk_that_fills_up_while_saving_leaves_nothing_half_done(trained, disk):
-    """Whatever room is left, the folder holds a whole model or none."""
+def test_disk_filling_up_during_saving_leaves_no_partial_model(trained, disk):
+    """However much space is left, the folder holds a complete model or none."""
     folder = disk("4m")
     needed = 4 * trained.plan.config.n_parameter
     outcomes = set()
@@ -107,22 +107,20 @@ def test_a_disk_that_fills_up_while_saving_leaves_nothing_half_done(trained, dis
     assert outcomes == {"refused", "saved"}
 
 
-def test_a_home_that_cannot_be_written_says_which_setting_moves_it(
-    refused, story_file, tmp_path, monkeypatch
-):
+def test_unwritable_home_error_names_its_environment_variable(refused, story_file, tmp_path, monkeypatch):
     (tmp_path / "notes").write_text("mine")
     monkeypatch.setenv("CLEARHEAD_HOME", str(tmp_path / "notes"))
     refused("train", story_file, *SMALL, words=["notes", "CLEARHEAD_HOME"])
 
 
-def test_a_default_folder_is_never_one_that_is_there(clearhead, story_file, tmp_path):
+def test_default_folder_is_never_an_existing_one(clearhead, story_file, tmp_path):
     for expected in ("stories", "stories-2"):
         result = clearhead("train", story_file, *SMALL)
         assert f"saved to {Path('runs') / expected}" in result.err
         assert (tmp_path / "runs" / expected / "config.json").exists()
 
 
-def test_a_default_folder_for_a_pattern_has_a_plain_name(clearhead, story_text, tmp_path):
+def test_default_folder_for_a_glob_has_a_plain_name(clearhead, story_text, tmp_path):
     (tmp_path / "a.txt").write_text(story_text)
     assert clearhead("train", "*.txt", *SMALL).code == 0
     [folder] = (tmp_path / "runs").iterdir()

@@ -1,4 +1,4 @@
-"""Folders that are no model, or a damaged one: one line that names the file, whatever is wrong with it."""
+"""Folders that are not models, or are damaged ones: a one-line error names the file, whatever is wrong."""
 
 import json
 import struct
@@ -19,7 +19,7 @@ def read(refused, folder, *words):
     return refused("generate", folder, "The", words=[folder.name, *words])
 
 
-def test_a_folder_that_is_not_there_or_is_no_model(refused, story_file, tmp_path):
+def test_missing_folders_and_non_models_are_rejected(refused, story_file, tmp_path):
     read(refused, tmp_path / "nowhere", "no such folder or file", "clearhead train")
     (tmp_path / "empty").mkdir()
     read(refused, tmp_path / "empty", "is not a model", "config.json")
@@ -54,7 +54,7 @@ WEIGHTS = {
 
 
 def _with_header(data, **changes):
-    """The file with the first tensor described otherwise."""
+    """The file with changes to the header entry of its first tensor."""
     (size,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + size])
     first = next(name for name in header if name != "__metadata__")
@@ -64,7 +64,7 @@ def _with_header(data, **changes):
 
 
 @pytest.mark.parametrize("damage", WEIGHTS)
-def test_damaged_weights(damage, refused, copied_model):
+def test_damaged_weights_are_rejected(damage, refused, copied_model):
     path = copied_model / "model.safetensors"
     path.write_bytes(WEIGHTS[damage](path.read_bytes()))
     read(refused, copied_model, "model.safetensors", "copy it again", "clearhead.json")
@@ -72,7 +72,7 @@ def test_damaged_weights(damage, refused, copied_model):
     read(refused, copied_model, "model.safetensors", "copy it again")
 
 
-def test_any_flipped_bit_is_noticed(copied_model, refused):
+def test_flipped_bits_are_detected(copied_model, refused):
     path = copied_model / "model.safetensors"
     data = path.read_bytes()
     for at in (0, 8, 60, len(data) // 2, len(data) - 1):
@@ -82,7 +82,7 @@ def test_any_flipped_bit_is_noticed(copied_model, refused):
         read(refused, copied_model, "model.safetensors", "truncated or changed")
 
 
-def test_a_flipped_bit_of_the_header_is_harmless_or_noticed_even_without_a_hash(copied_model):
+def test_flipped_header_bits_are_harmless_or_detected_without_hash(copied_model):
     path = copied_model / "model.safetensors"
     data = path.read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
@@ -132,7 +132,7 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("change", TENSORS)
-def test_weights_of_another_model(change, refused, copied_model):
+def test_mismatched_or_non_finite_weights_are_rejected(change, refused, copied_model):
     path = copied_model / "model.safetensors"
     changed, words = TENSORS[change]
     save_file(changed(load_file(path)), path)
@@ -142,7 +142,7 @@ def test_weights_of_another_model(change, refused, copied_model):
 
 
 @pytest.mark.parametrize("ours", [True, False])
-def test_weights_that_are_not_there(ours, refused, copied_model):
+def test_missing_weights_are_rejected(ours, refused, copied_model):
     path = copied_model / "model.safetensors"
     path.unlink()
     if not ours:
@@ -195,7 +195,7 @@ QWEN3 = [
 
 
 @pytest.mark.parametrize(("settings", "words"), QWEN3, ids=str)
-def test_an_impossible_config(settings, words, refused, copied_model, change_json):
+def test_invalid_qwen3_config_is_rejected(settings, words, refused, copied_model, change_json):
     change_json(copied_model / "config.json", **settings)
     read(refused, copied_model, *words)
 
@@ -222,7 +222,7 @@ GPT2 = [
 
 
 @pytest.mark.parametrize(("settings", "words"), GPT2, ids=str)
-def test_an_impossible_config_of_another_family(settings, words, refused, gpt2_folder, change_json):
+def test_invalid_gpt2_config_is_rejected(settings, words, refused, gpt2_folder, change_json):
     change_json(gpt2_folder / "config.json", **settings)
     read(refused, gpt2_folder, *words)
 
@@ -237,7 +237,7 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("family", NEEDED)
-def test_a_config_that_lacks_something(family, request, refused, change_json):
+def test_config_with_a_missing_setting_is_rejected(family, request, refused, change_json):
     folder = request.getfixturevalue("copied_model" if family == "qwen3" else "gpt2_folder")
     whole = (folder / "config.json").read_bytes()
     for name in NEEDED[family].split():
@@ -261,13 +261,13 @@ NOT_JSON = {
 
 @pytest.mark.parametrize("name", ["config.json", "clearhead.json", "tokenizer.json", "tokenizer_config.json"])
 @pytest.mark.parametrize("content", NOT_JSON)
-def test_a_file_that_is_not_what_it_should_be(name, content, refused, copied_model):
+def test_malformed_json_file_is_rejected(name, content, refused, copied_model):
     (copied_model / name).write_bytes(NOT_JSON[content])
     read(refused, copied_model, name)
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])
-def test_a_file_that_is_not_there_or_a_folder(name, refused, copied_model):
+def test_missing_file_or_folder_in_its_place_is_rejected(name, refused, copied_model):
     (copied_model / name).unlink()
     read(refused, copied_model, name)
     (copied_model / name).mkdir()
@@ -290,18 +290,18 @@ OURS = [
 
 
 @pytest.mark.parametrize(("settings", "words"), OURS, ids=str)
-def test_our_own_file_is_read_strictly(settings, words, refused, copied_model, change_json):
+def test_clearhead_json_is_validated_strictly(settings, words, refused, copied_model, change_json):
     change_json(copied_model / "clearhead.json", **settings)
     read(refused, copied_model, *words)
 
 
 @pytest.mark.parametrize("name", ["format", "dropout", "sha256", "training"])
-def test_our_own_file_must_be_whole(name, refused, copied_model, change_json):
+def test_clearhead_json_must_be_complete(name, refused, copied_model, change_json):
     change_json(copied_model / "clearhead.json", without=[name])
     read(refused, copied_model, "clearhead.json", name)
 
 
-def test_a_tokenizer_of_another_model(refused, copied_model, clearhead, story_file):
+def test_tokenizer_of_another_model_is_rejected(refused, copied_model, clearhead, story_file):
     small = ("--steps", 1, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 16)
     assert clearhead("train", story_file, "--out", "other", "--vocab", 300, *small).code == 0
     for name in ("tokenizer.json", "tokenizer_config.json"):
@@ -309,20 +309,20 @@ def test_a_tokenizer_of_another_model(refused, copied_model, clearhead, story_fi
     read(refused, copied_model, "tokenizer has 300 tokens", "different models")
 
 
-def test_a_tokenizer_whose_end_is_unknown(refused, copied_model, change_json):
+def test_tokenizer_with_an_unknown_end_token_is_rejected(refused, copied_model, change_json):
     for token in ("<nowhere>", None, 5, []):
         change_json(copied_model / "tokenizer_config.json", eos_token=token)
         refused("generate", copied_model, words=["tokenizer_config.json", "eos_token"])
 
 
-def test_a_context_that_no_memory_holds_costs_nothing_until_it_is_used(copied_model, clearhead, change_json):
+def test_huge_context_uses_no_memory_until_needed(copied_model, clearhead, change_json):
     change_json(copied_model / "config.json", max_position_embeddings=2**24)
     result = clearhead("generate", copied_model, "The", "--tokens", 5)
     assert (result.code, result.err) == (0, "")
 
 
-def test_weights_so_large_that_every_guess_is_certain(copied_model, clearhead, story_file):
-    """A loss beyond what a perplexity can be written for is still a figure, not a failure."""
+def test_huge_weights_still_evaluate_and_generate(copied_model, clearhead, story_file):
+    """A loss too large for a finite perplexity is reported as a number, not as an error."""
     path = copied_model / "model.safetensors"
     tensors = load_file(path)
     tensors["model.norm.weight"] *= 1e6
@@ -335,7 +335,7 @@ def test_weights_so_large_that_every_guess_is_certain(copied_model, clearhead, s
     assert clearhead("generate", copied_model, "The", "--tokens", 5).code == 0
 
 
-def test_a_list_of_models_leaves_out_the_broken_and_says_so(copied_model, clearhead, tmp_path, change_json):
+def test_models_list_skips_broken_models_with_a_warning(copied_model, clearhead, tmp_path, change_json):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text("{")
     result = clearhead("models", ".", "--json")

@@ -1,4 +1,4 @@
-"""Options that make no sense: one line that names the option or the value, before anything is made."""
+"""Invalid options: a one-line error names the option or the value before anything is created."""
 
 import sys
 
@@ -56,12 +56,12 @@ TRAIN = [
 
 
 @pytest.mark.parametrize(("options", "words"), TRAIN, ids=lambda value: " ".join(value))
-def test_train_refuses(options, words, refused, story_file):
+def test_train_rejects_invalid_options(options, words, refused, story_file):
     refused("train", story_file, "--out", "model", *options, words=words)
 
 
 @pytest.mark.parametrize("package", ["tensorboard", "wandb"])
-def test_a_report_without_its_package(package, refused, story_file, monkeypatch):
+def test_reporting_without_its_package_is_rejected(package, refused, story_file, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     options = {"tensorboard": ["--tensorboard"], "wandb": ["--wandb", "stories"]}[package]
     refused("train", story_file, "--out", "model", *options, words=[f"clearhead[{package}]"])
@@ -120,11 +120,11 @@ GENERATE = [
 
 
 @pytest.mark.parametrize(("options", "words"), GENERATE, ids=lambda value: " ".join(value))
-def test_generate_refuses(options, words, refused, model_folder):
+def test_generate_rejects_invalid_options(options, words, refused, model_folder):
     refused("generate", model_folder, "The", *options, words=words)
 
 
-def test_a_context_of_learned_positions_is_not_shifted(refused, gpt2_folder):
+def test_shift_with_learned_positions_is_rejected(refused, gpt2_folder):
     words = ["requires rotary positions", "learned", "omit shift"]
     refused("generate", gpt2_folder, "The", "--shift", words=words)
     refused("generate", gpt2_folder, "The", "--shift", "--json", words=words)
@@ -142,14 +142,14 @@ def test_a_context_of_learned_positions_is_not_shifted(refused, gpt2_folder):
     ],
     ids=["cut off", "no comma", "a list", "bytes", "deep", "a huge number"],
 )
-def test_a_schema_that_is_no_json(written, words, refused, model_folder, tmp_path):
+def test_invalid_json_schema_file_is_rejected(written, words, refused, model_folder, tmp_path):
     (tmp_path / "schema.json").write_bytes(written)
     said = refused("generate", model_folder, "The", "--json-schema", "schema.json", words=words)
-    assert "again" not in said  # it is the user's own
+    assert "again" not in said  # no "copy it again": the user wrote this file
 
 
 @pytest.mark.parametrize("temperature", [1e-6, 1e-30, 1e-45, 1e-300])
-def test_a_temperature_near_nothing_takes_the_likeliest(temperature, clearhead, model_folder):
+def test_tiny_temperature_is_greedy(temperature, clearhead, model_folder):
     given = ("generate", model_folder, "The", "--tokens", 20, "--temperature")
     nearly, likeliest = clearhead(*given, temperature), clearhead(*given, 0)
     assert nearly.code == 0, nearly.err
@@ -174,5 +174,5 @@ def test_a_temperature_near_nothing_takes_the_likeliest(temperature, clearhead, 
     ],
     ids=lambda value: " ".join(value),
 )
-def test_the_rest_refuses(arguments, words, refused):
+def test_other_commands_reject_invalid_arguments(arguments, words, refused):
     refused(*arguments, words=words)

@@ -1,4 +1,4 @@
-"""Texts that cannot be trained on or read: one line, nothing left behind."""
+"""Texts that cannot be trained on or read: a one-line error, and nothing left behind."""
 
 import pytest
 
@@ -18,34 +18,34 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_text_that_cannot_be_trained_on(name, refused, tmp_path):
+def test_unusable_training_text_is_rejected(name, refused, tmp_path):
     data, options, words = TEXTS[name]
     (tmp_path / "novel.txt").write_bytes(data)
     refused("train", "novel.txt", "--out", "model", *SMALL, *options, words=words)
 
 
 @pytest.mark.parametrize("name", ["a few bytes", "short", "empty"])
-def test_the_same_when_trained_by_the_clock(name, refused, tmp_path):
+def test_unusable_training_text_is_rejected_with_a_time_budget(name, refused, tmp_path):
     data, options, words = TEXTS[name]
     (tmp_path / "novel.txt").write_bytes(data)
     refused("train", "novel.txt", *options, words=words)
 
 
 @pytest.mark.parametrize("preset", ["lecture", "modern"])
-def test_a_context_beyond_all_memory_is_refused_before_any_is_taken(preset, refused, story_file):
+def test_huge_context_is_rejected_before_allocating_memory(preset, refused, story_file):
     given = ("train", story_file, "--preset", preset, "--context", 2**24)
     refused(*given, *SMALL, words=[2**24, "--context"])
     refused(*given, words=[2**24, "--context"])
 
 
 @pytest.mark.parametrize("name", ["empty", "binary", "latin", "utf-16", "damaged archive"])
-def test_a_text_that_cannot_be_evaluated(name, refused, tmp_path, model_folder):
+def test_unusable_evaluation_text_is_rejected(name, refused, tmp_path, model_folder):
     data, _, words = TEXTS[name]
     (tmp_path / "novel.txt").write_bytes(data)
     refused("eval", model_folder, "novel.txt", words=words)
 
 
-def test_a_text_that_is_not_there(refused, tmp_path, model_folder):
+def test_missing_text_is_rejected(refused, tmp_path, model_folder):
     refused("train", "nowhere.txt", *SMALL, words=["no such file: nowhere.txt"])
     refused("train", "nowhere/*.txt", *SMALL, words=["nowhere/*.txt", "check the pattern"])
     refused("eval", model_folder, "nowhere.txt", words=["no such file: nowhere.txt"])
@@ -56,7 +56,7 @@ def test_a_text_that_is_not_there(refused, tmp_path, model_folder):
     refused("train", ".", *SMALL, words=["no text files"])
 
 
-def test_a_validation_text_that_cannot_be_used(refused, story_file, tmp_path):
+def test_unusable_validation_text_is_rejected(refused, story_file, tmp_path):
     (tmp_path / "empty.txt").touch()
     (tmp_path / "other.txt").write_text("Ω is not in the stories.", encoding="utf-8")
     train = ("train", story_file, "--tokenizer", "char", *SMALL)
@@ -65,7 +65,7 @@ def test_a_validation_text_that_cannot_be_used(refused, story_file, tmp_path):
     refused(*train, "--validation", "other.txt", words=["other.txt", "'Ω'", "GREEK CAPITAL LETTER OMEGA"])
 
 
-def test_an_unknown_character_is_named(refused, model_folder, tmp_path):
+def test_unknown_character_error_names_the_character(refused, model_folder, tmp_path):
     words = ["'é'", "U+00E9", "LATIN SMALL LETTER E WITH ACUTE", "character 3"]
     refused("generate", model_folder, "Café", words=words)
     refused("generate", model_folder, "Café", "--json", words=words)
@@ -73,9 +73,9 @@ def test_an_unknown_character_is_named(refused, model_folder, tmp_path):
     refused("eval", model_folder, "novel.txt", words=["novel.txt", *words])
 
 
-def test_bytes_of_the_command_line_that_are_no_text(refused, model_folder):
+def test_command_line_bytes_that_are_not_utf8_are_rejected(refused, model_folder):
     refused("generate", model_folder, "caf\udce9", words=["udce9", "UTF-8"])
 
 
-def test_an_empty_prompt(refused, model_folder):
+def test_empty_prompt_is_rejected(refused, model_folder):
     refused("generate", model_folder, "", words=["the prompt is empty", "give some text"])

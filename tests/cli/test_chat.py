@@ -1,4 +1,4 @@
-"""`clearhead chat`: what is typed, what is answered, what is kept."""
+"""`clearhead chat`: input, replies and saved conversations."""
 
 import io
 import json
@@ -8,7 +8,7 @@ import pytest
 
 from clearhead.language_model import load
 
-# So short that a few turns fit into the context of the small model.
+# Short enough that a few turns fit into the small model's context.
 TEMPLATE = "{% for m in messages %}{{ m.content }} {% endfor %}{% if add_generation_prompt %}A {% endif %}"
 
 
@@ -26,13 +26,13 @@ def typing(monkeypatch):
     )
 
 
-def test_a_conversation_is_answered_and_saved(talker, typing, clearhead, tmp_path):
+def test_conversation_is_answered_and_saved(talker, typing, clearhead, tmp_path):
     typing("The cat", "", "/save talk.jsonl", "/reset", "The cat", "/save talk.jsonl", "/quit", "never read")
     result = clearhead("chat", talker, "--tokens", 5, "--device", "cpu")
     assert result.code == 0, result.err
     lines = [json.loads(line)["messages"] for line in (tmp_path / "talk.jsonl").read_text().splitlines()]
     assert [message["role"] for message in lines[0]] == ["user", "assistant"]
-    assert lines[0] == lines[1]  # what was forgotten does not matter any more
+    assert lines[0] == lines[1]  # what was said before /reset has no effect
     model = load(talker, "cpu")
     ids = model.chat_ids([{"role": "user", "content": "The cat"}])
     reply = model.generate(ids, tokens=5, temperature=0.7, top_p=0.9, seed=0)
@@ -46,7 +46,7 @@ def read(path):
 
 @pytest.fixture
 def chat(talker, typing, clearhead):
-    """Type these lines into a chat, and give what it said."""
+    """Type these lines into a chat and return what it writes to standard error."""
 
     def call(*lines):
         typing(*lines)
@@ -57,7 +57,7 @@ def chat(talker, typing, clearhead):
     return call
 
 
-def test_a_conversation_that_goes_on_keeps_its_line(chat, tmp_path):
+def test_continued_conversation_keeps_its_line(chat, tmp_path):
     said = chat("The cat", "/save talk.jsonl", "The dog", "/save talk.jsonl", "/save ./talk.jsonl")
     (talk,) = read(tmp_path / "talk.jsonl")
     assert [message["content"] for message in talk[::2]] == ["The cat", "The dog"]
@@ -65,20 +65,20 @@ def test_a_conversation_that_goes_on_keeps_its_line(chat, tmp_path):
     assert "4 messages saved to talk.jsonl, as line 1" in said
 
 
-def test_another_conversation_has_a_line_of_its_own(chat, tmp_path):
+def test_new_conversation_gets_its_own_line(chat, tmp_path):
     chat("The cat", "/save talk.jsonl", "/reset", "The dog", "/save talk.jsonl", "A", "/save talk.jsonl")
     chat("The cat", "/save talk.jsonl", "B", "/save talk.jsonl")
     talks = read(tmp_path / "talk.jsonl")
     assert [[message["content"] for message in talk[::2]] for talk in talks] == [
         ["The cat"],
         ["The dog", "A"],
-        ["The cat", "B"],  # of another session, though it began with the same words
+        ["The cat", "B"],  # from another session, though it began with the same words
     ]
 
 
-def test_a_line_of_someone_else_stays(chat, tmp_path):
+def test_existing_lines_are_preserved(chat, tmp_path):
     path, other = tmp_path / "talk.jsonl", '{"messages": [{"role": "user", "content": "Else"}]}'
-    path.write_text(other)  # without an end of line
+    path.write_text(other)  # without a trailing newline
     chat("The cat", "/save talk.jsonl", "The dog", "/save talk.jsonl")
     assert path.read_text().splitlines()[0] == other
     assert len(read(path)) == 2
@@ -96,7 +96,7 @@ def test_a_line_of_someone_else_stays(chat, tmp_path):
     ],
     ids=["text", "other JSON", "bytes"],
 )
-def test_a_file_that_is_something_else_is_left_alone(chat, tmp_path, there, why):
+def test_files_in_another_format_are_left_unchanged(chat, tmp_path, there, why):
     path = tmp_path / "diary.jsonl"
     path.write_bytes(there)
     said = chat("The cat", "/save diary.jsonl")
@@ -107,12 +107,12 @@ def test_a_file_that_is_something_else_is_left_alone(chat, tmp_path, there, why)
 
 
 @pytest.mark.parametrize("lines", [(), ("The cat", "/reset")], ids=["at first", "after /reset"])
-def test_where_nothing_was_said_nothing_is_saved(chat, tmp_path, lines):
+def test_empty_conversation_is_not_saved(chat, tmp_path, lines):
     assert "there is nothing to save yet" in chat(*lines, "/save talk.jsonl")
     assert not (tmp_path / "talk.jsonl").exists()
 
 
-def test_a_name_is_read_as_a_shell_would(chat, tmp_path, monkeypatch):
+def test_file_names_are_parsed_as_in_a_shell(chat, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
     (tmp_path / "me").mkdir()
     said = chat("The cat", "/save ~/a.jsonl", '/save "my talk.jsonl"', "/save 'b.jsonl'", "/save notes.txt")
@@ -126,21 +126,21 @@ def test_a_name_is_read_as_a_shell_would(chat, tmp_path, monkeypatch):
     ("name", "why"),
     [(".", "is a folder"), ("~nobody-here/a", "home"), ("a\0b", "null"), ("n" * 300, "too long")],
 )
-def test_a_name_that_cannot_be_is_said(chat, name, why, tmp_path):
+def test_invalid_file_name_is_reported(chat, name, why, tmp_path):
     said = chat("The cat", f"/save {name}")
     assert why in said
     assert "choose another name" in said
     assert {path.name for path in tmp_path.iterdir()} == {"model"}
 
 
-def test_a_link_stays_a_link(chat, tmp_path):
+def test_saving_through_a_symlink_keeps_the_symlink(chat, tmp_path):
     (tmp_path / "talk.jsonl").symlink_to("real.jsonl")
     chat("The cat", "/save talk.jsonl")
     assert (tmp_path / "talk.jsonl").is_symlink()
     assert len(read(tmp_path / "real.jsonl")) == 1
 
 
-def test_a_full_disk_leaves_what_was_saved(chat, disk):
+def test_full_disk_preserves_the_existing_file(chat, disk):
     path = disk("16k") / "talk.jsonl"
     before = json.dumps({"messages": [{"role": "user", "content": "x" * 9000}]}) + "\n"
     path.write_text(before)
@@ -153,22 +153,22 @@ def test_a_full_disk_leaves_what_was_saved(chat, disk):
     ("option", "value"),
     [("--temperature", "nan"), ("--top-p", "2"), ("--repetition-penalty", "0"), ("--seed", "-1")],
 )
-def test_settings_that_cannot_be_are_refused_at_the_start(talker, refused, typing, option, value):
+def test_invalid_settings_are_rejected_at_startup(talker, refused, typing, option, value):
     typing("The cat")
     refused("chat", talker, option, value, words=[f"{option[2:].replace('-', '_')} = {value}", "expected"])
 
 
-def test_what_cannot_be_done_is_said_and_the_conversation_goes_on(talker, typing, clearhead):
+def test_chat_continues_after_errors(talker, typing, clearhead):
     typing("The cat", "/save nowhere/talk.jsonl", "/what", "The dog " * 40, "The cat")
     result = clearhead("chat", talker, "--tokens", 3, "--device", "cpu")
     assert result.code == 0, result.err
     assert "nowhere/talk.jsonl cannot be written" in result.err
-    assert result.err.count("/reset starts over") == 2  # at the start, and for /what
+    assert result.err.count("/reset starts over") == 2  # at startup and for /what
     assert "/reset to start over" in result.err
     assert len(result.out.splitlines()) >= 1
 
 
-def test_a_model_without_a_template_is_refused_at_once(model_folder, clearhead):
+def test_model_without_a_chat_template_is_rejected(model_folder, clearhead):
     result = clearhead("chat", model_folder)
     assert result.code == 2
     assert "has no chat template" in result.err
@@ -182,7 +182,7 @@ def test_a_model_without_a_template_is_refused_at_once(model_folder, clearhead):
         (("--no-token", "--host", "0.0.0.0"), "requires a token"),
     ],
 )
-def test_serve_refuses_a_door_that_is_no_door(options, said, model_folder, clearhead):
+def test_serve_rejects_weak_or_missing_tokens(options, said, model_folder, clearhead):
     result = clearhead("serve", model_folder, "--port", 0, *options)
     assert result.code == 2
     assert said in result.err

@@ -1,4 +1,4 @@
-"""Completion, as bash asks for it: in a process of its own, to which torch is not there."""
+"""Shell completion as bash requests it: in a separate process where torch cannot be imported."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from clearhead.training.recipe import OPTIMIZERS, RECIPES
 
 @pytest.fixture
 def complete():
-    """What is offered for the last of the words."""
+    """The completions offered for the last word."""
     code = "import sys; sys.modules['torch'] = None; from clearhead.cli import main; main()"
 
     def ask(*words):
@@ -35,12 +35,12 @@ def complete():
     return ask
 
 
-def test_commands_and_labs(complete):
+def test_commands_and_labs_are_completed(complete):
     assert complete("clearhead", "ex") == ["explore", "export"]
     assert complete("clearhead", "lab", "s") == ["senses", "scale", "stream"]
 
 
-def test_models_are_those_in_runs_and_at_home(complete, copied_model, home):
+def test_models_in_runs_and_home_are_completed(complete, copied_model, home):
     Path("runs").mkdir()
     copied_model.rename("runs/austen")
     Path("runs/empty").mkdir()
@@ -60,34 +60,34 @@ def test_models_are_those_in_runs_and_at_home(complete, copied_model, home):
         ("--optimizer", OPTIMIZERS),
     ],
 )
-def test_an_option_offers_what_is_known(option, known, complete):
+def test_option_values_are_completed(option, known, complete):
     assert complete("clearhead", "train", "my.txt", option, "") == list(known)
 
 
-def test_a_site_goes_on_with_the_numbers_typed(complete):
+def test_site_completion_keeps_the_typed_indices(complete):
     offered = complete("clearhead", "inspect", "model", "--site", "block.3.head.2.s")
     assert offered == ["block.3.head.2.scores", "block.3.head.2.scaled"]
 
 
-def test_every_site_of_a_model_is_offered(model):
+def test_every_site_of_a_model_is_completed(model):
     ours = {str(site) for site in all_sites(model.config)}
     assert ours <= {*complete_sites(""), *complete_sites("block.0.")}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_for_a_shell(shell, clearhead, monkeypatch):
+def test_show_completion_prints_the_shell_script(shell, clearhead, monkeypatch):
     monkeypatch.setattr("shellingham.detect_shell", lambda *_: (shell, f"/bin/{shell}"))
     result = clearhead("--show-completion")
     assert result.code == 0
     assert f"_CLEARHEAD_COMPLETE=complete_{shell}" in result.out
 
 
-def test_a_shell_that_has_none(refused, monkeypatch):
+def test_unsupported_shell_is_rejected(refused, monkeypatch):
     monkeypatch.setattr("shellingham.detect_shell", lambda *_: ("dash", "/bin/dash"))
     refused("--show-completion", words=["bash, zsh, fish", "dash"])
 
 
-def test_it_is_installed_for_the_user(clearhead, monkeypatch, tmp_path):
+def test_install_completion_writes_to_bashrc(clearhead, monkeypatch, tmp_path):
     monkeypatch.setattr("shellingham.detect_shell", lambda *_: ("bash", "/bin/bash"))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert clearhead("--install-completion").code == 0

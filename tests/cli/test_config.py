@@ -1,4 +1,4 @@
-"""`clearhead.toml`: defaults of one's own, which what is typed wins over, and what no file may say."""
+"""`clearhead.toml`: the user's defaults, which typed options override, and options it may not set."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def write(text, name="clearhead.toml"):
 
 
 def options():
-    """Every option of every command: whose it is, and whether it is a lab's."""
+    """Every option of every command: the command, the option, and whether it belongs to a lab."""
     for name, command in typer.main.get_command(app).commands.items():
         for each in getattr(command, "commands", {name: command}).values():
             for option in each.params:
@@ -35,7 +35,7 @@ def options():
                     yield name, option, name == "lab"
 
 
-def test_its_values_are_defaults_and_what_is_typed_wins(clearhead, story_file):
+def test_typed_options_override_file_defaults(clearhead, story_file):
     write(SMALL)
     result = clearhead("train", story_file, "--steps", "2", "--out", "model", "--json")
     summary = json.loads(result.out)
@@ -45,13 +45,13 @@ def test_its_values_are_defaults_and_what_is_typed_wins(clearhead, story_file):
     assert "clearhead.toml: steps" not in result.err
 
 
-def test_what_is_typed_wins_over_what_cannot_stand_beside_it(clearhead, story_file):
+def test_typed_option_overrides_a_conflicting_default(clearhead, story_file):
     write(SMALL.replace("steps = 3", "minutes = 5"))
     result = clearhead("train", story_file, "--steps", "2", "--out", "model", "--json")
     assert json.loads(result.out)["steps_done"] == 2
 
 
-def test_a_run_remembers_what_the_file_said(clearhead, story_file):
+def test_run_records_options_from_the_file(clearhead, story_file):
     write(SMALL)
     assert clearhead("train", story_file, "--out", "model").code == 0
     command = json.loads(Path("model/run.json").read_text(encoding="utf-8"))["command"]
@@ -59,19 +59,19 @@ def test_a_run_remembers_what_the_file_said(clearhead, story_file):
     assert " ".join(command).endswith(said)
 
 
-def test_a_lab_has_a_table_in_a_table(clearhead):
+def test_lab_options_are_set_in_nested_tables(clearhead):
     write('[lab.attention]\nsequence = "0110"\n')
     assert json.loads(clearhead("lab", "attention", "--json").out)["settings"]["sequence"] == "0110"
 
 
-def test_a_list(clearhead, model_folder):
+def test_list_values_are_accepted(clearhead, model_folder):
     write('[generate]\nstop = [" "]\nseed = 1\ntokens = 40\n')
     text = json.loads(clearhead("generate", model_folder, "The", "--json").out)
     assert text["stop"] == [" "]
     assert " " not in text["texts"][0]
 
 
-def test_what_it_says_of_drawing_does_not_disturb_beams(clearhead, model_folder):
+def test_sampling_defaults_are_ignored_in_beam_search(clearhead, model_folder):
     write("[generate]\ntemperature = 0.5\ntokens = 4\n")
     assert clearhead("generate", model_folder, "The", "--beams", "2").code == 0
 
@@ -101,22 +101,22 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "words"), REFUSED, ids=lambda value: str(value)[:30])
-def test_what_cannot_be_is_refused(text, words, refused):
+def test_invalid_contents_are_rejected(text, words, refused):
     write(text)
     refused("models", words=words)
 
 
-def test_no_text(refused):
+def test_file_that_is_not_utf8_is_rejected(refused):
     Path("clearhead.toml").write_bytes(b"\xff\xfe")
     refused("models", words=["clearhead.toml is not valid TOML"])
 
 
-def test_a_folder_of_that_name(refused):
+def test_folder_named_clearhead_toml_is_rejected(refused):
     Path("clearhead.toml").mkdir()
     refused("models", words=["clearhead.toml is a folder"])
 
 
-# A folder that came from elsewhere must not open this machine, read or write files, or send anything.
+# A folder from elsewhere must not expose this machine, read or write files, or send anything.
 DANGEROUS = [
     ("serve", "host", '"0.0.0.0"'),
     ("serve", "no-token", "true"),
@@ -138,13 +138,13 @@ DANGEROUS = [
 
 
 @pytest.mark.parametrize(("command", "key", "value"), DANGEROUS, ids=lambda value: str(value))
-def test_what_is_dangerous_is_typed(command, key, value, refused):
+def test_dangerous_options_must_be_typed(command, key, value, refused):
     write(f"[{command}]\n{key} = {value}\n")
     refused("models", words=[f"[{command}] {key} cannot be set in a file: type --{key}"])
 
 
-def test_no_option_that_names_a_file_a_host_or_a_secret_may_be_set():
-    """By their names, so that an option that is added is thought of."""
+def test_options_naming_files_hosts_or_secrets_cannot_be_set():
+    """Checked by name, so that newly added options are covered."""
     places = {"out", "file", "figure", "svg", "folder", "save"}
     suspect = {*places, "host", "token", "model", "from", "start", "wandb"}
     found = [(name, option.name) for name, option, of_lab in options() if may_be_set(option, of_lab)]
@@ -156,7 +156,7 @@ def test_no_option_that_names_a_file_a_host_or_a_secret_may_be_set():
     assert {option.name for _, option, of_lab in options() if of_lab} > OF_EVERY_LAB
 
 
-def test_another_file_or_none(clearhead, refused, monkeypatch):
+def test_environment_variable_selects_another_file_or_none(clearhead, refused, monkeypatch):
     write("nonsense = 1")
     monkeypatch.setenv("CLEARHEAD_CONFIG", "")
     assert clearhead("models").code == 0
@@ -167,12 +167,12 @@ def test_another_file_or_none(clearhead, refused, monkeypatch):
     refused("models", words=["no such file: missing.toml", "unset CLEARHEAD_CONFIG"])
 
 
-def test_a_link_that_leads_nowhere(refused):
+def test_dangling_symlink_is_rejected(refused):
     Path("clearhead.toml").symlink_to("nowhere")
     refused("models", words=["clearhead.toml is a link to a file that does not exist"])
 
 
-def test_folders_above_are_not_looked_into(clearhead, monkeypatch):
+def test_parent_folders_are_not_searched(clearhead, monkeypatch):
     write("nonsense = 1")
     Path("inner").mkdir()
     monkeypatch.chdir("inner")
@@ -180,17 +180,17 @@ def test_folders_above_are_not_looked_into(clearhead, monkeypatch):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["train", "--help"], ["--version"]])
-def test_help_is_given_whatever_the_file_says(arguments, clearhead):
+def test_help_works_with_an_invalid_file(arguments, clearhead):
     write("nonsense = 1")
     assert clearhead(*arguments).code == 0
 
 
-def test_help_tells_the_defaults_of_the_file(clearhead):
+def test_help_shows_defaults_from_the_file(clearhead):
     write("[chat]\ntemperature = 0.123\n")
     assert "[default: 0.123]" in " ".join(clearhead("chat", "--help").out.split())
 
 
-def test_only_the_first_of_several_processes_tells(capsys, monkeypatch):
+def test_only_rank_zero_reports_file_defaults(capsys, monkeypatch):
     write('[lab.attention]\nsequence = "0110"\n')
     monkeypatch.setenv("RANK", "1")
     assert run(["lab", "attention"]) == 0

@@ -1,4 +1,4 @@
-"""`clearhead doctor`: what is there, what is missing, and an exit code that tells whether it matters."""
+"""`clearhead doctor`: what is installed, what is missing, and an exit code that says if it matters."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def findings(clearhead):
     return look
 
 
-def test_what_is_here(findings, clearhead):
+def test_environment_is_reported(findings, clearhead):
     import torch
 
     found = findings()
@@ -49,7 +49,7 @@ def test_models_and_runs_are_counted(findings, copied_model, home):
     assert found["home"]["says"].startswith(f"{home}; 1 models; ")
 
 
-def test_what_few_need_may_be_missing(findings, monkeypatch, clearhead):
+def test_missing_extras_are_optional(findings, monkeypatch, clearhead):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     found = findings()["probes"]
     assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[probes]'")
@@ -61,25 +61,25 @@ def test_every_extra_is_listed(findings):
     assert {name for name, found in findings().items() if found["group"] == "extras"} == EXTRAS.keys()
 
 
-def test_a_page_that_was_not_built(findings, monkeypatch):
+def test_unbuilt_page_is_reported_as_missing(findings, monkeypatch):
     monkeypatch.setattr("clearhead.doctor.has_site", lambda: False)
     found = findings()["page"]
     assert (found["state"], "npm" in found["do"]) == ("missing", True)
 
 
-def test_a_broken_torch(findings, monkeypatch, clearhead):
+def test_broken_torch_is_reported(findings, monkeypatch, clearhead):
     monkeypatch.setitem(sys.modules, "torch", None)
     found = findings(code=1)["torch"]
     assert (found["state"], "torch" in found["do"]) == ("broken", True)
     assert "Broken: torch." in clearhead("doctor").out
 
 
-def test_a_package_that_is_needed_and_not_there(findings, monkeypatch):
+def test_missing_required_package_is_reported(findings, monkeypatch):
     monkeypatch.setattr("importlib.metadata.requires", lambda _: ["no-such-one>=2", "some; extra == 'dev'"])
     assert findings(code=1)["packages"]["says"] == "missing: no-such-one"
 
 
-def test_the_file_of_defaults(findings):
+def test_defaults_file_is_checked(findings):
     assert findings()["clearhead.toml"]["state"] == "fine"
     Path("clearhead.toml").write_text("[train]\nminutes = 3\n")
     assert findings()["clearhead.toml"]["says"] == "clearhead.toml, for train"
@@ -88,13 +88,13 @@ def test_the_file_of_defaults(findings):
     assert (found["state"], "did you mean 'minutes'?" in found["says"]) == ("broken", True)
 
 
-def test_little_room(findings, clearhead, monkeypatch):
+def test_low_disk_space_is_reported(findings, clearhead, monkeypatch):
     monkeypatch.setattr(doctor, "LITTLE_ROOM", 2**70)
     assert findings()["runs/"]["state"] == "missing"
     assert "Low disk space: runs/, home." in clearhead("doctor").out
 
 
-def test_what_a_processor_can_do(tmp_path):
+def test_cpu_features_and_memory_are_parsed(tmp_path):
     told = tmp_path / "cpuinfo"
     told.write_text("flags\t\t: fpu avx2 amx_tile avx512_bf16\n")
     assert doctor._features(told) == ["AVX2", "AVX-512 bfloat16", "AMX"]
@@ -109,7 +109,7 @@ def test_nothing_is_written(clearhead, tree):
 
 
 @pytest.mark.clock
-def test_it_takes_little_longer_than_to_import_torch():
+def test_doctor_takes_little_longer_than_importing_torch():
     def seconds(*arguments):
         taken = []
         for _ in range(3):

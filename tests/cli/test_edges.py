@@ -1,4 +1,4 @@
-"""Where a run meets the machine: signals, memory, devices, encodings, full outputs."""
+"""Interaction with the machine: signals, memory, devices, encodings, full outputs."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ SMALL = ("--steps", 3, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_saving_does_not_lose_the_model(number, clearhead, story_file, tmp_path, monkeypatch):
+def test_signal_during_saving_does_not_lose_the_model(number, clearhead, story_file, tmp_path, monkeypatch):
     save = runs.save_somewhere
 
     def signalled(model, folder):
@@ -32,7 +32,7 @@ def test_a_signal_while_saving_does_not_lose_the_model(number, clearhead, story_
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_a_diverged_run_says_what_to_lower(clearhead, story_file):
+def test_diverged_run_suggests_a_lower_learning_rate(clearhead, story_file):
     result = clearhead("train", story_file, *SMALL, "--learning-rate", 1e30)
     last = result.err.splitlines()[-1]
     assert result.code == 2
@@ -41,21 +41,21 @@ def test_a_diverged_run_says_what_to_lower(clearhead, story_file):
 
 
 @pytest.mark.parametrize("option", [("--batch", 100_000_000), ("--width", 1_000_000), ("--blocks", 1000)])
-def test_what_memory_cannot_hold_is_refused_at_once(option, refused, story_file):
+def test_run_too_large_for_memory_is_rejected_immediately(option, refused, story_file):
     sizes = ("--width", 4096) if option[0] == "--blocks" else ()
     refused("train", story_file, "--steps", 2, *sizes, *option, words=["GB of memory", "--accumulation"])
 
 
-def test_a_text_given_twice_would_validate_on_what_it_trains_on(refused, story_file):
+def test_same_text_given_twice_is_rejected(refused, story_file):
     refused("train", story_file, story_file, words=["was given twice"])
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no endless device to read")
-def test_an_endless_device_is_refused(refused):
+def test_endless_device_is_rejected(refused):
     refused("train", "/dev/zero", words=["is a device"])
 
 
-def test_every_file_of_a_model_has_the_users_mode(clearhead, story_file, tmp_path):
+def test_model_files_respect_the_umask(clearhead, story_file, tmp_path):
     before = os.umask(0o027)
     try:
         clearhead("train", story_file, "--out", "model", *SMALL)
@@ -65,7 +65,7 @@ def test_every_file_of_a_model_has_the_users_mode(clearhead, story_file, tmp_pat
     assert modes == {0o640}
 
 
-def test_binary_standard_input_is_refused_while_it_is_read(command, tmp_path):
+def test_binary_standard_input_is_rejected_while_reading(command, tmp_path):
     done = subprocess.run(
         [*command, "train", "-"], input=b"text\0" * 1000, capture_output=True, cwd=tmp_path, timeout=60
     )
@@ -74,14 +74,14 @@ def test_binary_standard_input_is_refused_while_it_is_read(command, tmp_path):
     assert not list(Path(os.environ["TMPDIR"]).iterdir())
 
 
-def test_a_request_to_end_takes_what_is_temporary_along(command, tmp_path):
+def test_sigterm_removes_temporary_files(command, tmp_path):
     process = subprocess.Popen(
         [*command, "train", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
     )
     process.stdin.write(b"Some text. " * 1000)
     process.stdin.flush()
     temporary = Path(os.environ["TMPDIR"])
-    for _ in range(1200):  # a busy machine takes long to import torch
+    for _ in range(1200):  # importing torch is slow on a busy machine
         if list(temporary.glob("clearhead-*")):
             break
         time.sleep(0.05)
@@ -93,7 +93,7 @@ def test_a_request_to_end_takes_what_is_temporary_along(command, tmp_path):
     assert not list(temporary.iterdir())
 
 
-def test_an_output_that_knows_no_unicode_shows_question_marks(command, model_folder, tmp_path):
+def test_ascii_output_replaces_unicode_with_question_marks(command, model_folder, tmp_path):
     (tmp_path / "run").mkdir()
     done = subprocess.run(
         [*command, "inspect", str(model_folder), "a b", "--head", "0"],
@@ -106,7 +106,7 @@ def test_an_output_that_knows_no_unicode_shows_question_marks(command, model_fol
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device to write to")
-def test_a_full_output_is_the_users_to_mend(command, model_folder, story_file):
+def test_full_output_device_is_reported_as_a_user_error(command, model_folder, story_file):
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [*command, "eval", str(model_folder), str(story_file)],

@@ -1,4 +1,4 @@
-"""`clearhead explore` as a user runs it, with a browser that writes down where it was sent."""
+"""`clearhead explore` as users run it, with a fake browser that records the addresses it opens."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ built = pytest.mark.skipif(
 
 @pytest.fixture
 def browser(tmp_path):
-    """A command that opens nothing, and the file it writes addresses to."""
+    """A browser command that opens nothing, and the file it records addresses in."""
     if os.name == "nt":
         pytest.skip("the browser of this test is a shell script")
     visited, script = tmp_path / "visited", tmp_path / "browser"
@@ -39,7 +39,7 @@ def exploring(command):
 
 @contextmanager
 def explore(command, *arguments, **environment):
-    """The command, until it told where to go: what it said, and the address."""
+    """Run the command until it prints its address; yield the process, its output and the address."""
     started = subprocess.Popen(
         [*command, "explore", *map(str, arguments), "--device", "cpu"],
         stdin=subprocess.DEVNULL,
@@ -78,7 +78,7 @@ def wait_for(path, seconds=60):
 
 
 @built
-def test_the_browser_is_sent_to_the_page(exploring, model_folder, browser):
+def test_browser_opens_the_page(exploring, model_folder, browser):
     script, visited = browser
     with (
         exploring(model_folder, BROWSER=str(script)) as (_, said, address),
@@ -93,7 +93,7 @@ def test_the_browser_is_sent_to_the_page(exploring, model_folder, browser):
 
 
 @built
-def test_no_browser_where_none_is_wanted(exploring, model_folder, browser):
+def test_no_browser_option_opens_no_browser(exploring, model_folder, browser):
     script, visited = browser
     with exploring(model_folder, "--no-browser", BROWSER=str(script)) as (_, _, address):
         assert httpx.get(address, trust_env=False).status_code == 303
@@ -101,7 +101,7 @@ def test_no_browser_where_none_is_wanted(exploring, model_folder, browser):
 
 
 @built
-def test_without_a_model_the_newest_is_opened_and_the_others_are_offered(exploring, model_folder, tmp_path):
+def test_newest_model_is_loaded_and_others_listed_by_default(exploring, model_folder, tmp_path):
     for i in range(3):
         folder = shutil.copytree(model_folder, tmp_path / "runs" / f"run{i}")
         os.utime(folder, (i, i))
@@ -123,7 +123,7 @@ def test_without_a_model_the_newest_is_opened_and_the_others_are_offered(explori
 
 
 @built
-def test_without_any_model_the_page_offers_one(exploring):
+def test_models_to_pull_are_listed_when_none_exist(exploring):
     with (
         exploring("--no-browser") as (_, said, address),
         httpx.Client(trust_env=False, follow_redirects=True) as client,
@@ -135,19 +135,19 @@ def test_without_any_model_the_page_offers_one(exploring):
 
 
 @built
-def test_a_model_that_is_not_there(clearhead):
+def test_missing_model_is_rejected(clearhead):
     result = clearhead("explore", "nowhere", "--no-browser")
     assert (result.code, result.out) == (2, "")
     assert result.err.endswith("clearhead: none of the models could be loaded\n")
 
 
-def test_without_the_page_one_is_told_how_to_build_it(refused, monkeypatch, model_folder):
+def test_missing_page_error_explains_how_to_build_it(refused, monkeypatch, model_folder):
     monkeypatch.setattr("clearhead.page.assets.has_site", lambda: False)
     refused("explore", model_folder, words=["was not built", "pip install ."])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems always have windows")
-def test_a_browser_needs_a_window_or_the_users_choice(monkeypatch):
+def test_opening_a_browser_requires_a_display_or_browser_variable(monkeypatch):
     for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     assert not can_open()
@@ -155,7 +155,7 @@ def test_a_browser_needs_a_window_or_the_users_choice(monkeypatch):
     assert can_open()
 
 
-def test_off_a_terminal_the_demo_prints_what_to_type(monkeypatch, browser, capsys):
+def test_demo_prints_the_explore_command_without_a_terminal(monkeypatch, browser, capsys):
     script, visited = browser
     monkeypatch.setenv("BROWSER", str(script))
     demo_command._open_page("runs/my demo", "cpu", no_browser=False)
@@ -165,7 +165,7 @@ def test_off_a_terminal_the_demo_prints_what_to_type(monkeypatch, browser, capsy
 
 @built
 @pytest.mark.parametrize("looking", [{}, {"CI": "1"}])
-def test_on_a_terminal_the_demo_ends_on_the_page(forked, model_folder, browser, looking):
+def test_demo_opens_the_page_on_a_terminal(forked, model_folder, browser, looking):
     pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
     script, visited = browser
     ours, theirs = pty.openpty()
@@ -187,7 +187,7 @@ def test_on_a_terminal_the_demo_ends_on_the_page(forked, model_folder, browser, 
         while True:
             try:
                 block = os.read(ours, 4096)
-            except OSError:  # how Linux says that the other end was closed
+            except OSError:  # Linux raises this when the other end is closed
                 break
             if not block:
                 break

@@ -5,14 +5,14 @@ import transformers
 import clearhead as ch
 
 
-def test_to_a_folder_that_transformers_opens(clearhead, model_folder, tmp_path):
+def test_exported_folder_loads_in_transformers(clearhead, model_folder, tmp_path):
     result = clearhead("export", model_folder, tmp_path / "out")
     assert result.code == 0
     assert "MB" in result.out
     transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
 
 
-def test_to_gguf_and_by_name(clearhead, refused, story_file, tmp_path):
+def test_gguf_export_loads_and_existing_targets_are_rejected(clearhead, refused, story_file, tmp_path):
     sizes = ["--steps", "2", "--tokenizer", "byte", "--width", "32"]
     clearhead("train", story_file, *sizes, "--out", tmp_path / "run")
     numbers = ["--to", "gguf", "--numbers", "Q8_0", "--json"]
@@ -34,16 +34,16 @@ def test_to_gguf_and_by_name(clearhead, refused, story_file, tmp_path):
     )
 
 
-def test_an_ending_that_is_nearly_one(refused, model_folder, tmp_path):
+def test_misspelled_file_extension_is_rejected_with_a_suggestion(refused, model_folder, tmp_path):
     refused("export", model_folder, tmp_path / "x.ggf", words=["did you mean '.gguf'", "--to huggingface"])
     assert not (tmp_path / "x.ggf").exists()
 
 
-def test_what_llama_cpp_has_not(refused, model_folder, tmp_path):
+def test_gguf_export_rejects_unsupported_tokenizers(refused, model_folder, tmp_path):
     refused("export", model_folder, tmp_path / "x.gguf", "--to", "gguf", words=["char"])
 
 
-def test_names(refused, clearhead, tmp_path):
+def test_unpulled_models_and_ambiguous_folders_are_rejected(refused, clearhead, tmp_path):
     refused("generate", "smollm2", "x", words=["has not been pulled yet", "clearhead pull smollm2"])
     (tmp_path / "two").mkdir()
     for name in ("a.gguf", "b.gguf"):

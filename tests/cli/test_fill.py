@@ -20,7 +20,7 @@ def filler(clearhead, story_file):
     return "filler"
 
 
-def test_words_and_probabilities_for_each_blank(filler, clearhead):
+def test_predictions_and_probabilities_are_printed_for_each_blank(filler, clearhead):
     result = clearhead("fill", filler, TEXT, "--count", 3)
     assert (result.code, result.err) == (0, "")
     expected, width = [], max(len(word) for words in load(filler).fill(TEXT, 3) for word, _ in words)
@@ -30,7 +30,7 @@ def test_words_and_probabilities_for_each_blank(filler, clearhead):
     assert result.out.splitlines() == expected
 
 
-def test_as_json(filler, clearhead, monkeypatch):
+def test_json_output_matches_fill(filler, clearhead, monkeypatch):
     document = json.loads(clearhead("fill", filler, TEXT, "--json").out)
     assert document["text"] == TEXT
     found = [[(each["word"], each["probability"]) for each in words] for words in document["blanks"]]
@@ -39,7 +39,7 @@ def test_as_json(filler, clearhead, monkeypatch):
     assert json.loads(clearhead("fill", filler, "-", "--json").out) == document
 
 
-def test_what_cannot_be_filled_in(filler, refused, model_folder):
+def test_invalid_input_is_rejected(filler, refused, model_folder):
     refused("fill", filler, "Anna had a kite.", words=["has no blank", "write ___"])
     refused("fill", filler, TEXT, "--count", 0, words=["count = 0"])
     refused("fill", filler, "___ " * 40, words=["exceed the context of 32"])

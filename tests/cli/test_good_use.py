@@ -1,4 +1,4 @@
-"""What each command prints when all is well."""
+"""What each command prints on success."""
 
 import io
 import json
@@ -24,7 +24,7 @@ from clearhead.text.tokenizer import Tokenizer
 SMALL = ("--steps", 5, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 32, "--tokenizer", "char")
 
 
-def test_train_prints_its_plan_and_progress_beside_one_json_document(clearhead, story_file, tmp_path):
+def test_train_prints_plan_progress_and_a_json_summary(clearhead, story_file, tmp_path):
     result = clearhead("train", story_file, "--out", "model", "--json", *SMALL)
     assert result.code == 0, result.err
     summary = json.loads(result.out)
@@ -44,7 +44,7 @@ def test_train_prints_its_plan_and_progress_beside_one_json_document(clearhead, 
     assert "\x1b" not in result.err
 
 
-def test_the_line_of_a_run_says_when_its_last_validation_was(clearhead, story_file):
+def test_progress_shows_the_step_of_the_last_validation(clearhead, story_file):
     result = clearhead("train", story_file, "--out", "model", *SMALL[2:], "--steps", 20)
     (loss,) = re.findall(
         r"^step 4/20   loss \S+   validation (\S+)   [\d,]+ tokens/s", result.err, re.MULTILINE
@@ -54,7 +54,7 @@ def test_the_line_of_a_run_says_when_its_last_validation_was(clearhead, story_fi
     )
 
 
-def test_to_go_on_where_there_is_no_run_begins_one_and_says_so(clearhead, story_file):
+def test_resume_without_a_run_starts_one(clearhead, story_file):
     said = "there is no run in model to resume: starting one"
     result = clearhead("train", story_file, "--out", "model", "--resume", *SMALL)
     assert (result.code, said in result.err) == (0, True)
@@ -62,7 +62,7 @@ def test_to_go_on_where_there_is_no_run_begins_one_and_says_so(clearhead, story_
     assert said not in clearhead("train", story_file, "--out", "other", *SMALL).err
 
 
-def test_a_classic_model_that_sees_both_ways(clearhead, story_file, tmp_path):
+def test_classic_bidirectional_model_trains_and_fills_blanks(clearhead, story_file, tmp_path):
     result = clearhead(
         "train", story_file, "--out", "m", "--both-ways", "--recipe", "classic", "--json", *SMALL
     )
@@ -80,7 +80,7 @@ def test_a_classic_model_that_sees_both_ways(clearhead, story_file, tmp_path):
     assert "bits per byte" not in clearhead("eval", "m", story_file).out
 
 
-def test_a_text_too_short_for_the_time_is_told_of_before_training(clearhead, story_text, tmp_path):
+def test_short_text_warns_before_training(clearhead, story_text, tmp_path):
     (tmp_path / "short.txt").write_text(story_text[:300])
     result = clearhead("train", "short.txt", "--out", "m", *SMALL[2:], "--steps", 60)
     assert result.code == 0, result.err
@@ -88,7 +88,7 @@ def test_a_text_too_short_for_the_time_is_told_of_before_training(clearhead, sto
     assert re.search(r"^note +the text is short: \d+ epochs", before, re.MULTILINE), before
 
 
-def test_train_goes_on_from_a_model(clearhead, story_file, model_folder, tmp_path):
+def test_train_fine_tunes_from_a_model(clearhead, story_file, model_folder, tmp_path):
     options = ("--from", model_folder, "--lora", 2, "--steps", 3, "--context", 32, "--out", "more", "--json")
     result = clearhead("train", story_file, *options)
     assert result.code == 0, result.err
@@ -100,7 +100,7 @@ def test_train_goes_on_from_a_model(clearhead, story_file, model_folder, tmp_pat
     assert load(tmp_path / "more").training["start_sha256"] == summary["start_sha256"]
 
 
-def test_train_reports_where_it_is_asked_to(process, story_file, tmp_path):
+def test_train_reports_to_tensorboard_and_wandb(process, story_file, tmp_path):
     given = ("train", story_file, "--out", "m", "--tensorboard", "--wandb", "stories", "--json", *SMALL)
     result = process(*given, WANDB_MODE="offline", HOME=str(tmp_path / "home"))
     assert result.code == 0, result.err
@@ -113,12 +113,12 @@ def test_train_reports_where_it_is_asked_to(process, story_file, tmp_path):
     assert (tmp_path / "m" / "wandb" / "run-id").read_text().strip() in kept.name
 
 
-def test_train_without_json_keeps_standard_output_empty(clearhead, story_file):
+def test_train_without_json_keeps_stdout_empty(clearhead, story_file):
     result = clearhead("train", story_file, *SMALL)
     assert (result.code, result.out) == (0, "")
 
 
-def test_generate_gives_the_same_text_for_the_same_seed(clearhead, model_folder, model):
+def test_generate_is_deterministic_for_a_seed(clearhead, model_folder, model):
     given = ("generate", model_folder, "The", "--tokens", 30, "--seed")
     one, same, other = clearhead(*given, 1), clearhead(*given, 1), clearhead(*given, 2)
     assert (one.code, one.err) == (0, "")
@@ -131,7 +131,7 @@ def test_generate_without_a_prompt_starts_a_document(clearhead, model_folder, mo
     assert result.out == model.generate(tokens=30) + "\n"
 
 
-def test_generate_several(clearhead, model_folder, model):
+def test_generate_multiple_samples(clearhead, model_folder, model):
     texts = model.generate("The", tokens=20, seed=3, samples=3)
     given = ("generate", model_folder, "The", "--tokens", 20, "--seed", 3, "--samples", 3)
     assert clearhead(*given).out == "".join(f"--- {i}\nThe{text}\n" for i, text in enumerate(texts))
@@ -141,8 +141,8 @@ def test_generate_several(clearhead, model_folder, model):
     assert document["temperature"] == 0.8
 
 
-def test_generate_prints_exactly_what_the_model_wrote(clearhead, story_text, tmp_path):
-    """Tabs, carriage returns and spaces at the end of long lines are text too."""
+def test_generate_prints_the_exact_text(clearhead, story_text, tmp_path):
+    """Tabs, carriage returns and trailing spaces on long lines are preserved."""
     (tmp_path / "code.txt").write_bytes(b"a\tb  \r\n\x0c" * 400)
     assert clearhead("train", "code.txt", "--out", "code", *SMALL[2:], "--steps", 40).code == 0
     model = load("code")
@@ -154,12 +154,12 @@ def test_generate_prints_exactly_what_the_model_wrote(clearhead, story_text, tmp
     assert several.out == f"--- 0\na{text}\n--- 1\na{text}\n"
 
 
-def test_generate_stops_where_told(clearhead, model_folder):
+def test_generate_ends_at_a_stop_string(clearhead, model_folder):
     result = clearhead("generate", model_folder, "The", "--stop", "e", "--tokens", 200)
     assert "e" not in result.out.removeprefix("The")
 
 
-def test_generate_within_a_grammar(clearhead, model_folder, tmp_path):
+def test_generate_follows_a_regex_or_json_schema(clearhead, model_folder, tmp_path):
     result = clearhead("generate", model_folder, "The", "--regex", " (cat|dog) [a-z]{4}")
     assert re.fullmatch("The (cat|dog) [a-z]{4}\n", result.out)
     (tmp_path / "schema.json").write_text('{"enum": ["red", "green"]}')
@@ -169,7 +169,7 @@ def test_generate_within_a_grammar(clearhead, model_folder, tmp_path):
     assert json.loads(result.out) in ("red", "green")
 
 
-def test_generate_tells_what_was_drawn(clearhead, model_folder, model):
+def test_generate_reports_sampled_tokens_and_log_probabilities(clearhead, model_folder, model):
     given = ("generate", model_folder, "The", "--tokens", 5, "--seed", 3, "--json", "--logit-bias", "e=-100")
     result = clearhead(*given, "--log-probabilities", 2, "--logit-bias", f"#{model.tokenizer.end_id}=-100")
     document = json.loads(result.out)
@@ -182,7 +182,7 @@ def test_generate_tells_what_was_drawn(clearhead, model_folder, model):
     assert sampled[0]["alternatives"][0]["log_probability"] == pytest.approx(first, abs=1e-5)
 
 
-def test_generate_by_beams(clearhead, model_folder, model):
+def test_generate_with_beam_search(clearhead, model_folder, model):
     text = model.generate("The", tokens=12, beams=3)
     given = ("generate", model_folder, "The", "--tokens", 12, "--beams", 3)
     assert clearhead(*given).out == f"The{text}\n"
@@ -191,20 +191,20 @@ def test_generate_by_beams(clearhead, model_folder, model):
     assert (document["beams"], document["length_penalty"], document["tokens"]) == (3, 1, 12)
 
 
-def test_generate_past_the_context_with_a_word_of_warning(clearhead, model_folder, model):
+def test_generate_past_the_context_prints_a_warning(clearhead, model_folder, model):
     result = clearhead("generate", model_folder, "The", "--tokens", 120, "--shift", "--seed", 2)
     assert result.out == "The" + model.generate("The", tokens=120, shift=True, seed=2) + "\n"
     assert result.err.count("\n") == 1
     assert "after 64 tokens the older half of the context is dropped: an approximation" in result.err
 
 
-def test_generate_in_little_time(clearhead, model_folder):
+def test_generate_respects_the_time_limit(clearhead, model_folder):
     result = clearhead("generate", model_folder, "The", "--tokens", 10**6, "--seconds", 0.3, "--json")
     assert json.loads(result.out)["finish_reasons"][0] in ("time", "stop")
 
 
 def losses_by_hand(model, texts):
-    """The surprise at every token after the first end token, window by window."""
+    """The loss at every token after the first end token, window by window."""
     ids = [model.tokenizer.end_id]
     for text in texts:
         ids += [*model.tokenizer.encode(text), model.tokenizer.end_id]
@@ -217,7 +217,7 @@ def losses_by_hand(model, texts):
     return losses
 
 
-def test_eval_figures_are_exact(clearhead, model_folder, model, tmp_path):
+def test_eval_metrics_are_exact(clearhead, model_folder, model, tmp_path):
     texts = ["Anna had a kite. " * 30, "The fox ran."]
     for name, text in zip("ab", texts, strict=True):
         (tmp_path / f"{name}.txt").write_text(text)
@@ -235,7 +235,7 @@ def test_eval_figures_are_exact(clearhead, model_folder, model, tmp_path):
     assert figures["bits_per_byte"] == evaluation.bits_per_byte
 
 
-def test_eval_in_words(clearhead, model_folder, model, story_file):
+def test_eval_prints_a_readable_summary(clearhead, model_folder, model, story_file):
     evaluation = model.evaluate(list(documents([story_file])))
     lines = clearhead("eval", model_folder, story_file).out.splitlines()
     assert lines == [
@@ -246,7 +246,7 @@ def test_eval_in_words(clearhead, model_folder, model, story_file):
     ]
 
 
-def test_eval_of_conversations_is_of_their_replies(clearhead, trained, tmp_path):
+def test_eval_of_conversations_scores_only_replies(clearhead, trained, tmp_path):
     template = (
         "{% for m in messages %}{{ m.role + ': ' + m.content + '\\n' }}{% endfor %}"
         "{% if add_generation_prompt %}assistant: {% endif %}"
@@ -266,7 +266,7 @@ def test_eval_of_conversations_is_of_their_replies(clearhead, trained, tmp_path)
     assert not any(line.startswith("bits") for line in lines)
 
 
-def test_a_text_may_come_from_standard_input(clearhead, model_folder, story_file, monkeypatch, tmp_path):
+def test_text_is_read_from_standard_input(clearhead, model_folder, story_file, monkeypatch, tmp_path):
     def give():
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(story_file.read_bytes())))
 
@@ -314,7 +314,7 @@ def test_models_lists_what_train_saved(clearhead, story_file, tmp_path):
     assert line.split() == ["runs/stories", *cells, f"{size / 1e6:.1f}"]
 
 
-def test_models_shows_long_names_whole(clearhead, model_folder, tmp_path):
+def test_models_shows_long_names_in_full(clearhead, model_folder, tmp_path):
     folder = tmp_path / ("a" * 60) / ("b" * 60)
     folder.mkdir(parents=True)
     for path in model_folder.iterdir():
@@ -322,15 +322,15 @@ def test_models_shows_long_names_whole(clearhead, model_folder, tmp_path):
     assert str(folder) in clearhead("models", folder.parent).out
 
 
-def test_the_demo_prints_a_story_of_its_model_and_the_attention_it_pays(clearhead, monkeypatch, work_clock):
-    monkeypatch.setattr(demo_run, "demo_texts", partial(demo_run.demo_texts, 600))  # the rest takes longer
+def test_demo_prints_a_story_and_attention_weights(clearhead, monkeypatch, work_clock):
+    monkeypatch.setattr(demo_run, "demo_texts", partial(demo_run.demo_texts, 600))  # fewer, for speed
     result = clearhead("demo", "--minutes", 0.05, "--out", "model")
     assert result.code == 0, result.err
     assert "saved to model" in result.err
     model = load("model")
     story = f"A story it generated:\n\n{model.generate(tokens=250, seed=0)}\n"
     assert story in result.out
-    assert "\x1b" not in result.out.replace(story, "") + result.err  # it may write any
+    assert "\x1b" not in result.out.replace(story, "") + result.err  # the story may contain any character
     assert result.out.endswith("in a browser: clearhead explore model\n")
     head = re.search(r"Attention weights of block (\d+), head (\d+), in percent:\n\n", result.out)
     assert head is not None
@@ -373,10 +373,10 @@ def test_help_is_readable(command, clearhead):
             assert name in result.out
 
 
-def test_without_a_command_the_help_is_shown(clearhead):
+def test_help_is_shown_without_a_command(clearhead):
     assert "Usage: clearhead" in clearhead().out
 
 
-def test_the_version(clearhead):
+def test_version_is_printed(clearhead):
     result = clearhead("--version")
     assert (result.code, result.out, result.err) == (0, f"clearhead {version('clearhead')}\n", "")

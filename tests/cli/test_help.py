@@ -1,4 +1,4 @@
-"""What a newcomer reads: help with examples that can be typed, and what may have been meant."""
+"""Help for newcomers: examples that parse, and suggestions for misspellings."""
 
 import re
 import shlex
@@ -32,16 +32,16 @@ def test_every_command_has_examples_that_parse(words):
         context = ROOT.make_context("clearhead", shlex.split(line)[1:])
         while (rest := [*context._protected_args, *context.args]) and hasattr(context.command, "commands"):
             name, command, left = context.command.resolve_command(context, rest)
-            context = command.make_context(name, left, parent=context)  # refuses what is no option
+            context = command.make_context(name, left, parent=context)  # raises on unknown options
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_an_example_uses_its_command(words):
+def test_examples_use_their_command(words):
     lines = examples(COMMANDS[words])
     assert any(shlex.split(line)[1 : 1 + len(words)] == list(words) for line in lines)
 
 
-def test_no_line_of_the_list_is_cut_short(clearhead, monkeypatch):
+def test_command_list_is_not_truncated(clearhead, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     for arguments in (["--help"], ["lab", "--help"]):
         listed = clearhead(*arguments).out.split("Commands:")[1]
@@ -50,13 +50,13 @@ def test_no_line_of_the_list_is_cut_short(clearhead, monkeypatch):
 
 
 @pytest.mark.parametrize("width", ["20", "40"])
-def test_a_narrow_terminal(width, clearhead, monkeypatch):
+def test_help_works_on_narrow_terminals(width, clearhead, monkeypatch):
     monkeypatch.setenv("COLUMNS", width)
     for words in COMMANDS:
         assert clearhead(*words, "--help").code == 0
 
 
-def test_the_version(clearhead):
+def test_version_is_printed(clearhead):
     assert re.fullmatch(r"clearhead \d+\.\d+\.\d+\n", clearhead("--version").out)
 
 
@@ -76,7 +76,7 @@ MISSPELT = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), MISSPELT, ids=lambda value: " ".join(value)[:30])
-def test_what_may_have_been_meant(arguments, words, refused, tmp_path):
+def test_misspellings_get_suggestions(arguments, words, refused, tmp_path):
     refused(*arguments, words=words)
 
 
@@ -93,29 +93,29 @@ def test_what_may_have_been_meant(arguments, words, refused, tmp_path):
     ],
     ids=lambda value: " ".join(value)[:30],
 )
-def test_an_option_without_its_value_leads_to_the_help_of_its_command(arguments, whose, refused):
+def test_option_value_errors_point_to_the_command_help(arguments, whose, refused):
     assert refused(*arguments).endswith(f"; see {whose} --help\n")
 
 
-def test_a_misspelt_site(refused, model_folder):
+def test_misspelled_site_gets_a_suggestion(refused, model_folder):
     words = ["'block.0.head.0.wieghts'", "did you mean 'weights'?"]
     refused("inspect", model_folder, "The", "--site", "block.0.head.0.wieghts", words=words)
     words = ["'foo'", "embedding", "or one in a block or head, such as block.0.head.0.weights"]
     refused("inspect", model_folder, "The", "--site", "foo", words=words)
 
 
-def test_a_misspelt_run(refused, copied_model):
+def test_misspelled_run_gets_a_suggestion(refused, copied_model):
     Path("runs").mkdir()
     copied_model.rename("runs/austen")
     words = ["no such folder or file: runs/austin;", "did you mean 'runs/austen'?"]
     refused("generate", "runs/austin", words=words)
 
 
-def test_a_misspelt_text(refused):
+def test_misspelled_text_gets_a_suggestion(refused):
     Path("plays.txt").write_text("To be, or not to be.", encoding="utf-8")
     refused("train", "plas.txt", words=["no such file: plas.txt;", "did you mean 'plays.txt'?"])
     refused("train", "nowhere/plays.txt", words=["no such file: nowhere/plays.txt;"])
 
 
-def test_a_run_that_is_not_here_is_not_asked_of_the_hub(refused):
+def test_missing_run_is_not_looked_up_on_the_hub(refused):
     refused("generate", "runs/my", words=["no such folder or file: runs/my", "clearhead train"])

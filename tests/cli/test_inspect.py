@@ -1,4 +1,4 @@
-"""`clearhead inspect`: the numbers shown are the trace's."""
+"""`clearhead inspect`: the numbers shown match the trace."""
 
 import io
 import json
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 
-def test_without_more_it_shows_what_each_block_would_say(clearhead, model_folder, model):
+def test_default_output_shows_the_lens_for_each_block(clearhead, model_folder, model):
     result = clearhead("inspect", model_folder, "The cat")
     assert (result.code, result.err) == (0, "")
     trace = model.inspect("The cat")
@@ -20,7 +20,7 @@ def test_without_more_it_shows_what_each_block_would_say(clearhead, model_folder
     assert "7 tokens" in result.out
 
 
-def test_a_head_is_drawn_in_hundredths(clearhead, model_folder, model):
+def test_attention_weights_are_shown_in_percent(clearhead, model_folder, model):
     result = clearhead("inspect", model_folder, "The cat", "--block", 0, "--head", 0)
     weights = model.inspect("The cat")["block.0.head.0.weights"]
     lines = result.out.splitlines()[3:]
@@ -31,14 +31,14 @@ def test_a_head_is_drawn_in_hundredths(clearhead, model_folder, model):
         assert cells[: i + 1] == [f"{100 * weight:.0f}" for weight in weights[i, : i + 1].tolist()]
 
 
-def test_a_long_text_shows_its_end(clearhead, model_folder):
+def test_long_text_shows_its_last_positions(clearhead, model_folder):
     result = clearhead("inspect", model_folder, "The cat sat near the old bench.", "--head", 0)
     assert "Shown: positions 15 to 30 of 31, columns 1" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("site", ["block.0.head.0.masked", "block.0.normed.scale", "logits"])
-def test_json_gives_every_number_of_a_site(clearhead, model_folder, model, site):
+def test_json_contains_every_number_of_a_site(clearhead, model_folder, model, site):
     result = clearhead("inspect", model_folder, "The cat", "--site", site, "--json")
     document = json.loads(result.out)
     value = model.inspect("The cat")[site]
@@ -49,13 +49,13 @@ def test_json_gives_every_number_of_a_site(clearhead, model_folder, model, site)
     assert found == [None if abs(x) == float("inf") else x for x in flat]
 
 
-def test_numbers_are_cut_to_what_can_be_read(clearhead, model_folder):
+def test_wide_values_are_truncated_for_display(clearhead, model_folder):
     result = clearhead("inspect", model_folder, "The cat", "--site", "block.0.input")
     assert "block.0.input, 7×32" in result.out
     assert "Shown: features 0 to 7 of 32." in result.out
 
 
-def test_all_names_are_listed(clearhead, model_folder, model):
+def test_all_sites_are_listed(clearhead, model_folder, model):
     result = clearhead("inspect", model_folder, "The cat", "--sites")
     assert result.out.split() == model.inspect("a").sites()
 
@@ -77,7 +77,7 @@ def test_all_names_are_listed(clearhead, model_folder, model):
         (("--svg", "nowhere/a.svg"), "the folder nowhere does not exist"),
     ],
 )
-def test_what_does_not_exist(clearhead, model_folder, options, words):
+def test_invalid_options_are_rejected(clearhead, model_folder, options, words):
     result = clearhead("inspect", model_folder, "The cat", *options)
     assert (result.code, result.out) == (2, "")
     assert words in result.err
@@ -86,7 +86,7 @@ def test_what_does_not_exist(clearhead, model_folder, options, words):
 
 @pytest.mark.parametrize("columns", [60, 80, 132])
 @pytest.mark.parametrize("site", ["block.0.hidden", "block.0.head.0.masked", "block.0.head.0.weights"])
-def test_lines_fit_the_terminal_and_use_it(clearhead, model_folder, monkeypatch, site, columns):
+def test_lines_fill_the_terminal_without_overflow(clearhead, model_folder, monkeypatch, site, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     text = "The cat sat near the old bench and the dog ran far away"
     result = clearhead("inspect", model_folder, text, "--site", site)
@@ -95,7 +95,7 @@ def test_lines_fit_the_terminal_and_use_it(clearhead, model_folder, monkeypatch,
 
 
 @pytest.mark.parametrize("name", ["scores", "scaled", "masked", "weights"])
-def test_columns_are_numbered_and_rows_chosen(clearhead, model_folder, model, name):
+def test_columns_are_numbered_and_rows_can_be_selected(clearhead, model_folder, model, name):
     site = f"block.0.head.0.{name}"
     result = clearhead("inspect", model_folder, "The cat", "--site", site, "--rows", "2:5")
     header, *lines = result.out.splitlines()[2:6]
@@ -107,7 +107,7 @@ def test_columns_are_numbered_and_rows_chosen(clearhead, model_folder, model, na
     assert "Shown: positions 2 to 4 of 7" in result.out
 
 
-def test_large_numbers_stay_in_their_columns():
+def test_large_numbers_stay_aligned():
     from clearhead.cli.tables import number_table
 
     table = number_table(["a"], torch.tensor([[-123456.0, 1e9, float("-inf"), 0.5]]), range(1), range(4))
@@ -115,7 +115,7 @@ def test_large_numbers_stay_in_their_columns():
     assert len({len(line) for line in table.plain.splitlines()}) == 1
 
 
-def test_rows_of_json_of_a_figure_and_of_the_lens(clearhead, model_folder, model):
+def test_rows_apply_to_json_figures_and_the_lens(clearhead, model_folder, model):
     trace = model.inspect("The cat")
     result = clearhead("inspect", model_folder, "The cat", "--site", "embedding", "--rows", "-2:", "--json")
     document = json.loads(result.out)
@@ -131,7 +131,7 @@ def test_rows_of_json_of_a_figure_and_of_the_lens(clearhead, model_folder, model
     assert "after 3 ␣" in clearhead("inspect", model_folder, "The cat", "--rows", "3").out
 
 
-def test_text_from_standard_input(clearhead, model_folder, monkeypatch):
+def test_text_is_read_from_standard_input(clearhead, model_folder, monkeypatch):
     def given(text):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
         return clearhead("inspect", model_folder, "-", "--json")

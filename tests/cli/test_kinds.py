@@ -1,4 +1,4 @@
-"""Networks of other kinds on the command line: the same commands, and one line where they cannot follow."""
+"""Other kinds of networks on the command line: the same commands, or a one-line error if unsupported."""
 
 import json
 
@@ -18,7 +18,7 @@ def lstm(clearhead, story_file, tmp_path):
     return tmp_path / made["out"]
 
 
-def test_it_is_used_as_any_other(lstm, clearhead, story_file):
+def test_lstm_works_with_the_usual_commands(lstm, clearhead, story_file):
     said = clearhead("generate", lstm, "The hen", "--tokens", "12", "--seed", "3")
     assert said.code == 0
     assert said.out.startswith("The hen")
@@ -28,7 +28,7 @@ def test_it_is_used_as_any_other(lstm, clearhead, story_file):
     assert clearhead("generate", lstm, "The", "--beams", "2", "--tokens", "5").code == 0
 
 
-def test_it_is_listed_with_its_kind(lstm, clearhead):
+def test_lstm_is_listed_with_its_kind(lstm, clearhead):
     models, runs = clearhead("models"), clearhead("runs")
     assert models.out.splitlines()[1].split()[:3] == ["runs/stories", "clearhead", "lstm"]
     assert runs.out.splitlines()[1].split()[:2] == ["runs/stories", "lstm"]
@@ -39,7 +39,7 @@ def test_it_is_listed_with_its_kind(lstm, clearhead):
     assert model["parameters"] == run["parameters"]
 
 
-def test_its_states_are_shown(lstm, clearhead, tmp_path):
+def test_lstm_states_are_shown(lstm, clearhead, tmp_path):
     shown = clearhead("inspect", lstm, "The hen")
     assert shown.code == 0
     assert shown.out.startswith("block.0.state, 7×24:")
@@ -52,7 +52,7 @@ def test_its_states_are_shown(lstm, clearhead, tmp_path):
     assert (tmp_path / "x.svg").exists()
 
 
-def test_what_it_has_not_is_said_in_a_line(lstm, refused, story_file, tmp_path):
+def test_unsupported_lstm_options_are_rejected(lstm, refused, story_file, tmp_path):
     refused("export", lstm, tmp_path / "x.gguf", words=["no other program has an architecture for this lstm"])
     refused("export", lstm, tmp_path / "x", words=["no other program has an architecture for this lstm"])
     refused("inspect", lstm, "The", "--block", "0", words=["of kind lstm", "block.i.state"])
@@ -66,7 +66,7 @@ def test_what_it_has_not_is_said_in_a_line(lstm, refused, story_file, tmp_path):
     refused("train", story_file, "--kind", "gru", "--heads", "2", words=["heads applies to transformers"])
 
 
-def test_a_run_is_gone_on_with_as_it_was_begun(lstm, refused, story_file):
+def test_resume_with_a_different_kind_is_rejected(lstm, refused, story_file):
     refused("train", story_file, *SMALL, "--resume", "--device", "cpu", words=["kind was 'lstm'"])
 
 
@@ -82,7 +82,7 @@ def ngram(clearhead, story_file, tmp_path):
     return tmp_path / made["out"]
 
 
-def test_an_ngram_is_used_as_any_other(ngram, clearhead, story_file, tmp_path):
+def test_ngram_works_with_the_usual_commands(ngram, clearhead, story_file, tmp_path):
     said = clearhead("generate", ngram, "The hen", "--tokens", "12", "--seed", "3")
     assert said.code == 0
     assert said.out.startswith("The hen")
@@ -97,7 +97,7 @@ def test_an_ngram_is_used_as_any_other(ngram, clearhead, story_file, tmp_path):
     assert clearhead("runs").code == 0
 
 
-def test_what_an_ngram_has_not_is_said_in_a_line(ngram, refused, story_file, tmp_path):
+def test_unsupported_ngram_options_are_rejected(ngram, refused, story_file, tmp_path):
     refused("inspect", ngram, "The", words=["no residual stream to inspect", "next token"])
     refused("export", ngram, tmp_path / "x.gguf", words=["exported as an ARPA file"])
     refused("explore", ngram, "--no-browser", words=["of kind ngram", f"clearhead generate {ngram}"])

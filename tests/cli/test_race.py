@@ -1,4 +1,4 @@
-"""A race on the command line: seconds, one line for mistakes, and nothing left behind."""
+"""`clearhead race`: races of a few seconds, one-line errors, and nothing left behind."""
 
 import json
 import os
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("work_clock")
 SHORT = ["--minutes", "0.02", "--tokenizer", "char", "--device", "cpu", "--context", "64", "--tokens", "12"]
 
 
-def test_a_table_samples_and_a_picture(clearhead, story_file, tmp_path):
+def test_race_produces_a_table_samples_and_a_figure(clearhead, story_file, tmp_path):
     done = clearhead("race", story_file, *SHORT, "--kind", "ngram", "--kind", "elman", "--figure", "race.svg")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
@@ -26,7 +26,7 @@ def test_a_table_samples_and_a_picture(clearhead, story_file, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["race.svg"]
 
 
-def test_json(clearhead, story_file, model_folder):
+def test_race_prints_json(clearhead, story_file, model_folder):
     done = clearhead(
         "race",
         story_file,
@@ -47,7 +47,7 @@ def test_json(clearhead, story_file, model_folder):
     assert all(0 < row[racers["columns"].index("bits per byte")] < 8 for row in racers["values"])
 
 
-def test_csv(clearhead, story_file):
+def test_race_prints_csv(clearhead, story_file):
     done = clearhead("race", story_file, *SHORT, "--kind", "ngram", "--csv")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
@@ -56,7 +56,7 @@ def test_csv(clearhead, story_file):
     assert any(line.startswith("racers,ngram,bits per byte,") for line in lines)
 
 
-def test_mistakes_are_told_in_one_line(refused, story_file):
+def test_invalid_arguments_are_rejected_in_one_line(refused, story_file):
     refused("race", "nowhere.txt", words=["nowhere.txt"])
     refused("race", story_file, "--minutes", "0", words=["minutes = 0.0"])
     refused("race", story_file, "--tokens", "0", words=["tokens = 0", "1 to 10000"])

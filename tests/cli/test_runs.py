@@ -1,4 +1,4 @@
-"""`clearhead runs`, and the curve that `clearhead train` leaves in a run's folder."""
+"""`clearhead runs`, and the loss curve that `clearhead train` leaves in a run's folder."""
 
 import json
 import xml.etree.ElementTree as ElementTree
@@ -23,7 +23,7 @@ SMALL = [word for name, value in SIZES.items() for word in (f"--{name}", str(val
 
 @pytest.fixture
 def two_runs(clearhead, story_file, monkeypatch):
-    """A finished run, and an unfinished one."""
+    """A finished run and an unfinished one."""
     assert clearhead("train", story_file, "--out", "runs/done", "--steps", 4, *SMALL).code == 0
 
     monkeypatch.setattr(TerminalObserver, "stepped", lambda self, run, progress: False)
@@ -46,7 +46,7 @@ def test_runs_are_listed(two_runs, clearhead, story_file):
     assert resume.endswith("--resume")
 
 
-def test_as_json(two_runs, clearhead, tmp_path):
+def test_runs_are_listed_as_json(two_runs, clearhead, tmp_path):
     done, half = json.loads(clearhead("runs", "--json").out)["runs"]
     losses = [json.loads(line) for line in (tmp_path / "runs/done/metrics.jsonl").read_text().splitlines()]
     assert (done["steps"], done["steps_planned"], done["finished"], done["resume"]) == (4, 4, True, None)
@@ -61,7 +61,7 @@ def test_as_json(two_runs, clearhead, tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"finished": true, "plan": 3}', "\xff"])
-def test_a_damaged_run_is_left_out(content, two_runs, clearhead, tmp_path):
+def test_damaged_run_is_skipped(content, two_runs, clearhead, tmp_path):
     (tmp_path / "runs/half way/run.json").write_text(content, encoding="latin-1")
     result = clearhead("runs")
     assert result.code == 0
@@ -70,12 +70,12 @@ def test_a_damaged_run_is_left_out(content, two_runs, clearhead, tmp_path):
     assert result.err.count("\n") == 1
 
 
-def test_no_runs(clearhead, refused):
+def test_no_runs_prints_how_to_start_one(clearhead, refused):
     assert clearhead("runs").out == "no runs in runs; start one: clearhead train my.txt\n"
     refused("runs", "nowhere", words=["no such folder: nowhere"])
 
 
-def test_a_run_leaves_its_curve_the_same_every_time(clearhead, story_file, tmp_path):
+def test_loss_curve_is_reproducible(clearhead, story_file, tmp_path):
     for name in ("one", "two"):
         assert clearhead("train", story_file, "--out", name, "--steps", 4, *SMALL).code == 0
     drawn = (tmp_path / "one" / "loss.svg").read_bytes()
@@ -84,7 +84,7 @@ def test_a_run_leaves_its_curve_the_same_every_time(clearhead, story_file, tmp_p
     assert b"validation" in drawn
 
 
-def test_a_curve_that_cannot_be_drawn_is_said_and_no_more(clearhead, story_file, tmp_path, monkeypatch):
+def test_failure_to_draw_the_curve_is_only_reported(clearhead, story_file, tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no ink")
 
@@ -96,7 +96,7 @@ def test_a_curve_that_cannot_be_drawn_is_said_and_no_more(clearhead, story_file,
     assert json.loads((tmp_path / "model" / "run.json").read_text())["finished"]
 
 
-def test_the_folder_where_the_run_is_now_and_a_run_begun_from_python():
+def test_resume_hint_for_moved_runs_and_python_runs():
     begun = ["x", "train", "my.txt", "--out", "runs/old", "--resume"]
     assert _how_to_resume(begun, Path("runs/new")) == "clearhead train my.txt --out runs/new --resume"
     assert _how_to_resume(["x", "train", "a"], Path("r")) == "clearhead train a --out r --resume"

@@ -1,4 +1,4 @@
-"""`clearhead words`: vectors learned from a text, and asked."""
+"""`clearhead words`: training, saving and querying word vectors."""
 
 import json
 
@@ -18,7 +18,7 @@ def vectors(tmp_path):
     return "x.bin"
 
 
-def test_a_text_s_words_are_learned_saved_and_asked(clearhead, story_file, tmp_path):
+def test_word_vectors_are_trained_saved_and_queried(clearhead, story_file, tmp_path):
     pytest.importorskip("numba", reason="numba is not installed, which compiles the training of word vectors")
     result = clearhead("words", story_file, "--out", "x.bin", "--near", "the", "--count", 3, *SMALL)
     assert result.code == 0, result.err
@@ -31,7 +31,7 @@ def test_a_text_s_words_are_learned_saved_and_asked(clearhead, story_file, tmp_p
     assert result.err.endswith("saved to x.bin\n")
 
 
-def test_learning_as_json_and_where_it_is_saved_unless_told(clearhead, story_file, tmp_path):
+def test_training_prints_json_and_has_a_default_path(clearhead, story_file, tmp_path):
     pytest.importorskip("numba", reason="numba is not installed, which compiles the training of word vectors")
     result = clearhead("words", story_file, "--json", "--seed", 3, *SMALL)
     report = json.loads(result.out)
@@ -44,7 +44,7 @@ def test_learning_as_json_and_where_it_is_saved_unless_told(clearhead, story_fil
     assert (tmp_path / "again.bin").read_bytes() == (tmp_path / "runs" / "stories.bin").read_bytes()
 
 
-def test_asking_a_file(clearhead, vectors):
+def test_word_vector_file_is_queried(clearhead, vectors):
     assert clearhead("words", vectors).out == "x.bin: 5 words, 3 features each\n"
     asked = clearhead("words", vectors, "--near", "king", "--analogy", "king", "man", "woman", "--count", 1)
     assert asked.out.splitlines() == ["king", "  queen  0.707", "king - man + woman", "  queen  0.899"]
@@ -54,13 +54,13 @@ def test_asking_a_file(clearhead, vectors):
     assert report["words"] == 5
 
 
-def test_one_format_becomes_the_other(clearhead, vectors, tmp_path):
+def test_binary_vectors_convert_to_text(clearhead, vectors, tmp_path):
     assert clearhead("words", vectors, "--out", "x.txt").code == 0
     assert load_words(tmp_path / "x.txt").vectors.tolist() == load_words(vectors).vectors.tolist()
     assert clearhead("words", "x.txt", "--near", "king").out.startswith("king\n  queen")
 
 
-def test_mistakes(refused, vectors, story_file, tmp_path):
+def test_invalid_arguments_are_rejected(refused, vectors, story_file, tmp_path):
     refused("words", vectors, "--near", "kinng", words=["'kinng'", "5 words", "did you mean 'king'?"])
     refused("words", vectors, "--analogy", "king", "man", "zzz", words=["'zzz'"])
     refused("words", vectors, "--epochs", 3, words=["x.bin contains word vectors", "--epochs"])
@@ -77,7 +77,7 @@ def test_mistakes(refused, vectors, story_file, tmp_path):
     refused("words", "rare.txt", words=["no word occurs 5 times"])
 
 
-def test_asking_imports_neither_torch_nor_numba(vectors):
+def test_queries_import_neither_torch_nor_numba(vectors):
     import subprocess
     import sys
 

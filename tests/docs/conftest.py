@@ -1,4 +1,4 @@
-"""The environment for the docs' code: a folder with a text, a run trained on it, and a reader's other files."""
+"""Environment for the code in the docs: a text, a run trained on it, and the reader's other files."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from clearhead.labs.lab import Lab
 from clearhead.language_model import LanguageModel, load
 from clearhead.runs.request import TrainingRequest
 
-# Limits that keep the code fast. Apart from these numbers, it runs as printed.
+# Limits that keep the code fast. Everything else runs as printed.
 STEPS, SIZES = 2, {"blocks": 2, "heads": 2, "width": 32, "context": 128, "vocab": 384}
 MAX_TOKENS = 6
 LAB_SETTINGS = {"steps": 2, "seeds": 1, "stories": 500, "epochs": 1, "longest": 8, "widest": 16, "tokens": 2}
@@ -27,7 +27,7 @@ CONVERSATION = [
 TEMPLATE = "{% for m in messages %}{% if m.role == 'assistant' %}A {% endif %}{{ m.content }} {% endfor %}"
 TEMPLATE += "{% if add_generation_prompt %}A {% endif %}"
 SCHEMA = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
-# Words that the pages use and the stories do not contain.
+# Words that the pages use but the stories do not contain.
 EXTRA_TEXT = "The king saw a man and a woman. The cat saw the dog. Once upon a time it was red.\n\n"
 
 
@@ -45,7 +45,7 @@ def prepared(story_text, tmp_path_factory):
     (folder / "person.json").write_text(json.dumps(SCHEMA))
     settings = {**SIZES, "steps": 4, "tokenizer": "bpe", "device": "cpu"}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # warns that the text is short
+        warnings.simplefilter("ignore", UserWarning)  # the text is short enough to trigger a warning
         model = clearhead.train(folder / "my.txt", out=folder / "runs" / "my", snapshots=2, **settings)
     model.save(folder / "smollm2")
     settings = folder / "smollm2" / "tokenizer_config.json"
@@ -69,7 +69,7 @@ def brief(monkeypatch):
     make_request, check_settings = TrainingRequest.__init__, Lab.check
 
     def make_small_request(self, **settings):
-        # A race this short plans a small model by itself.
+        # A race this short already plans a small model.
         if settings.get("kind") != "ngram" and settings.get("minutes") != RACE_MINUTES:
             settings.update(minutes=None, steps=STEPS)
             has_shape = settings.get("start") is not None

@@ -1,4 +1,4 @@
-"""The README and the pages of docs/ as lists of code blocks."""
+"""The code blocks of the README and the pages in docs/."""
 
 import re
 import shlex
@@ -7,21 +7,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-# Languages that are executed, and languages that are only shown: diagrams, and files that the reader creates.
+# Languages that are executed, and those that are only shown: diagrams, and files the reader creates.
 EXECUTED, SHOWN = ("python", "sh"), ("text", "json", "toml")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """A code block with its language and the line of the page it begins at."""
+    """A code block, its language, and the line of the page on which it begins."""
 
     language: str
     code: str
     line: int
 
     def commands(self):
-        """Return the commands of a shell block as lists of arguments, without comments."""
+        """Return the commands of a shell block as argument lists, without comments."""
         lines = self.code.replace("\\\n", " ").splitlines()
         return [words for line in lines if (words := shlex.split(line, comments=True))]
 

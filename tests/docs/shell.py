@@ -1,4 +1,4 @@
-"""Execute the commands of a page in this process; check commands that cannot run here as far as possible."""
+"""Run a page's commands in this process; check those that cannot run here as far as possible."""
 
 import importlib.util
 import re
@@ -10,7 +10,7 @@ from clearhead.cli import run
 from clearhead.cli.app import app
 from tests.docs.pages import ROOT
 
-# Programs and commands that are not run here, with the reason and what is checked instead.
+# Programs and commands that are not run, with the reason and what is checked instead.
 NOT_RUN = {
     "pip": "installs packages: the extras it names are checked",
     "make": "creates its own environment: the target is checked",
@@ -67,9 +67,9 @@ def check_extras(words):
 
 
 def parse(arguments):
-    """Parse arguments as the command line would, without calling the command; invalid ones raise."""
+    """Parse arguments as the command line would, without running the command; invalid arguments raise."""
     command, rest = typer.main.get_command(app), list(arguments)
-    if rest[0].startswith("-"):  # an option of the program itself, which would take effect immediately
+    if rest[0].startswith("-"):  # a top-level option, which would take effect immediately
         assert any(rest[0] in option.opts for option in command.params), rest[0]
         return
     context = command.make_context("clearhead", list(rest))

@@ -17,7 +17,7 @@ PAGES_WITH_CODE = [page for page in PAGES if any(block.language in EXECUTED for 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_every_block_names_its_language(page):
+def test_every_code_block_has_a_known_language(page):
     blocks = read_blocks(page)
     for block in blocks:
         assert block.language in EXECUTED + SHOWN, (
@@ -35,7 +35,7 @@ def test_code_blocks_run(page, workplace, brief, monkeypatch):
     for block in read_blocks(page):
         place = f"{page_name(page)}:{block.line}"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the text is short and overfitted
+            warnings.simplefilter("ignore", UserWarning)  # the text is short enough to be overfitted
             if block.language == "python":
                 code = re.sub(r"\brace\((.*?)minutes=[\d.]+", rf"race(\1minutes={RACE_MINUTES}", block.code)
                 delete(re.findall(r'\bout="([^"]+)"', code))
@@ -57,7 +57,7 @@ def run_command(place, words):
 
 
 def delete(folders):
-    """Delete folders that the reader creates with this command."""
+    """Delete folders that the code is about to create."""
     for folder in folders:
         if Path(folder).is_dir():
             shutil.rmtree(folder)

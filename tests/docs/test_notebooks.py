@@ -1,4 +1,4 @@
-"""Execute the notebooks of the docs from the first cell to the last; each asserts its claims."""
+"""Execute the notebooks in the docs from first cell to last; each asserts its own claims."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
-CELL_TIMEOUT = 120  # seconds, on a machine that runs other tests as well
+CELL_TIMEOUT = 120  # seconds, with other tests running on the same machine
 
 
 def read(path):

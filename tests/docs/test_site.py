@@ -1,4 +1,4 @@
-"""The documentation site, as built by `make docs`: no warnings, no dead links, nothing from other hosts."""
+"""The documentation site built by `make docs`: no warnings, no dead links, nothing from other hosts."""
 
 import importlib.util
 import re
@@ -21,7 +21,7 @@ pytest.importorskip(
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Return the finished build process and the folder of the site."""
+    """Return the finished build process and the site folder."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("reference"))
     shutil.copy(ROOT / "zensical.toml", folder)
@@ -59,7 +59,7 @@ def test_every_page_is_in_the_navigation(pages):
     assert {name.rpartition("/")[2].replace(".md", ".html") for name in in_nav} <= built_names
 
 
-def test_every_link_has_a_target(built, pages):
+def test_every_link_resolves(built, pages):
     _, site = built
     checked = 0
     for path, page in pages.items():
@@ -104,7 +104,7 @@ def test_reference_lists_every_command_and_public_name(built):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent == ROOT], ids=page_name)
-def test_links_of_pages_outside_the_site_exist(page):
+def test_links_on_pages_outside_the_site_resolve(page):
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\(([^)]+)\)", text):
         parts = urlsplit(link)
@@ -116,7 +116,7 @@ def test_links_of_pages_outside_the_site_exist(page):
 def test_files_and_modules_named_on_a_page_exist(page):
     text = page.read_text(encoding="utf-8")
     for name in re.findall(r"`([\w./-]+\.(?:py|ts|svelte))`", text):
-        if "foo" in name.lower():  # a file that the reader adds
+        if "foo" in name.lower():  # placeholder for a file the reader adds
             continue
         folders = (ROOT, ROOT / "src" / "clearhead", ROOT / "web" / "src")
         exists = any((folder / name).is_file() for folder in folders)
@@ -126,5 +126,5 @@ def test_files_and_modules_named_on_a_page_exist(page):
 
 
 def _find(name, folder):
-    """Return a file of this name at any depth, if the name has no folder of its own."""
+    """Return a file with this name at any depth, if the name includes no folder."""
     return "/" not in name and next((ROOT / folder).rglob(name), None)

@@ -1,4 +1,4 @@
-"""docs/sites.md lists every site of every model, with its formula and an existing picture."""
+"""docs/sites.md documents every site of every model, with a formula and a picture that exists."""
 
 import re
 
@@ -12,11 +12,11 @@ from tests.docs.pages import ROOT
 PAGE = (ROOT / "docs" / "sites.md").read_text(encoding="utf-8")
 PICTURES = ROOT / "docs" / "pictures"
 SHAPE = {"n_vocab": 8, "n_context": 8, "n_block": 1, "n_head": 1, "d_model": 8}
-MAX_BYTES = 2**20  # of all pictures of sites together
+MAX_BYTES = 2**20  # for all site pictures combined
 
 
 def all_names():
-    """Return the site names of configs that together have every site."""
+    """Return the site names of configs that together cover every site."""
     names = set()
     for norm in ("layer", "rms"):
         for feedforward in ("relu", "swiglu"):

@@ -1,4 +1,4 @@
-"""Fixtures for saved pages, opened from disk in a browser."""
+"""Fixtures for saved pages opened from disk in a browser."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from tests.web.visitor import Visitor
 
 
 class Reader(Visitor):
-    """A browser page with a saved file and no network."""
+    """A browser page that shows a saved file without a network."""
 
     def settle(self):
         """Wait until the page has loaded; not every view has a canvas."""
@@ -25,7 +25,7 @@ class Reader(Visitor):
 
 @pytest.fixture
 def read(browser):
-    """Open files; afterwards the browser must have logged no error and requested nothing but the file."""
+    """Open files, then check that the browser logged no errors and requested nothing but the file."""
     if not has_bundles():
         pytest.skip("the page is not built: run `pip install .` with npm installed")
     made = []

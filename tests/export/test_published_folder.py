@@ -1,4 +1,4 @@
-"""Published folders, served by a plain web host under another path, without a network."""
+"""Published folders, served by a static web host under a subpath, without a network."""
 
 import json
 import sys
@@ -38,7 +38,7 @@ def model(models):
 
 @pytest.fixture(scope="module")
 def host(model, tmp_path_factory):
-    """Serve the files of a folder, as any web host does."""
+    """Serve a published folder as any static web host does."""
     root = tmp_path_factory.mktemp("host")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(published_folder, "PUBLISHED_LABS", ("attention", "scale"))
@@ -74,7 +74,7 @@ class Guest(Visitor):
 
 @pytest.fixture
 def come(browser, host):
-    """Open pages; afterwards the browser must have logged no error."""
+    """Open pages, then check that the browser logged no errors."""
     made = []
 
     def open_page(width=1800, query="", **settings):
@@ -118,7 +118,7 @@ def test_texts_are_fetched_when_selected(come, model):
     see_softmax(guest, model, TEXTS[0])
     assert [name for name in guest.files if name.startswith("text-")] == ["text-0.bin"]
     guest.choose(TEXTS[2])
-    see_softmax(guest, model, TEXTS[2])  # block, head and step do not change
+    see_softmax(guest, model, TEXTS[2])  # block, head and step are unchanged
     guest.page.go_back()
     guest.expect(guest.prompt.input_value, TEXTS[0])
     see_softmax(guest, model, TEXTS[0])
@@ -132,7 +132,7 @@ def test_texts_are_fetched_when_selected(come, model):
     assert "labs.json" not in guest.files
 
 
-def test_numbers_can_be_followed_to_the_embedding(come, model):
+def test_numbers_can_be_traced_to_the_embedding(come, model):
     _, at = numbers_of(model, TEXTS[0])
     guest = come(query="?part=embedding")
     seen = guest.see("embedding")
@@ -141,18 +141,18 @@ def test_numbers_can_be_followed_to_the_embedding(come, model):
     guest.expect(lambda: "a trained weight" in guest.page.get_by_test_id("card").inner_text(), True)
 
 
-def test_unknown_text_in_the_url(come):
+def test_unknown_text_in_url_falls_back_to_the_first(come):
     guest = come(query="?text=Nobody+published+this&word=3")
     guest.expect(guest.prompt.input_value, TEXTS[0])
     assert guest.prompt.get_attribute("readonly") is not None
     assert guest.page.locator(".problem").count() == 0
 
 
-def test_compare_two_texts(come, model):
+def test_compare_view_shows_differences_between_two_texts(come, model):
     guest = come(query="?view=compare")
     compared = model.inspect(TEXTS[0]).compare(model.inspect(TEXTS[1]))
     chooser = guest.page.get_by_role("combobox", name="Other text")
-    guest.expect(chooser.input_value, TEXTS[1])  # the next one by default
+    guest.expect(chooser.input_value, TEXTS[1])  # the next text by default
     site, distance = compared.ranking(1)[0]
     row = guest.page.locator(".compare .body button").filter(has_text=site).first
     row.wait_for()
@@ -172,7 +172,7 @@ def test_compare_two_texts(come, model):
     guest.expect(chooser.input_value, TEXTS[0])
 
 
-def test_other_views(come, model):
+def test_attribution_lens_and_word_vector_views_load(come, model):
     guest = come(query="?view=why&word=99999")
     trace = model.inspect(TEXTS[0])
     likeliest = trace.logits[-1].argmax().item()
@@ -189,7 +189,7 @@ def test_other_views(come, model):
     assert guest.page.locator("[role=alert]").count() == 0
 
 
-def test_labs_and_tiny_head(come):
+def test_labs_show_results_and_tiny_head_is_editable(come):
     guest = come(query="?view=labs")
     guest.expect(guest.page.locator(".labs nav button").count, 2)
     weight = guest.page.locator("[data-found='weight on the target']")
@@ -206,7 +206,7 @@ def test_labs_and_tiny_head(come):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (360, "dark")])
-def test_accessibility(come, axe, width, scheme):
+def test_pages_are_accessible(come, axe, width, scheme):
     guest = come(width, color_scheme=scheme)
     guest.button("Texts ▾").click()
     assert axe(guest) == []
@@ -218,7 +218,7 @@ def test_accessibility(come, axe, width, scheme):
         assert axe(guest) == []
 
 
-def test_selected_heads_and_one_text(model, tmp_path):
+def test_only_selected_heads_are_published(model, tmp_path):
     publish(model, tmp_path / "x", TEXTS[:1], heads=[(1, 1)], labs=False)
     listing = json.loads((tmp_path / "x" / "publication.json").read_text())
     assert listing["views"] == ["steps", "why", "lens", "words", "tiny"]
@@ -240,7 +240,7 @@ def test_republishing_keeps_other_files(model, tmp_path):
     assert "text-1.bin" not in names
 
 
-def test_labs_without_numba(model, tmp_path, monkeypatch):
+def test_labs_that_need_numba_are_skipped_without_it(model, tmp_path, monkeypatch):
     monkeypatch.setattr(published_folder, "PUBLISHED_LABS", ("attention", "neighbors"))
     monkeypatch.setitem(sys.modules, "numba", None)
     told = []
@@ -251,7 +251,7 @@ def test_labs_without_numba(model, tmp_path, monkeypatch):
     ]
 
 
-def test_folders_of_other_programs_are_not_overwritten(model, tmp_path):
+def test_folders_with_other_files_are_not_overwritten(model, tmp_path):
     (tmp_path / "publication.json").write_text('{"title": "my paper"}')
     with pytest.raises(UserError, match="contains other files"):
         publish(model, tmp_path, TEXTS[:1], labs=False)
@@ -264,7 +264,7 @@ def test_folders_of_other_programs_are_not_overwritten(model, tmp_path):
             publish(model, folder, TEXTS[:1], labs=False)
 
 
-def test_no_paths_in_the_files(host):
+def test_published_files_contain_no_local_paths(host):
     folder = host.root / PATH.strip("/")
     for path in folder.iterdir():
         assert str(host.root).encode() not in path.read_bytes()
@@ -273,7 +273,7 @@ def test_no_paths_in_the_files(host):
     )
 
 
-def test_publish_errors(model, tmp_path, monkeypatch):
+def test_invalid_publish_arguments_are_rejected(model, tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("mine")
     for folder, texts, heads, words in [
         (tmp_path, TEXTS, None, "contains other files .notes.txt"),
@@ -291,5 +291,5 @@ def test_publish_errors(model, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_pack():
+def test_pack_returns_bytes():
     assert isinstance(pack({}, []), bytes)

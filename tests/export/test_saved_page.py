@@ -1,4 +1,4 @@
-"""Saved pages, opened from disk without a network: every number is compared with Python's."""
+"""Saved pages opened from disk without a network: every number is compared with Python's."""
 
 import re
 
@@ -19,12 +19,12 @@ built = pytest.mark.skipif(
 
 
 def kept(seen):
-    """Drop the cells that were not stored, which are drawn as a dash."""
+    """Drop cells that were not stored, which are shown as a dash."""
     return {**seen, "cells": [cell for cell in seen["cells"] if cell[2] != "–"]}
 
 
 @pytest.mark.parametrize("name", ["lecture", "gpt2", "modern", "shared"])
-def test_every_number(read, models, tmp_path, name):
+def test_every_number_matches_python(read, models, tmp_path, name):
     trace, at = numbers_of(models[name], TEXT)
     last = len(trace) - 1
     save_html(trace, tmp_path / "x.html", ["flow", "block.1", "ends"])
@@ -52,7 +52,7 @@ def test_every_number(read, models, tmp_path, name):
     assert all(shows(text, chance, percent) for text, chance in zip(shown, chances, strict=True))
 
 
-def test_numbers_can_be_followed_to_trained_weights(read, models, tmp_path):
+def test_numbers_can_be_traced_to_trained_weights(read, models, tmp_path):
     _, at = numbers_of(models["modern"], TEXT)
     save_html(models["modern"].inspect(TEXT), tmp_path / "x.html", ["block.1.head.1"])
     reader = read(tmp_path / "x.html")
@@ -76,7 +76,7 @@ def test_numbers_can_be_followed_to_trained_weights(read, models, tmp_path):
     assert "a trained weight" in reader.page.get_by_test_id("card").inner_text()
 
 
-def test_missing_parts_have_a_message(read, models, tmp_path):
+def test_missing_parts_show_a_message(read, models, tmp_path):
     save_html(
         models["lecture"].inspect(TEXT), tmp_path / "x.html", ["flow", "block.0.head.1", "block.1.head.0"]
     )
@@ -99,7 +99,7 @@ def test_missing_parts_have_a_message(read, models, tmp_path):
     assert reader.page.locator(".detail h2").inner_text().startswith("Block 1, head 0")
 
 
-def test_edits_are_active(read, models, tmp_path):
+def test_saved_page_shows_edited_values(read, models, tmp_path):
     model = models["modern"]
     edited = model.inspect(TEXT, edit={"block.1.head.0.weights": 0.25, "block.1.head.0.query": 2.0})
     save_html(edited, tmp_path / "x.html", ["block.1.head.0"])
@@ -116,7 +116,7 @@ def test_edits_are_active(read, models, tmp_path):
     "text",
     ["a</script><script>alert(1)</script>", "<!--<script>", "{policy} & \"quotes' ]]>", "ende \u2028<b>"],
 )
-def test_text_is_not_markup(read, models, tmp_path, text):
+def test_text_is_not_interpreted_as_markup(read, models, tmp_path, text):
     model = models["modern"]
     save_html(model.inspect(text), tmp_path / "x.html")
     reader = read(tmp_path / "x.html")
@@ -138,13 +138,13 @@ def test_page_fits_the_window(read, models, tmp_path, width, scheme):
 
 
 @built
-def test_file_sizes(models, tmp_path):
+def test_saved_page_adds_little_to_the_bundle_size(models, tmp_path):
     save_html(models["lecture"].inspect(TEXT), tmp_path / "x.html")
     built = sum(len(read_bundle(name).encode()) for name in ("saved.js", "saved.css", "licenses.md"))
     assert (tmp_path / "x.html").stat().st_size < built + 60_000
 
 
-def test_save_html_errors(models, tmp_path):
+def test_invalid_save_html_arguments_are_rejected(models, tmp_path):
     with pytest.raises(UserError, match="save_html of a LanguageModel: expected a trace from model"):
         clearhead.save_html(models["modern"], tmp_path / "x.html")
     with pytest.raises(UserError, match="needs a trace of one text"):
@@ -153,7 +153,7 @@ def test_save_html_errors(models, tmp_path):
         clearhead.save_html(models["modern"].inspect("a"), tmp_path / "nowhere" / "x.html")
 
 
-def test_page_not_built(tmp_path):
+def test_missing_bundle_raises(tmp_path):
     with pytest.raises(UserError, match="the page is not built"):
         read_bundle("saved.js", tmp_path)
     assert BUNDLES.name == "bundles"

@@ -1,4 +1,4 @@
-"""Which data a saved page contains."""
+"""What data a saved page contains."""
 
 import re
 from pathlib import Path
@@ -30,11 +30,11 @@ def test_only_needed_matrices_are_stored(models):
     assert names == {"block.1.input", *head, *norms}
 
 
-def test_keep_drawn():
+def test_keep_drawn_keeps_the_largest_value_per_cell():
     array = np.array([[1, -5, 2, 0.5, 3, 4, -7], [0, 0, 1, -1, 2, 0, 0]], np.float32)
     kept = keep_drawn(array, 3)
     assert np.isfinite(kept).sum() == 6
-    # On the page, column i belongs to the cell ⌊i · cells / columns⌋.
+    # On the page, column i falls into cell ⌊i · cells / columns⌋.
     for row, rest in zip(array, kept, strict=True):
         for cell in range(3):
             stretch = [i for i in range(7) if i * 3 // 7 == cell]
@@ -48,13 +48,13 @@ def test_flow_cells_match_the_page():
     assert {name: drawn[name] for name in FLOW_CELLS} == FLOW_CELLS
 
 
-def test_comparison_stores_the_sites_that_differ_most(models):
+def test_comparison_stores_the_most_different_sites(models):
     model = models["modern"]
     compared = model.inspect(TEXT).compare(model.inspect(OTHER))
     one, other = (stored_names(compared, None, side) for side in (0, 1))
     assert one == other
     listed = [site for site, far in compared.ranking(40) if far > 0]
-    assert set(listed) <= one  # all of them fit for a small model
+    assert set(listed) <= one  # for a small model, all of them fit
     assert not any(name.endswith(("W_Q", "W_K")) for name in one)
     # A selected head adds its weights once, and its sites for both texts.
     more, beside = (stored_names(compared, ["block.0.head.1"], side) for side in (0, 1))
@@ -62,7 +62,7 @@ def test_comparison_stores_the_sites_that_differ_most(models):
     assert {"block.0.head.1.query", "block.0.head.1.output"} <= beside
 
 
-def test_size_is_limited(models):
+def test_comparison_size_is_limited(models):
     model = models["long"]
     text = " ".join([TEXT] * 80)
     compared = model.inspect(text).compare(model.inspect(text.replace("tired", "happy")))
@@ -71,7 +71,7 @@ def test_size_is_limited(models):
     assert 0 < sum(array.size for array in arrays) <= 2 * MAX_DIFFERING
 
 
-def test_lens_of_the_last_positions(models):
+def test_lens_stores_only_the_last_positions(models):
     model = models["long"]
     trace = model.inspect(" ".join([TEXT] * 40))
     assert len(trace) > 128
@@ -83,7 +83,7 @@ def test_lens_of_the_last_positions(models):
     assert contents["lens"] == [trace.token_texts(probabilities.argmax(-1).tolist())]
 
 
-def test_model_names(models, tmp_path):
+def test_model_names_are_saved(models, tmp_path):
     models["modern"].save(tmp_path / "my model")
     model = clearhead.load(tmp_path / "my model")
     contents, _ = save_trace(trace := model.inspect(TEXT), choose_views(["lens"], trace))

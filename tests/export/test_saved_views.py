@@ -1,4 +1,4 @@
-"""The views of a saved page besides the steps: which exist, and that they show Python's numbers."""
+"""Views of a saved page other than the steps: which ones exist, and that they show Python's numbers."""
 
 import re
 
@@ -24,7 +24,7 @@ def tabs(reader):
     return reader.page.get_by_role("navigation", name="Views").get_by_role("button")
 
 
-def test_tabs(read, model, tmp_path):
+def test_tabs_list_the_saved_views(read, model, tmp_path):
     save_html(model.inspect(TEXT), tmp_path / "x.html", ["why", "flow", "block.1.head.1", "lens"])
     reader = read(tmp_path / "x.html")
     assert tabs(reader).all_inner_texts() == ["Step by step", "Attribution", "Logit lens"]
@@ -36,7 +36,7 @@ def test_tabs(read, model, tmp_path):
     reader.see("block.1.head.1.query_raw")
 
 
-def test_logit_lens(read, model, tmp_path):
+def test_logit_lens_matches_python(read, model, tmp_path):
     trace = model.inspect(TEXT)
     lens, [first, second] = trace.lens(), trace.logits[-1].topk(2).indices.tolist()
     save_html(trace, tmp_path / "x.html", ["lens"])
@@ -61,7 +61,7 @@ def test_logit_lens(read, model, tmp_path):
     assert reader.page.locator(".missed").count() == 0
 
 
-def test_attribution_path(read, model, tmp_path):
+def test_attribution_paths_match_python(read, model, tmp_path):
     trace = model.inspect(TEXT)
     first, second = trace.logits[-1].topk(2).indices.tolist()
     save_html(trace, tmp_path / "x.html", ["why"])
@@ -84,14 +84,14 @@ def test_attribution_path(read, model, tmp_path):
     back = [trace.attribute(first, through=[(int(block), int(head), source)]) for source in sources]
     shown = number(total.inner_text())
     holds(min(back, key=lambda each: abs(each.total - shown)))
-    # For other tokens only the first step of the path is stored.
+    # For other tokens, only the first step of the path is stored.
     reader.page.get_by_role("combobox", name="Target token").select_option(str(second))
     holds(trace.attribute(second))
     assert reader.page.locator(".sources button:enabled").count() == 0
     assert reader.page.locator(".error").count() == 0
 
 
-def test_score_contributions(read, model, tmp_path):
+def test_score_contributions_match_python(read, model, tmp_path):
     trace = model.inspect(TEXT)
     save_html(trace, tmp_path / "x.html", ["why", "block.1.head.1"])
     reader = read(tmp_path / "x.html")
@@ -111,7 +111,7 @@ def test_score_contributions(read, model, tmp_path):
     assert "1.1" in reader.page.locator(".name button:enabled").first.inner_text()
 
 
-def test_missing_scores_have_a_message(read, models, tmp_path):
+def test_missing_scores_show_a_message(read, models, tmp_path):
     trace = models["long"].inspect(" ".join([TEXT] * 8))
     save_html(trace, tmp_path / "x.html", ["why", "block.0.head.0"])
     reader = read(tmp_path / "x.html")
@@ -123,11 +123,11 @@ def test_missing_scores_have_a_message(read, models, tmp_path):
     assert reader.page.locator(".error").count() == 0
 
 
-def test_neighbors(read, model, tmp_path):
+def test_neighbors_match_python(read, model, tmp_path):
     trace = model.inspect(TEXT)
     save_html(trace, tmp_path / "x.html", ["words"])
     reader = read(tmp_path / "x.html")
-    assert reader.page.locator("textarea:not([readonly])").count() == 0  # the text cannot be edited
+    assert reader.page.locator("textarea:not([readonly])").count() == 0  # the text is read-only
     reader.page.locator("select").last.select_option("3")
     own = model.network.embedding.weight
     nearest = (trace["embedding"][3] @ own.T / own.norm(dim=-1) / trace["embedding"][3].norm()).topk(10)
@@ -141,7 +141,7 @@ def test_neighbors(read, model, tmp_path):
     assert cosines == pytest.approx(nearest.values.tolist(), abs=0.006)
 
 
-def test_compare_two_texts(read, model, tmp_path):
+def test_comparison_of_two_texts_matches_python(read, model, tmp_path):
     compared = model.inspect(TEXT).compare(model.inspect(OTHER))
     save_html(compared, tmp_path / "x.html")
     reader = read(tmp_path / "x.html")
@@ -173,7 +173,7 @@ def test_compare_two_texts(read, model, tmp_path):
     assert reader.page.get_by_role("textbox", name="Other text").count() == 0
 
 
-def test_compare_with_an_edit(read, model, tmp_path):
+def test_comparison_with_an_edit_matches_python(read, model, tmp_path):
     trace = model.inspect(TEXT)
     edited = trace.edit({"block.1.head.1.weights": 0.25})
     save_html(trace.compare(edited), tmp_path / "x.html", ["flow", "block.1.head.1"])
@@ -191,7 +191,7 @@ def test_compare_with_an_edit(read, model, tmp_path):
     reader.see("block.1.head.1.query_raw")
 
 
-def test_compare_two_models(read, models, tmp_path):
+def test_comparison_of_two_models_matches_python(read, models, tmp_path):
     compared = models["gpt2"].inspect(TEXT).compare(models["lecture"].inspect(TEXT))
     save_html(compared, tmp_path / "x.html")
     reader = read(tmp_path / "x.html")
@@ -200,7 +200,7 @@ def test_compare_two_models(read, models, tmp_path):
         assert shows(text, compared.difference(site).reshape(len(compared.pairs), -1)[row, column].item())
 
 
-def test_compare_two_snapshots(read, models, tmp_path):
+def test_comparison_of_two_snapshots_names_their_steps(read, models, tmp_path):
     early, late = (
         LanguageModel(models[name].network, models[name].tokenizer, name=f"run@{step}")
         for name, step in (("gpt2", 1), ("lecture", 8))
@@ -213,7 +213,7 @@ def test_compare_two_snapshots(read, models, tmp_path):
     assert reader.page.locator(".error, .problem").count() == 0
 
 
-def test_sites_that_are_not_stored_have_no_links(read, models, tmp_path):
+def test_sites_that_are_not_stored_are_disabled(read, models, tmp_path):
     model = models["long"]
     text = " ".join([TEXT] * 80)
     save_html(model.inspect(text).compare(model.inspect(text.replace("tired", "happy"))), tmp_path / "x.html")
@@ -228,7 +228,7 @@ def test_sites_that_are_not_stored_have_no_links(read, models, tmp_path):
 @pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
 @pytest.mark.parametrize("views", [["lens"], ["why", "block.0.head.0"], ["words"], ["compare"]])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessibility_and_width(read, model, tmp_path, views, locale, scheme, axe):
+def test_views_are_accessible_and_fit_narrow_windows(read, model, tmp_path, views, locale, scheme, axe):
     trace = model.inspect(TEXT)
     save_html(
         trace.compare(model.inspect(OTHER)) if views == ["compare"] else trace, tmp_path / "x.html", views
@@ -250,13 +250,13 @@ def test_accessibility_and_width(read, model, tmp_path, views, locale, scheme, a
         (["block.0.head.9"], "head 9"),
     ],
 )
-def test_view_errors(models, tmp_path, views, message):
+def test_invalid_views_are_rejected(models, tmp_path, views, message):
     with pytest.raises(UserError, match=re.escape(message)):
         save_html(models["modern"].inspect(TEXT), tmp_path / "x.html", views)
     assert not list(tmp_path.iterdir())
 
 
-def test_comparison_opens_with_the_comparison(models):
+def test_comparisons_open_in_the_compare_view(models):
     trace = models["modern"].inspect(TEXT)
     compared = trace.compare(models["modern"].inspect(OTHER))
     views = choose_views(["lens", "block.1"], compared)

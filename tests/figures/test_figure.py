@@ -40,13 +40,13 @@ SITES = [
 
 @pytest.mark.parametrize("site", SITES)
 @pytest.mark.parametrize(("ending", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_every_kind_of_figure_in_every_format(model, tmp_path, site, ending, begins):
+def test_every_figure_saves_in_every_format(model, tmp_path, site, ending, begins):
     path = tmp_path / f"figure.{ending}"
     figure(model.inspect("a b $x$ é"), site).save(path)
     assert path.read_bytes().startswith(begins)
 
 
-def test_a_heat_map_draws_the_numbers_and_names_the_tokens(model):
+def test_heat_map_shows_values_and_token_labels(model):
     trace = model.inspect("ab c")
     drawn = figure(trace, "block.0.head.1.weights")
     axes = drawn.canvas.axes[0]
@@ -55,25 +55,25 @@ def test_a_heat_map_draws_the_numbers_and_names_the_tokens(model):
     assert "block.0.head.1.weights" in drawn._repr_svg_()
 
 
-def test_the_same_figure_is_the_same_file(model):
+def test_svg_output_is_deterministic(model):
     trace = model.inspect("ab c")
     assert figure(trace, "lens")._repr_svg_() == figure(trace, "lens")._repr_svg_()
 
 
-def test_a_long_text_keeps_readable_labels(model, tmp_path):
+def test_long_texts_keep_readable_labels(model, tmp_path):
     trace = model.inspect("x" * 300)
     axes = figure(trace, "block.0.head.0.weights").canvas.axes[0]
     assert len(axes.get_yticklabels()) <= MOST_LABELS
     figure(trace).save(tmp_path / "all.png")
 
 
-def test_the_lens_shows_the_likeliest_words(model):
+def test_lens_shows_the_most_likely_tokens(model):
     trace = model.inspect("ab")
     texts = {text.get_text() for text in figure(trace, "lens").canvas.axes[0].texts}
     assert any(trace.lens().tokens(position=1)[1][0][0] in text for text in texts)
 
 
-def test_heads_as_bars(model):
+def test_head_scores_are_drawn_as_bars(model):
     scores = heads(model)
     panels = figure(scores).canvas.axes
     assert [axes.get_ylabel() for axes in panels] == [
@@ -89,7 +89,7 @@ def test_heads_as_bars(model):
     assert f"{block}.{head}: {score:.2f}" in [text.get_text() for text in panels[1].texts]
 
 
-def test_parts_of_a_sum_as_bars(model, monkeypatch):
+def test_contributions_are_drawn_as_bars(model, monkeypatch):
     trace = model.inspect("ab c")
     logit, score = trace.attribute("c"), trace.block[1].head[0].why(2, 1)
     axes = figure(logit).canvas.axes[0]
@@ -105,7 +105,7 @@ def test_parts_of_a_sum_as_bars(model, monkeypatch):
     assert f"the 10 largest of {count} pairs" in axes.get_title("left")
 
 
-def test_a_sweep_as_a_table(model):
+def test_sweeps_are_drawn_as_tables(model):
     trace = model.inspect("ab c!")
     by_head = trace.sweep("head", lambda each: each.logits[-1, 99])
     by_place = trace.sweep("block × position", lambda each: each.logits[-1, 99])
@@ -117,7 +117,7 @@ def test_a_sweep_as_a_table(model):
         figure(trace, torch.zeros(3, 3))
 
 
-def test_what_cannot_be_drawn(model, tmp_path):
+def test_invalid_figures_are_rejected(model, tmp_path):
     trace = model.inspect("ab")
     for name, message in [
         (tmp_path / "a.gif", r"ends in .gif: expected a file name that ends in .svg, .png, .pdf"),
@@ -146,7 +146,7 @@ def test_what_cannot_be_drawn(model, tmp_path):
         figure(trace.attribute("c"), rows=slice(0, 1))
 
 
-def test_every_kind_takes_a_title(model):
+def test_every_figure_accepts_a_title(model):
     trace = model.inspect("ab c!")
     table = trace.sweep("head", lambda each: each.logits[-1, 99])
     others = (trace.attribute("c"), trace.block[1].head[0].why(2, 1), trace.lens(), trace.compare(trace))
@@ -156,7 +156,7 @@ def test_every_kind_takes_a_title(model):
         assert figure(each, title="mine").canvas.get_suptitle().startswith("mine\n")
 
 
-def test_a_result_that_names_itself_gives_the_title(model):
+def test_result_title_becomes_the_figure_title(model):
     logit = model.inspect("ab c").attribute("c")
     object.__setattr__(logit, "title", "the logit of 'c' after position 3")
     title = figure(logit).canvas.axes[0].get_title("left")
@@ -164,7 +164,7 @@ def test_a_result_that_names_itself_gives_the_title(model):
     assert f"together {logit.total:.2f}" in title
 
 
-def test_the_lens_says_which_positions_it_shows(model):
+def test_lens_title_names_the_positions_shown(model):
     trace = model.inspect("x" * 40)
     drawn = figure(trace.lens()).canvas
     assert drawn.axes[0].images[0].get_array().shape == (2, MOST_POSITIONS)
@@ -175,7 +175,7 @@ def test_the_lens_says_which_positions_it_shows(model):
     assert "positions 3 to 7 of 40" in some.get_title("left")
 
 
-def test_next_words_are_named_and_each_position_has_its_likeliest(model):
+def test_probabilities_include_the_most_likely_token_of_every_position(model):
     trace = model.inspect("ab c!")
     axes = figure(trace, "probabilities").canvas.axes[0]
     drawn = torch.tensor(axes.images[0].get_array().data)
@@ -186,7 +186,7 @@ def test_next_words_are_named_and_each_position_has_its_likeliest(model):
     assert likeliest(values) == [1, 0, 2]
 
 
-def test_one_number_a_position_is_a_bar_each(model):
+def test_one_number_per_position_is_drawn_as_bars(model):
     trace = model.inspect("ab c")
     axes = figure(trace, "block.0.normed.scale").canvas.axes[0]
     assert [bar.get_height() for bar in axes.patches] == pytest.approx(trace["block.0.normed.scale"].tolist())
@@ -196,8 +196,8 @@ def test_one_number_a_position_is_a_bar_each(model):
     assert outline.get_data().values == pytest.approx(long["final.scale"].tolist())
 
 
-def test_a_long_text_is_pooled_and_no_weight_is_lost(model, monkeypatch):
-    monkeypatch.setattr("clearhead.figures.pooling.MOST_NUMBERS", 3000)  # so that it is read in parts
+def test_pooling_a_long_text_preserves_total_weight(model, monkeypatch):
+    monkeypatch.setattr("clearhead.figures.pooling.MOST_NUMBERS", 3000)  # forces reading in chunks
     trace = model.inspect("The cat sat. " * 21)
     T = trace.ids.shape[1]
     assert T > MOST_CELLS
@@ -215,13 +215,13 @@ def test_a_long_text_is_pooled_and_no_weight_is_lost(model, monkeypatch):
     assert names(axes, "y")[1] == "6 t"
 
 
-def test_pooling_leaves_out_what_is_not_finite():
+def test_pooling_ignores_non_finite_values():
     value = np.array([[1.0, 3.0, -np.inf], [5.0, -np.inf, -np.inf], [2.0, 4.0, 9.0]])
     assert pool(value, 2, 2) == pytest.approx(np.array([[3.0, np.nan], [3.0, 9.0]]), nan_ok=True)
 
 
 def test_thumbnails_are_read_a_few_rows_at_a_time(model, monkeypatch):
-    """So that a long text never needs all its weights at once."""
+    """A long text never needs all of its weights at once."""
     trace = model.inspect("x" * 300)
     monkeypatch.setattr("clearhead.figures.pooling.MOST_NUMBERS", 300 * 30)
     asked, read = [], trace.read
@@ -232,7 +232,7 @@ def test_thumbnails_are_read_a_few_rows_at_a_time(model, monkeypatch):
     assert max(rows.stop - rows.start for rows in asked) <= 30
 
 
-def test_thumbnails_name_tokens_and_tell_small_weights_apart(model):
+def test_thumbnails_label_tokens_and_distinguish_small_weights(model):
     drawn = figure(model.inspect("ab c " * 20)).canvas
     left, right, below = drawn.axes[0], drawn.axes[1], drawn.axes[3]
     assert names(left, "y")[0] == "0 a"
@@ -243,7 +243,7 @@ def test_thumbnails_name_tokens_and_tell_small_weights_apart(model):
     assert "its own scale" in drawn.get_suptitle()
 
 
-def test_rows_of_a_matrix_are_drawn_with_all_they_can_see(model):
+def test_selected_rows_keep_all_columns_they_attend_to(model):
     trace = model.inspect("ab c de f")
     axes = figure(trace, "block.0.head.1.weights", rows=slice(2, 5)).canvas.axes[0]
     expected = trace["block.0.head.1.weights"][2:5, :5]
@@ -251,7 +251,7 @@ def test_rows_of_a_matrix_are_drawn_with_all_they_can_see(model):
     assert "positions 2 to 4 of 9" in axes.get_title("left")
 
 
-def test_one_kind_of_head_score_alone_on_a_scale_of_its_own(model):
+def test_single_head_score_has_its_own_scale(model):
     scores = heads(model)
     (axes,) = figure(scores, "induction").canvas.axes
     assert axes.get_ylabel() == "induction"
@@ -262,7 +262,7 @@ def test_one_kind_of_head_score_alone_on_a_scale_of_its_own(model):
         figure(scores, "copying")
 
 
-def test_a_comparison_as_bars(model):
+def test_comparisons_are_drawn_as_bars(model):
     comparison = model.inspect("ab c").compare(model.inspect("ab d"))
     axes = figure(comparison).canvas.axes[0]
     ranking = comparison.ranking(MOST_BARS)
@@ -270,7 +270,7 @@ def test_a_comparison_as_bars(model):
     assert names(axes, "y") == [site for site, _ in ranking]
 
 
-def test_a_sweep_is_colored_around_what_was_there(model):
+def test_sweep_colors_are_centered_on_the_unedited_value(model):
     trace = model.inspect("ab c!")
     table = np.array([[1.0, 2.0], [3.0, 10.0]])
     for asked, center in ((None, 2.5), (3.0, 3.0)):

@@ -1,4 +1,4 @@
-"""ARPA files: what is written comes back, KenLM reads the same numbers, broken ones are refused."""
+"""ARPA files round-trip, KenLM reads the same scores, and malformed files are rejected."""
 
 import gzip
 import math
@@ -52,7 +52,7 @@ def train(kind, order, count=40):
 
 
 def score(network, ids):
-    """log10 of a whole sentence, its end too."""
+    """Return the log10 probability of a whole sentence, including its end."""
     end = network.config.end_id
     logits = network(torch.tensor([end, *ids]))
     return logits.gather(1, torch.tensor([*ids, end])[:, None]).sum().item() / math.log(10)
@@ -65,7 +65,7 @@ def small(tmp_path):
     return path
 
 
-def test_a_file_is_read_by_its_own_words(small):
+def test_file_is_read_with_its_own_vocabulary(small):
     found = arpa.read(small)
     network, (unknown, the, cat, end) = found.network, range(4)
     assert found.words == ["<unk>", "the", "cat", "</s>"]
@@ -73,7 +73,7 @@ def test_a_file_is_read_by_its_own_words(small):
     expected = {
         (end, the): -0.1,
         (end, the, cat): -0.05,
-        (end, the, cat, end): -0.5 - 0.2,  # only two words back are seen
+        (end, the, cat, end): -0.5 - 0.2,  # only two words of context are used
         (end, cat): -0.3 - 0.7,
         (end, the, the): -0.4 - 0.2 - 0.5,
         (the, cat, the): -0.5 - 0.1 - 0.5,
@@ -85,8 +85,8 @@ def test_a_file_is_read_by_its_own_words(small):
         )
 
 
-def test_what_a_file_holds_is_told_without_reading_it_all(small):
-    small.write_text(SMALL[: SMALL.index("-0.5\tthe")])  # the rest is not there
+def test_describe_does_not_read_the_whole_file(small):
+    small.write_text(SMALL[: SMALL.index("-0.5\tthe")])  # drops the rest of the file
     listed = describe(small)
     assert (listed.family, listed.config.kind, listed.config.order) == ("arpa", "ngram", 3)
     assert (listed.config.n_vocab, listed.config.counts) == (4, (3, 1))
@@ -94,7 +94,7 @@ def test_what_a_file_holds_is_told_without_reading_it_all(small):
 
 @pytest.mark.parametrize("name", ["model.arpa", "model.arpa.gz"])
 @pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
-def test_what_is_written_is_read_back(tmp_path, name, kind):
+def test_written_files_round_trip(tmp_path, name, kind):
     network, tokenizer, texts = train(kind, 4)
     arpa.write(tmp_path / name, network, tokenizer.tokens)
     back = arpa.read(tmp_path / name, tokenizer.tokens, tokenizer.end_id).network
@@ -103,7 +103,7 @@ def test_what_is_written_is_read_back(tmp_path, name, kind):
     assert torch.allclose(back(ids), network(ids), atol=1e-5)
 
 
-def test_a_packed_file_is_the_same_bytes_each_time(tmp_path):
+def test_gzip_output_is_deterministic(tmp_path):
     network, tokenizer, _ = train("byte", 2, count=3)
     for name in ("one.arpa.gz", "other.arpa.gz"):
         arpa.write(tmp_path / name, network, tokenizer.tokens)
@@ -112,7 +112,7 @@ def test_a_packed_file_is_the_same_bytes_each_time(tmp_path):
 
 @pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
 @pytest.mark.parametrize("order", [2, 3, 5])
-def test_kenlm_gives_a_sentence_the_score_we_give_it(tmp_path, kind, order):
+def test_sentence_scores_match_kenlm(tmp_path, kind, order):
     kenlm = pytest.importorskip(
         "kenlm",
         reason="KenLM is not installed: pip install --no-build-isolation kenlm (with cmake, a compiler)",
@@ -155,7 +155,7 @@ def test_kenlm_gives_a_sentence_the_score_we_give_it(tmp_path, kind, order):
         ("-0.5	the", "-0.5	" + "t" * 70_000, "longer than"),
     ],
 )
-def test_a_broken_file_is_refused_in_one_line(small, old, new, said):
+def test_malformed_file_is_rejected_in_one_line(small, old, new, said):
     assert old in SMALL
     small.write_text(SMALL.replace(old, new, 1))
     with pytest.raises(UserError, match=said) as caught:
@@ -164,7 +164,7 @@ def test_a_broken_file_is_refused_in_one_line(small, old, new, said):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_cut_off_anywhere_is_refused(small):
+def test_file_truncated_anywhere_is_rejected(small):
     whole = SMALL.encode().rstrip()
     for length in range(0, len(whole) - 1, 7):
         small.write_bytes(whole[:length])
@@ -172,7 +172,7 @@ def test_a_file_cut_off_anywhere_is_refused(small):
             arpa.read(small)
 
 
-def test_what_is_no_gzip_or_cut_off_is_refused(tmp_path):
+def test_invalid_or_truncated_gzip_is_rejected(tmp_path):
     path = tmp_path / "small.arpa.gz"
     packed = gzip.compress(SMALL.encode())
     for content in (b"not packed", packed[: len(packed) // 2], packed[:40] + bytes(20) + packed[60:]):
@@ -181,13 +181,13 @@ def test_what_is_no_gzip_or_cut_off_is_refused(tmp_path):
             arpa.read(path)
 
 
-def test_a_file_of_other_words_than_the_tokenizers_is_refused(small):
+def test_words_missing_from_the_tokenizer_are_rejected(small):
     tokenizer = Tokenizer.train("byte", [])
     with pytest.raises(UserError, match="'the', which the tokenizer does not have"):
         arpa.read(small, tokenizer.tokens, tokenizer.end_id)
 
 
-def test_a_missing_file_or_a_folder_is_refused(tmp_path):
+def test_missing_file_or_folder_is_rejected(tmp_path):
     for path, said in ((tmp_path / "none.arpa", "no such file"), (tmp_path, "folder")):
         with pytest.raises(UserError, match=said):
             arpa.read(path)

@@ -1,4 +1,4 @@
-"""A model's folder: what goes in comes out, bit for bit, and a save that fails half way is no model."""
+"""Model folders round-trip bit for bit, and a failed save never leaves a partial model."""
 
 import errno
 import json
@@ -64,7 +64,7 @@ def tokenizer():
 
 
 def random_network(config: Config, seed: int = 0) -> Transformer:
-    """Every number its own, biases and norms too."""
+    """Return a network with random values in every parameter, including biases and norms."""
     torch.manual_seed(seed)
     network = Transformer(config)
     for parameter in network.parameters():
@@ -78,7 +78,7 @@ def same_weights(one: Transformer, other: Transformer) -> bool:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_round_trip(name, tokenizer, tmp_path):
+def test_every_config_round_trips(name, tokenizer, tmp_path):
     family, config = CONFIGS[name]
     network = random_network(config)
     training = {"seed": 3, "text": "été", "losses": [1.5, None]}
@@ -98,7 +98,7 @@ def test_round_trip(name, tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_saving_again_writes_the_same_bytes(name, tokenizer, tmp_path):
+def test_saving_again_writes_identical_bytes(name, tokenizer, tmp_path):
     _, config = CONFIGS[name]
     save(tmp_path / "a", Saved(random_network(config), tokenizer, None))
     save(tmp_path / "b", load(tmp_path / "a"))
@@ -106,7 +106,7 @@ def test_saving_again_writes_the_same_bytes(name, tokenizer, tmp_path):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
-def test_a_folder_holds_json_and_plain_numbers_only(tokenizer, tmp_path):
+def test_folder_contains_only_json_and_plain_tensors(tokenizer, tmp_path):
     save(tmp_path, Saved(random_network(CONFIGS["modern"][1]), tokenizer, {}))
     assert {path.name for path in tmp_path.iterdir()} == FILES
     for name in FILES - {"model.safetensors"}:
@@ -120,7 +120,7 @@ def test_a_folder_holds_json_and_plain_numbers_only(tokenizer, tmp_path):
     assert len(data) == 8 + size + 4 * numbers
 
 
-def test_a_model_in_half_precision_is_read_in_single(tokenizer, tmp_path):
+def test_half_precision_model_loads_in_single_precision(tokenizer, tmp_path):
     network = random_network(CONFIGS["modern"][1]).to(torch.bfloat16)
     save(tmp_path, Saved(network, tokenizer, None))
     assert json.loads((tmp_path / "config.json").read_text())["dtype"] == "bfloat16"
@@ -129,7 +129,7 @@ def test_a_model_in_half_precision_is_read_in_single(tokenizer, tmp_path):
     assert same_weights(loaded, network.float())
 
 
-def test_a_folder_of_others_needs_no_file_of_ours(tokenizer, tmp_path):
+def test_models_of_other_programs_need_no_clearhead_json(tokenizer, tmp_path):
     network = random_network(CONFIGS["gpt2"][1])
     save(tmp_path, Saved(network, tokenizer, {"seed": 1}))
     (tmp_path / "clearhead.json").unlink()
@@ -141,7 +141,7 @@ def test_a_folder_of_others_needs_no_file_of_ours(tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "clearhead.json"])
-def test_a_folder_with_parts_of_a_model_is_not_free(name, tmp_path):
+def test_folder_with_model_files_is_not_free(name, tmp_path):
     check_free(tmp_path)
     check_free(tmp_path / "new")
     (tmp_path / name).touch()
@@ -150,11 +150,11 @@ def test_a_folder_with_parts_of_a_model_is_not_free(name, tmp_path):
 
 
 class Crash(BaseException):
-    """What no code catches."""
+    """A crash that no code catches."""
 
 
 def crash_at(monkeypatch, count, error):
-    """Fail when the disk is told to settle for the `count`th time; a save does that twice a file."""
+    """Raise `error` after `count` calls to fsync; a save makes two per file."""
     calls = 0
     settle = os.fsync
 
@@ -180,7 +180,7 @@ def count_settles(saved, folder):
 @pytest.mark.parametrize(
     "error", [Crash(), OSError(errno.ENOSPC, "No space left")], ids=["crash", "full disk"]
 )
-def test_a_save_that_fails_at_any_point_leaves_no_half_model(old, error, tokenizer, tmp_path):
+def test_failed_save_never_leaves_a_partial_model(old, error, tokenizer, tmp_path):
     _, config = CONFIGS["modern"]
     before = Saved(random_network(config, seed=1), tokenizer, {"which": "old"})
     after = Saved(random_network(config, seed=2), tokenizer, {"which": "new"})
@@ -206,11 +206,11 @@ def test_a_save_that_fails_at_any_point_leaves_no_half_model(old, error, tokeniz
         else:
             expected = before if loaded.training == before.training else after
             assert same_weights(loaded.network, expected.network)
-    # Only when everything else is in place is there a config.json, and with it a model.
+    # config.json, which makes the folder a model, is written only when everything else is in place.
     assert refused >= settles - 2
 
 
-def test_a_full_disk_is_refused_before_the_old_model_is_touched(tokenizer, tmp_path, monkeypatch):
+def test_full_disk_is_rejected_before_overwriting_the_old_model(tokenizer, tmp_path, monkeypatch):
     saved = Saved(random_network(CONFIGS["modern"][1]), tokenizer, None)
     save(tmp_path, saved)
 

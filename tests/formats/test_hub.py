@@ -1,4 +1,4 @@
-"""Models of the hub: what is fetched from a small hub of our own, and one line when there is none."""
+"""Models from the hub, fetched from a local fake hub; failures give a one-line error."""
 
 import json
 import os
@@ -38,15 +38,15 @@ print(hub.fetch(sys.argv[1]))
 
 @dataclass
 class Hub:
-    """A hub with one model, org/model."""
+    """A fake hub with one model, org/model."""
 
     files: dict = field(default_factory=lambda: dict(FILES))
-    refuses: tuple | None = None  # a status, and the headers that come with it
+    refuses: tuple | None = None  # the status and headers to send instead of an answer
     asked: list = field(default_factory=list)
     url: str = ""
 
     def answer(self, path):
-        """Status, headers and body for a path."""
+        """Return the status, headers and body for a path."""
         if not path.startswith(("/api/models/org/", "/org/")):
             return 404, {}, b""
         if self.refuses:
@@ -66,7 +66,7 @@ class Hub:
 
 @pytest.fixture
 def hub():
-    """Our hub, listening."""
+    """The fake hub, listening."""
     hub = Hub()
 
     class Handler(BaseHTTPRequestHandler):
@@ -98,7 +98,7 @@ def hub():
 
 @pytest.fixture
 def fetched(forked, tmp_path):
-    """Fetch a model in a process of its own: the hub's address is read on import."""
+    """Fetch a model in a separate process, because the hub's address is read on import."""
 
     def call(name, url, **surroundings):
         given = {"HF_HOME": str(tmp_path / "hf"), "HF_ENDPOINT": url, "NO_PROXY": "127.0.0.1", **surroundings}
@@ -115,7 +115,7 @@ def fetched(forked, tmp_path):
 
 @pytest.fixture
 def refused(fetched):
-    """Fetch what cannot be had, and give the one line that says so."""
+    """Fetch a model that is unavailable, and return the one-line error."""
 
     def call(url, **surroundings):
         done = fetched("org/model", url, **surroundings)
@@ -130,7 +130,7 @@ def refused(fetched):
     return call
 
 
-def test_only_what_is_read_is_fetched(hub, fetched):
+def test_only_needed_files_are_fetched(hub, fetched):
     done = fetched("org/model", hub.url)
     assert (done.returncode, done.stderr) == (0, "")
     folder = Path(done.stdout.strip())
@@ -147,7 +147,7 @@ def test_only_what_is_read_is_fetched(hub, fetched):
     assert not any(path.endswith((".bin", ".py", ".md")) for path in hub.asked)
 
 
-def test_what_was_fetched_is_there_without_a_network(hub, fetched):
+def test_fetched_models_are_available_offline(hub, fetched):
     first = fetched("org/model", hub.url)
     asked = len(hub.asked)
     again = fetched("org/model", "http://127.0.0.1:9")
@@ -156,17 +156,17 @@ def test_what_was_fetched_is_there_without_a_network(hub, fetched):
     assert len(hub.asked) == asked
 
 
-def test_nobody_listens(refused):
+def test_connection_errors_are_reported(refused):
     assert "could not be fetched from the hub (ConnectError" in refused("http://127.0.0.1:9")
 
 
-def test_a_hub_that_never_answers(refused):
+def test_unresponsive_hub_times_out(refused):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         assert "ReadTimeout" in refused(address, PATIENCE="0.2")
 
 
-def test_offline(refused, hub):
+def test_offline_mode_makes_no_requests(refused, hub):
     assert "offline mode is enabled" in refused(hub.url, HF_HUB_OFFLINE="1")
     assert hub.asked == []
 
@@ -178,10 +178,10 @@ def test_offline(refused, hub):
         (401, {"X-Error-Code": "RepoNotFound"}, "or it is private"),
         (403, {"X-Error-Code": "GatedRepo"}, "requires accepting its license"),
         (500, {}, "500"),
-        (200, {}, "could not be fetched"),  # a page that is no JSON: a portal that wants a login
+        (200, {}, "could not be fetched"),  # not JSON, such as a captive portal's login page
     ],
 )
-def test_a_hub_that_refuses(hub, refused, status, headers, words):
+def test_hub_error_responses_are_reported(hub, refused, status, headers, words):
     hub.refuses = (status, headers)
     assert words in refused(hub.url)
     assert len(hub.asked) < 8
@@ -190,14 +190,14 @@ def test_a_hub_that_refuses(hub, refused, status, headers, words):
 @pytest.mark.parametrize(
     ("missing", "words"), [("config.json", "has no config.json"), ("model.safetensors", "never opened")]
 )
-def test_a_model_that_could_not_be_read_is_not_downloaded(hub, refused, missing, words):
+def test_unreadable_model_is_not_downloaded(hub, refused, missing, words):
     del hub.files[missing], hub.files["consolidated.safetensors"]
     assert words in refused(hub.url)
     assert not any("/resolve/" in path for path in hub.asked)
 
 
 @pytest.mark.parametrize("name", ["org/model", "HuggingFaceTB/SmolLM2-135M", "a/b", "o_r-g/m.o_d-el_"])
-def test_names(name):
+def test_valid_names_are_accepted(name):
     assert is_name(name)
 
 
@@ -224,11 +224,11 @@ def test_names(name):
         "a/" + "b" * 95,
     ],
 )
-def test_no_names(name):
+def test_invalid_names_are_rejected(name):
     with pytest.raises(UserError, match="expected org/model"):
         fetch(name)
 
 
-def test_the_hub_is_imported_only_when_it_is_asked():
+def test_hub_library_is_imported_lazily():
     code = "import sys, clearhead.formats.hub as hub; assert 'huggingface_hub' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

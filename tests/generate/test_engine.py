@@ -1,4 +1,4 @@
-"""The engine: many requests from many threads, each with the text it would have had alone."""
+"""The engine: many requests from many threads, each producing the text it would produce alone."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ SLOTS = 8
 
 
 class Recorder:
-    """Draws as usual, and writes down every row of logits that was drawn from, bit by bit."""
+    """Samples as usual, and records the exact bits of every row of logits sampled from."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[int, int], list[bytes]] = {}
@@ -50,7 +50,7 @@ def some_request(chance: random.Random, seed: int) -> GenerationRequest:
     ("family", "sizes"),
     [("gpt2", {"d_model": 40}), ("local and not, as Gemma", {"n_kv_head": 2})],
 )
-def test_many_requests_come_and_go_and_each_is_as_if_alone_to_the_last_bit(make, tokenizer, family, sizes):
+def test_concurrent_requests_match_single_requests_bit_for_bit(make, tokenizer, family, sizes):
     network = make(family, n_context=96, **sizes)
     chance = random.Random(5)
     requests = [some_request(chance, seed) for seed in range(20)]
@@ -87,11 +87,11 @@ def test_many_requests_come_and_go_and_each_is_as_if_alone_to_the_last_bit(make,
 def engine(make, tokenizer):
     made = Engine(make(), tokenizer, slots=2, queue=3)
     yield made
-    made.close(cancel=True)  # a test that failed has left texts that never end
+    made.close(cancel=True)  # a failed test may leave endless requests running
 
 
 def endless(seed: int = 0, **settings) -> GenerationRequest:
-    """One that goes on until it is told to end: the end token is never the likeliest."""
+    """A request that runs until it is stopped: the end token is never the most likely."""
     return GenerationRequest((65,), tokens=10**9, sampling=Sampling(temperature=0), seed=seed, **settings)
 
 
@@ -102,7 +102,7 @@ def wait_until(condition) -> None:
         time.sleep(0.001)
 
 
-def test_a_queue_that_is_full_says_so_and_takes_more_when_it_is_not(engine):
+def test_full_queue_raises_busy_and_accepts_requests_again_later(engine):
     running = [engine.submit(endless()) for _ in range(2)]
     wait_until(lambda: engine.running == 2 and engine.waiting == 0)
     waiting = [engine.submit(endless()) for _ in range(3)]
@@ -118,7 +118,7 @@ def test_a_queue_that_is_full_says_so_and_takes_more_when_it_is_not(engine):
     wait_until(lambda: engine.running == engine.waiting == 0)
 
 
-def test_cancelling_frees_the_slot(engine):
+def test_cancel_frees_the_slot(engine):
     first, second = engine.submit(endless()), engine.submit(endless())
     wait_until(lambda: engine.running == 2)
     third = engine.submit(GenerationRequest((66,), tokens=3))
@@ -132,7 +132,7 @@ def test_cancelling_frees_the_slot(engine):
     assert [event.finish_reason for event in first][-1] == "cancelled"
 
 
-def test_time_runs_out_while_writing_and_while_waiting(engine):
+def test_timeout_applies_to_running_and_waiting_requests(engine):
     started = time.monotonic()
     handles = [engine.submit(endless(seconds=0.3)) for _ in range(2)]
     waiting = engine.submit(endless(seconds=0.1))
@@ -142,7 +142,7 @@ def test_time_runs_out_while_writing_and_while_waiting(engine):
     assert time.monotonic() - started >= 0.3
 
 
-def test_closing_finishes_what_was_begun_and_what_waits(make, tokenizer):
+def test_close_finishes_running_and_waiting_requests(make, tokenizer):
     engine = Engine(make(), tokenizer, slots=2)
     handles = [engine.submit(GenerationRequest((65,), tokens=20)) for _ in range(5)]
     engine.close()
@@ -153,14 +153,14 @@ def test_closing_finishes_what_was_begun_and_what_waits(make, tokenizer):
     engine.close()  # again
 
 
-def test_closing_at_once_cancels(make, tokenizer):
+def test_close_with_cancel_stops_all_requests(make, tokenizer):
     engine = Engine(make(), tokenizer, slots=2)
     handles = [engine.submit(endless()) for _ in range(5)]
     engine.close(cancel=True)
     assert [handle.events[-1].finish_reason for handle in handles] == ["cancelled"] * 5
 
 
-def test_an_error_around_the_engine_cancels(make, tokenizer):
+def test_exception_in_the_context_manager_cancels_requests(make, tokenizer):
     handles = []
 
     def fail() -> None:
@@ -173,7 +173,7 @@ def test_an_error_around_the_engine_cancels(make, tokenizer):
     assert handles[0].events[-1].finish_reason == "cancelled"
 
 
-def test_a_process_that_forgets_to_close_ends_all_the_same(forked):
+def test_process_exits_even_if_the_engine_is_not_closed(forked):
     program = (
         "import torch\n"
         "from clearhead.generate.engine import Engine\n"
@@ -190,7 +190,7 @@ def test_a_process_that_forgets_to_close_ends_all_the_same(forked):
     assert (done.returncode, done.stdout, done.stderr) == (0, "bye\n", "")
 
 
-def test_our_own_mistake_is_told_to_whoever_waits(engine, monkeypatch):
+def test_internal_errors_reach_waiting_callers(engine, monkeypatch):
     monkeypatch.setattr(engine._scheduler, "step", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         engine.submit(GenerationRequest((65,))).texts()
@@ -199,7 +199,7 @@ def test_our_own_mistake_is_told_to_whoever_waits(engine, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_nobody_waits_for_a_thread_that_is_no_more(engine):
+def test_dead_engine_thread_raises_instead_of_blocking_callers(engine):
     def leave(event: Event) -> None:
         raise SystemExit
 
@@ -212,17 +212,17 @@ def test_nobody_waits_for_a_thread_that_is_no_more(engine):
         engine.submit(GenerationRequest((65,)))
 
 
-def test_bad_ids_are_refused_where_they_are_handed_in(engine):
+def test_invalid_ids_are_rejected_on_submit(engine):
     with pytest.raises(UserError, match="id 9999 does not exist"):
         engine.submit(GenerationRequest((9999,)))
 
 
-def test_what_is_no_request_is_refused_where_it_is_handed_in(engine):
+def test_non_requests_are_rejected_on_submit(engine):
     with pytest.raises(UserError, match=r"request is a str: expected what model\.request"):
         engine.submit("x")
 
 
-def test_many_threads_hand_in_and_wait(engine):
+def test_many_threads_can_submit_and_wait(engine):
     found = {}
 
     def work(seed: int) -> None:
@@ -242,7 +242,7 @@ def test_many_threads_hand_in_and_wait(engine):
     assert all(found[seed] == found[seed % 3] for seed in found)
 
 
-def test_events_go_to_asyncio(engine):
+def test_events_can_be_forwarded_to_asyncio(engine):
     async def collect() -> list[Event]:
         loop, events = asyncio.get_running_loop(), asyncio.Queue()
         handle = engine.submit(
@@ -259,13 +259,13 @@ def test_events_go_to_asyncio(engine):
     assert {event.sample for event in events if event.finish_reason} == {0, 1}
 
 
-def test_events_can_be_read_twice(engine):
+def test_events_can_be_iterated_twice(engine):
     handle = engine.submit(GenerationRequest((65,), tokens=8))
     assert list(handle) == list(handle) == handle.events
 
 
-def test_two_torch_threads_change_nothing(make, tokenizer):
-    """More threads may split rows otherwise; what holds is found out anew by each engine."""
+def test_two_torch_threads_give_the_same_result(make, tokenizer):
+    """More threads may split rows differently, so each engine measures anew which widths are exact."""
     network, request = make(d_model=128, n_block=1), GenerationRequest((65, 66), tokens=12, seed=1)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -283,8 +283,8 @@ def test_two_torch_threads_change_nothing(make, tokenizer):
     assert together.rows[1, 0] == alone.rows[1, 0]
 
 
-def test_what_a_request_held_is_free_at_its_end(make, tokenizer):
-    """Not only when Python next looks for what holds each other: until then a server would grow."""
+def test_finished_requests_release_their_memory(make, tokenizer):
+    """Immediately, not at the next garbage collection: until then a server's memory would grow."""
 
     class Listener:
         def __init__(self, engine, request):
@@ -301,7 +301,7 @@ def test_what_a_request_held_is_free_at_its_end(make, tokenizer):
     before = caches()
     try:
         with Engine(make("gpt2", n_context=32), tokenizer, SLOTS) as engine:
-            # One whose context is full is read again and again; one is ended before its end.
+            # The first request fills its context and is prefilled repeatedly; the second is stopped early.
             listeners = [
                 Listener(engine, GenerationRequest((65,) * 20, 40)),
                 Listener(engine, GenerationRequest((65,), 4096)),

@@ -1,4 +1,4 @@
-"""Filling in blanks: learned from the stories, asked for in plain text."""
+"""Filling in blanks: trained on the stories, queried in plain text."""
 
 import math
 from itertools import islice
@@ -36,7 +36,7 @@ def model(run):
     return run.model
 
 
-def test_the_loss_falls_far_below_that_of_the_commonest_words(run):
+def test_loss_falls_far_below_the_unigram_entropy(run):
     counts = np.bincount(run.tokens[:], minlength=run.tokenizer.n_vocab)
     shares = counts[counts > 0] / counts.sum()
     entropy = -float((shares * np.log(shares)).sum())
@@ -44,10 +44,10 @@ def test_the_loss_falls_far_below_that_of_the_commonest_words(run):
     assert run.losses[-1] < min(run.losses[0], entropy - 1)
 
 
-def test_a_blank_is_filled_by_what_stands_on_both_sides(model):
+def test_blank_is_filled_from_context_on_both_sides(model):
     [words] = model.fill("The duck didn't cross the road because ___ was too tired.")
     assert words[0][0] == "it"
-    assert words[0][1] > 0.3  # by chance 1 in 800
+    assert words[0][1] > 0.3  # chance level is 1 in 800
     assert [p for _, p in words] == sorted((p for _, p in words), reverse=True)
     assert len(words) == 5
     [before] = model.fill("The duck didn't cross the road ___ it was too tired.")
@@ -55,7 +55,7 @@ def test_a_blank_is_filled_by_what_stands_on_both_sides(model):
     assert dict(before)["because"] > 0.1
 
 
-def test_several_blanks_and_both_spellings(model):
+def test_several_blanks_in_both_notations(model):
     text = "The duck didn't cross the ___ because <|mask|> was too wide."
     first, second = model.fill(text, count=3)
     assert len(first) == len(second) == 3
@@ -63,7 +63,7 @@ def test_several_blanks_and_both_spellings(model):
     assert second[0][0] == "it"
 
 
-def test_every_probability_is_the_models_own(model):
+def test_probabilities_are_those_of_the_model(model):
     tokenizer = model.tokenizer
     before, after = tokenizer.encode("The duck was"), tokenizer.encode(", so Anna")
     ids = torch.tensor([[*before, tokenizer.mask_id, *after]])
@@ -75,7 +75,7 @@ def test_every_probability_is_the_models_own(model):
         assert probability == pytest.approx(float(row[i]), rel=1e-4)
 
 
-def test_saved_and_loaded_it_fills_in_the_same(model, tmp_path):
+def test_saved_model_fills_in_the_same_tokens(model, tmp_path):
     model.save(tmp_path / "model")
     again = load(tmp_path / "model", "cpu")
     assert not again.config.causal
@@ -85,7 +85,7 @@ def test_saved_and_loaded_it_fills_in_the_same(model, tmp_path):
         again.export(tmp_path / "model.gguf", "gguf")
 
 
-def test_evaluation_hides_the_same_words_every_time(run, model):
+def test_evaluation_masks_the_same_tokens_every_time(run, model):
     texts = [Document.of("a", "Anna had a kite, and it was red. " * 20)]
     evaluation = model.evaluate(texts)
     assert evaluation == model.evaluate(texts)
@@ -95,7 +95,7 @@ def test_evaluation_hides_the_same_words_every_time(run, model):
     run.losses.pop()
 
 
-def test_who_cannot_fill_in_says_so(trained, model):
+def test_unsupported_models_and_inputs_are_rejected(trained, model):
     with pytest.raises(UserError, match="this model is causal"):
         trained.model.fill("Anna ___ a kite.")
     with pytest.raises(UserError, match="has no blank"):
@@ -113,7 +113,7 @@ def test_who_cannot_fill_in_says_so(trained, model):
             ask()
 
 
-def test_characters_are_filled_in_as_they_are():
+def test_characters_are_filled_in_unchanged():
     tokenizer = Tokenizer.train("char", ["a cat"], mask=True)
     config = preset(
         "modern", n_vocab=tokenizer.n_vocab, n_context=8, n_block=1, n_head=1, d_model=8, causal=False

@@ -21,8 +21,8 @@ def network() -> Transformer:
     return made
 
 
-def test_the_window_slides_once_the_context_is_full():
-    """w1…w8 → w9, then w2…w9 → w10: each logit is that of the last eight words read afresh."""
+def test_window_slides_once_the_context_is_full():
+    """w1…w8 → w9, then w2…w9 → w10: logits equal those computed from scratch on the last eight tokens."""
     made = network()
     ids = torch.randint(13, (1, 14), generator=torch.Generator().manual_seed(1))
     decoder = TransformerDecoder(made)
@@ -32,7 +32,7 @@ def test_the_window_slides_once_the_context_is_full():
         assert torch.allclose(logits, afresh, atol=1e-4), i
 
 
-def test_a_prompt_longer_than_the_context_counts_by_its_end():
+def test_long_prompt_is_truncated_to_its_last_tokens():
     made = network()
     ids = torch.randint(13, (1, 20), generator=torch.Generator().manual_seed(1))
     assert torch.allclose(TransformerDecoder(made).prefill(ids), made(ids[:, -8:])[:, -1], atol=1e-5)
@@ -45,24 +45,24 @@ def first(count: int, seed: int, samples: int = 1) -> list[list[int]]:
     return [[drawn.id for drawn in row] for row in itertools.islice(steps, count)]
 
 
-def test_the_same_seed_gives_the_same_words():
+def test_same_seed_gives_the_same_tokens():
     assert first(20, seed=5) == first(20, seed=5)
     assert first(20, seed=5) != first(20, seed=6)
 
 
-def test_a_sample_is_the_same_however_many_stand_beside_it():
+def test_sample_does_not_depend_on_the_number_of_samples():
     alone = [row[0] for row in first(20, seed=5)]
     four = first(20, seed=5, samples=4)
     assert [row[0] for row in four] == alone
     assert len({tuple(column) for column in zip(*four, strict=True)}) == 4
 
 
-def test_after_reordering_each_sample_goes_on_from_another():
+def test_reordered_samples_continue_from_their_new_prefix():
     made = network()
     ids = torch.randint(13, (3, 12), generator=torch.Generator().manual_seed(1))
     decoder = TransformerDecoder(made, 3)
     decoder.prefill(ids[:, :4])
-    for start in (4, 7, 10):  # while the context fills up, and once it has
+    for start in (4, 7, 10):  # before and after the context is full
         decoder.reorder([2, 2, 0])
         ids = ids[[2, 2, 0]]
         logits = decoder.decode_one(ids[:, start : start + 1])

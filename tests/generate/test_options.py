@@ -1,4 +1,4 @@
-"""The options of generation are declared once, and Python, the command line and the server agree with them."""
+"""Generation options are declared once; Python, the command line and the server agree with them."""
 
 import inspect
 
@@ -17,10 +17,10 @@ UNCHECKED = {
     "json_schema",
     "stop",
     "shift",
-}  # not numbers: checked where they are used
+}  # not numbers: validated where they are used
 
 
-def test_python_has_the_declared_defaults():
+def test_python_uses_the_declared_defaults():
     for method in (LanguageModel.stream, LanguageModel.request):
         for name, parameter in inspect.signature(method).parameters.items():
             if name in OPTIONS:
@@ -28,7 +28,7 @@ def test_python_has_the_declared_defaults():
     assert set(Sampling.names()) < set(OPTIONS) & set(inspect.signature(LanguageModel.stream).parameters)
 
 
-def test_the_command_line_has_the_declared_defaults_and_help():
+def test_command_line_uses_the_declared_defaults_and_help():
     command = typer.main.get_command(app).commands["generate"]
     given = {parameter.name: parameter for parameter in command.params}
     assert set(OPTIONS) - set(given) == {"slots", "queue"}
@@ -38,7 +38,7 @@ def test_the_command_line_has_the_declared_defaults_and_help():
             assert given[name].default == OPTIONS[name].default, name
 
 
-def test_the_server_has_the_declared_help():
+def test_server_uses_the_declared_help():
     renamed = {"n": "samples"}
     for name, field in SamplingFields.model_fields.items():
         option = OPTIONS.get(renamed.get(name, name))
@@ -46,7 +46,7 @@ def test_the_server_has_the_declared_help():
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS.keys() - UNCHECKED))
-def test_limits_are_checked_and_named(name):
+def test_limits_are_enforced_and_named_in_the_error(name):
     option = OPTIONS[name]
     inside = [limit for limit in (option.default, option.minimum, option.maximum) if limit is not None]
     for value in inside:

@@ -1,4 +1,4 @@
-"""Words read one by one in eight bits."""
+"""Decoding token by token with 8-bit weights."""
 
 import pytest
 import torch
@@ -26,29 +26,29 @@ SETTINGS = {
 def make(case):
     torch.manual_seed(1)
     network = Transformer(preset(case.split(",")[0].split(" ")[0], **{**SIZES, **SETTINGS[case]}))
-    for parameter in network.parameters():  # gains and biases that tell whether they are used
+    for parameter in network.parameters():  # gains and biases whose use affects the result
         torch.nn.init.normal_(parameter, mean=1 if parameter.ndim == 1 else 0, std=0.2)
     return quantize(network.eval())
 
 
 @pytest.mark.parametrize("case", SETTINGS)
-def test_word_by_word_as_by_the_layers(case):
+def test_quantized_decoder_matches_the_transformer_decoder(case):
     network = make(case)
     quick, plain = QuantizedDecoder(network), TransformerDecoder(network)
     words = torch.randint(100, (1, 30))
     assert quick.prefill(words[:, :5]).equal(plain.prefill(words[:, :5]))
     apart = []
-    for i in range(5, 30):  # further than the context goes
+    for i in range(5, 30):  # beyond the context length
         ours, expected = quick.decode_one(words[:, i : i + 1]), plain.decode_one(words[:, i : i + 1])
         apart.append((ours - expected).norm() / expected.norm())
-        # From the same past, it goes on alike.
+        # Copy the cache so that both decoders continue from the same state.
         quick.cache.data.copy_(plain.cache.data)
-    # A number in the middle between two codes may go to either, by its last bit; that is seldom.
+    # A value halfway between two codes may round either way because of its last bit; this is rare.
     assert max(apart) < 0.02
-    assert torch.stack(apart[:19]).median() < 1e-5  # those within the context
+    assert torch.stack(apart[:19]).median() < 1e-5  # steps within the context
 
 
-def test_one_text_of_a_plain_stack_is_read_so():
+def test_quantized_decoder_is_used_only_where_supported():
     network = make("modern")
     assert isinstance(make_decoder(network, 1, 20), QuantizedDecoder)
     assert type(make_decoder(network, 2, 20)) is TransformerDecoder

@@ -1,4 +1,4 @@
-"""Writing with recurrent networks: from the state alone, and in company as if alone."""
+"""Generating with recurrent networks: from the state alone, and in a batch as if alone."""
 
 import pytest
 import torch
@@ -25,17 +25,17 @@ def make(kind, n_context=16, **more):
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_writing_from_the_state_is_as_reading_all_again(kind):
+def test_decoding_from_the_state_matches_a_full_pass(kind):
     model = make(kind)
     ids = model.tokenizer.encode(PROMPT)
-    written = model.generate(PROMPT, 40, temperature=0)  # far beyond the window it would learn from
+    written = model.generate(PROMPT, 40, temperature=0)  # far beyond the training context
     for i in written.ids:
         assert int(model.logits(ids)[-1].argmax()) == i
         ids.append(i)
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_no_word_is_read_twice(kind, monkeypatch):
+def test_no_token_is_processed_twice(kind, monkeypatch):
     model, read = make(kind), []
     inner = Recurrent.states
 
@@ -50,8 +50,8 @@ def test_no_word_is_read_twice(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_in_company_as_alone(kind):
-    """To the last bit: prompts of any length, samples, and slots that are left and taken again."""
+def test_batched_requests_match_single_requests(kind):
+    """Bit for bit: prompts of any length, several samples, and slots that are freed and reused."""
     model = make(kind)
     prompts = [PROMPT[:n] for n in (1, 5, 31, 32, 33, 70, 100)]
     settings = {"seed": 3, "log_probabilities": 2, "samples": 2}
@@ -66,7 +66,7 @@ def test_in_company_as_alone(kind):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_slot_forgets_the_text_before(whole):
+def test_reused_slot_keeps_no_state(whole):
     network = make("lstm").network
     fresh, used = (RecurrentBatchDecoder(network, 4, whole) for _ in range(2))
     used.decode_one([0, 1, 2], [5, 6, 7], [0, 0, 0])
@@ -78,7 +78,7 @@ def test_a_slot_forgets_the_text_before(whole):
     assert torch.equal(fresh.decode_one([1], [4], [3]), used.decode_one([1], [4], [3]))
 
 
-def test_beams_go_on_from_one_another():
+def test_beams_continue_from_reordered_states():
     model = make("gru")
     best = model.generate("The", 6, beams=4)
     ids = model.tokenizer.encode("The")
@@ -93,7 +93,7 @@ def test_beams_go_on_from_one_another():
     assert torch.allclose(rows[0], model.logits([3, 4, 5])[-1], atol=1e-5)
 
 
-def test_what_only_transformers_have_is_refused():
+def test_transformer_only_features_are_rejected():
     model = make("elman")
     for call in (
         lambda: model.generate("The", 3, shift=True),

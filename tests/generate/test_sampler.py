@@ -1,4 +1,4 @@
-"""One sample's words: drawn as the rules say, and the same whatever stands beside it."""
+"""Sampling the tokens of one sample: by the rules, and independent of the other samples."""
 
 import math
 
@@ -10,7 +10,7 @@ from clearhead.generate.sampler import Sampler, make_samplers
 from clearhead.generate.sampling import Sampling
 from clearhead.text.tokenizer import Tokenizer
 
-# Four letters and the end; probabilities 0.5, 0.25, 0.15, 0.1, not in order, and hardly any for the end.
+# Four letters and the end token; probabilities 0.5, 0.25, 0.15, 0.1, not in order, and almost 0 for the end.
 LETTERS = Tokenizer.train("char", ["abcd"])
 LOGITS = torch.tensor([0.15, 0.5, 0.1, 0.25, 1e-30]).log()
 A, B, C, D, END = range(5)
@@ -21,13 +21,13 @@ def sampler(prompt=(), seed=0, sample=0, **settings) -> Sampler:
 
 
 def shares(count: int = 4000, **settings) -> list[float]:
-    """How often each letter is drawn, when every draw is the first one."""
+    """Return how often each letter is sampled when every step has the same logits."""
     one = sampler(**settings)
     words = [one.sample(LOGITS).id for _ in range(count)]
     return [words.count(i) / count for i in range(4)]
 
 
-def test_words_are_drawn_as_often_as_their_probability():
+def test_tokens_are_sampled_in_proportion_to_their_probability():
     assert shares(temperature=1) == pytest.approx([0.15, 0.5, 0.1, 0.25], abs=0.03)
     # Temperature 0.5 squares the probabilities.
     squares = [p**2 / (0.15**2 + 0.5**2 + 0.1**2 + 0.25**2) for p in (0.15, 0.5, 0.1, 0.25)]
@@ -35,8 +35,8 @@ def test_words_are_drawn_as_often_as_their_probability():
     assert shares(temperature=1, top_k=2) == pytest.approx([0, 2 / 3, 0, 1 / 3], abs=0.03)
 
 
-def test_a_bias_is_added_to_the_logit():
-    # Twice, thrice and never as likely; by text, by id.
+def test_logit_bias_is_added_to_the_logit():
+    # Twice as likely, three times as likely, and never; by text and by id.
     bias = {"a": math.log(2), 2: math.log(3), "b": -100}
     whole = 2 * 0.15 + 3 * 0.1 + 0.25
     expected = [0.3 / whole, 0, 0.3 / whole, 0.25 / whole]
@@ -50,35 +50,35 @@ def greedy(count: int, prompt=(), **settings) -> str:
     return LETTERS.decode([one.sample(LOGITS).id for _ in range(count)])
 
 
-def test_temperature_zero_takes_the_likeliest():
+def test_temperature_zero_selects_the_most_likely_token():
     assert greedy(3) == "bbb"
-    # To the power 3 they are 0.125, 0.016, 0.003 and 0.001.
+    # Raised to the power of 3, the probabilities are 0.125, 0.016, 0.003 and 0.001.
     assert greedy(4, repetition_penalty=3.0) == "bdab"
 
 
-def test_repetition_counts_the_prompt_and_the_other_penalties_do_not():
+def test_only_the_repetition_penalty_counts_the_prompt():
     assert greedy(1, [B], repetition_penalty=9.0) == "d"
     assert greedy(1, [B, B, B], presence_penalty=2.0, frequency_penalty=2.0) == "b"
 
 
-def test_presence_is_taken_off_once_and_frequency_each_time():
-    # b is ahead of d by log 2 = 0.69: less than 0.7 once, less than 0.4 twice.
+def test_presence_penalty_applies_once_and_frequency_penalty_each_time():
+    # b leads d by log 2 = 0.69, which is less than 0.7 once and less than 0.4 twice.
     assert greedy(4, presence_penalty=0.7) == "bdbb"
     assert greedy(4, presence_penalty=0.6) == "bbbb"
     assert greedy(5, frequency_penalty=0.4) == "bbdbd"
     assert greedy(4, frequency_penalty=-0.4) == "bbbb"
 
 
-def test_a_bias_comes_before_the_penalties():
-    """The sign of the biased logit says whether repetition divides or multiplies."""
+def test_logit_bias_is_applied_before_the_penalties():
+    """The sign of the biased logit determines whether the repetition penalty divides or multiplies."""
     logits = torch.tensor([-1.0, 1.2, -9.0, -9.0, -9.0])
     one = sampler([A], temperature=0, repetition_penalty=3.0, logit_bias={A: 4.0})
-    assert one.sample(logits).id == B  # (-1 + 4) / 3 = 1, where -1 * 3 + 4 = 1 as well, and 4 - 1 / 3 = 3.7
+    assert one.sample(logits).id == B  # (-1 + 4) / 3 = 1; -1 * 3 + 4 = 1 as well, but 4 - 1 / 3 = 3.7
     assert sampler(temperature=0, repetition_penalty=3.0, logit_bias={A: 4.0}).sample(logits).id == A
 
 
-def test_log_probabilities_are_the_models_own():
-    """Whatever the rules make of it: b is never drawn here, and is told as the likeliest."""
+def test_log_probabilities_are_those_of_the_model():
+    """Regardless of the sampling rules: b is never sampled here, yet reported as the most likely."""
     one = sampler(temperature=0.3, top_k=1, logit_bias={B: -100}, log_probabilities=2)
     for _ in range(3):
         drawn = one.sample(LOGITS + 7)
@@ -92,7 +92,7 @@ def test_log_probabilities_are_the_models_own():
     assert sampler().sample(LOGITS).log_probability is None
 
 
-def test_after_an_end_nothing_follows():
+def test_sampling_finishes_after_an_end_token():
     two = Tokenizer(LETTERS._inner, LETTERS.config, ends=[C])
     for end in (END, C):
         one = Sampler(Sampling(0, logit_bias={end: 100}), two, 5)
@@ -103,7 +103,7 @@ def test_after_an_end_nothing_follows():
     assert not one.sample(LOGITS).last
 
 
-def test_a_sample_is_the_same_however_many_stand_beside_it():
+def test_sample_does_not_depend_on_the_number_of_samples():
     sampling = Sampling(1.0, frequency_penalty=0.5, regex="[abcd]{20}")
     alone = Sampler(sampling, LETTERS, 5, [A], 7, 2)
     together = make_samplers(sampling, LETTERS, 5, [A], 7, 4)
@@ -114,7 +114,7 @@ def test_a_sample_is_the_same_however_many_stand_beside_it():
     assert all(each.finished for each in together)
 
 
-def test_the_constraint_comes_before_everything_else():
+def test_constraint_is_applied_before_everything_else():
     one = sampler(temperature=0, regex="[ac]{2}", logit_bias={B: 100})
     assert [one.sample(LOGITS).id, one.sample(LOGITS).id] == [A, A]
     assert one.finished
@@ -134,12 +134,12 @@ def test_the_constraint_comes_before_everything_else():
     ],
     ids=str,
 )
-def test_what_cannot_be_is_said_at_once(settings, words):
+def test_invalid_settings_raise_at_construction(settings, words):
     with pytest.raises(UserError, match=words):
         sampler(**settings)
 
 
-def test_where_all_is_ruled_out_it_says_so():
+def test_raises_when_no_token_is_left_to_sample():
     one = sampler(regex="a", logit_bias={"a": -100})
     with pytest.raises(UserError, match="no token is left to sample"):
         one.sample(LOGITS)
@@ -147,10 +147,10 @@ def test_where_all_is_ruled_out_it_says_so():
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf])
 @pytest.mark.parametrize("temperature", [0, 1])
-def test_logits_that_are_no_numbers_are_not_drawn_from(broken, temperature):
+def test_non_finite_logits_are_rejected(broken, temperature):
     with pytest.raises(UserError, match="a logit is infinite or not a number"):
         sampler(temperature=temperature).sample(torch.tensor([0.0, broken, 1.0, 0.0, 0.0]))
 
 
-def test_a_special_token_is_known_by_its_name():
+def test_logit_bias_accepts_special_tokens_by_name():
     assert sampler(temperature=0, logit_bias={"<|endoftext|>": 100}).sample(LOGITS).id == END

@@ -1,4 +1,4 @@
-"""Each rule on four numbers, alone and against transformers' own."""
+"""Each sampling rule on four logits, by itself and against the one in transformers."""
 
 import math
 
@@ -44,7 +44,7 @@ def test_top_p():
 
 @pytest.mark.parametrize("p", [5e-324, 1e-40, 1e-9, 0.5, 1 - 1e-9, 1.0])
 @pytest.mark.parametrize("n_vocab", [1, 3, 257, 50_257])
-def test_top_p_keeps_one_of_words_that_are_all_alike(p, n_vocab):
+def test_top_p_keeps_at_least_one_of_equally_likely_tokens(p, n_vocab):
     assert len(kept(keep_top_p(torch.zeros(n_vocab), p))) >= 1
 
 
@@ -54,13 +54,13 @@ def test_min_p():
     assert kept(keep_min_p(LOGITS, 1.0)) == [1]
 
 
-def test_repetition_makes_words_less_likely_whatever_their_sign():
+def test_repetition_penalty_lowers_logits_of_either_sign():
     logits = torch.tensor([2.0, -2.0, 1.0, -math.inf])
     seen = torch.tensor([True, True, False, True])
     assert penalize_repetition(logits, seen, 2.0).tolist() == [1.0, -4.0, 1.0, -math.inf]
 
 
-def test_presence_counts_once_and_frequency_each_time():
+def test_presence_penalty_counts_once_and_frequency_penalty_each_time():
     logits = torch.tensor([2.0, -2.0, 1.0, 0.0])
     counts = torch.tensor([3.0, 1.0, 0.0, 2.0])
     assert penalize_counts(logits, counts, 0.5, 0.0).tolist() == [1.5, -2.5, 1.0, -0.5]
@@ -68,22 +68,22 @@ def test_presence_counts_once_and_frequency_each_time():
     assert penalize_counts(logits, counts, -1.0, 2.0).tolist() == [-3.0, -3.0, 1.0, -3.0]
 
 
-def test_each_narrows_what_the_one_before_has_left():
-    # Of the two likeliest the first has 2/3: with both rules it is alone, with top_p by itself it is not.
+def test_each_filter_narrows_the_result_of_the_previous_one():
+    # The first of the two most likely has 2/3: both rules keep it alone, top_p by itself does not.
     assert kept(filter_logits(LOGITS, Sampling(1.0, top_k=2, top_p=0.6))) == [1]
     assert kept(filter_logits(LOGITS, Sampling(1.0, top_p=0.6))) == [1, 3]
-    # Temperature 0.5 squares the probabilities: 0.5 becomes 0.72, and 0.25 a quarter as likely as it.
+    # Temperature 0.5 squares the probabilities: 0.5 becomes 0.72, and 0.25 becomes a quarter of that.
     assert kept(filter_logits(LOGITS, Sampling(0.5, top_p=0.7))) == [1]
     assert kept(filter_logits(LOGITS, Sampling(0.5, min_p=0.3))) == [1]
     assert kept(filter_logits(LOGITS, Sampling(1.0, min_p=0.3))) == [0, 1, 3]
 
 
-# In eighths: what differs still does when the largest is taken off.
+# Multiples of 1/8, so that distinct logits stay distinct after subtracting the maximum.
 ROWS = st.lists(st.integers(-64, 64), min_size=4, max_size=9).map(lambda row: torch.tensor(row) / 8)
 
 
 @given(ROWS, st.floats(0.05, 4), st.integers(1, 9), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
-def test_the_same_words_are_left_as_in_transformers(logits, temperature, k, p, least):
+def test_filters_keep_the_same_tokens_as_transformers(logits, temperature, k, p, least):
     ids = torch.zeros(1, 1, dtype=torch.long)
     warpers = transformers.LogitsProcessorList(
         [
@@ -93,18 +93,18 @@ def test_the_same_words_are_left_as_in_transformers(logits, temperature, k, p, l
             transformers.MinPLogitsWarper(least),
         ]
     )
-    # Where a word lies on the very edge of a rule, either may round it to its own side.
+    # A token exactly at a rule's threshold may be rounded to either side.
     likely = keep_top_k(logits / temperature, k).softmax(-1).sort(descending=True).values
     assume(min(abs(likely.cumsum(-1) - p)) > 1e-4)
     assume(min(abs(likely / likely[0] - least)) > 1e-4)
     theirs = warpers(ids, logits[None])[0].softmax(-1)
     ours = filter_logits(logits, Sampling(temperature, top_k=k, top_p=p, min_p=least)).softmax(-1)
-    # Words that are as likely as each other may be told apart in either order, where top_p cuts between them.
+    # Where top_p cuts between equally likely tokens, they may be sorted in either order.
     assert torch.allclose(ours.sort().values, theirs.sort().values, atol=1e-4)
 
 
 @given(ROWS, st.lists(st.integers(0, 3), min_size=1), st.floats(0.1, 5))
-def test_repetition_is_penalized_as_in_transformers(logits, words, penalty):
+def test_repetition_penalty_matches_transformers(logits, words, penalty):
     seen = torch.zeros(len(logits), dtype=torch.bool)
     seen[words] = True
     processor = transformers.RepetitionPenaltyLogitsProcessor(penalty)
@@ -149,15 +149,15 @@ def test_repetition_is_penalized_as_in_transformers(logits, words, penalty):
     ],
     ids=str,
 )
-def test_impossible_settings_are_refused(settings):
+def test_invalid_settings_are_rejected(settings):
     with pytest.raises(UserError, match=f"{next(iter(settings))} .*expected"):
         Sampling(**settings)
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numpy_numbers_are_accepted():
     Sampling(np.float32(0.5), top_k=np.int64(3), top_p=np.float64(0.5), logit_bias={1: np.float32(2)})
 
 
-def test_only_one_grammar_at_a_time():
+def test_only_one_grammar_can_be_given():
     with pytest.raises(UserError, match="both given"):
         Sampling(regex="a", json_schema={})

@@ -1,4 +1,4 @@
-"""The scheduler, a turn at a time: who is served when, and with what."""
+"""The scheduler, step by step: which requests run when, and what they generate."""
 
 import math
 from itertools import count, pairwise
@@ -41,7 +41,7 @@ def words(handle: Handle, sample: int = 0) -> list[int]:
 
 
 def plain(language_model, request: GenerationRequest) -> list[str]:
-    """The same from the plain loop."""
+    """Generate the same texts with the plain loop."""
     texts = language_model.generate(
         list(request.ids),
         request.tokens,
@@ -67,18 +67,18 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("kind", REQUESTS)
-def test_texts_are_those_of_the_plain_loop(scheduler, language_model, kind):
+def test_texts_match_the_plain_loop(scheduler, language_model, kind):
     (handle,) = serve(scheduler, REQUESTS[kind])
     assert handle.texts() == plain(language_model, REQUESTS[kind])
 
 
-def test_the_ids_and_pieces_of_an_event_belong_together(scheduler, language_model):
+def test_event_ids_match_event_text(scheduler, language_model):
     (handle,) = serve(scheduler, GenerationRequest((104, 105), tokens=30, seed=1))
     assert language_model.tokenizer.decode(words(handle)) == "".join(event.text for event in handle)
     assert [event.finish_reason for event in handle] == [None] * 29 + ["length"]
 
 
-def test_it_says_why_a_text_ended(make, tokenizer):
+def test_finish_reason_is_reported_for_each_sample(make, tokenizer):
     say = [iter([*b"abc", tokenizer.end_id]), iter(b"abcdefgh"), iter(b"abXYZ")]
     scheduler = Scheduler(
         make(), tokenizer, slots=4, wrap_sampler=lambda _, n, __: lambda ___: SampledToken(next(say[n]))
@@ -89,7 +89,7 @@ def test_it_says_why_a_text_ended(make, tokenizer):
     assert ends == {0: ("stop", tokenizer.end_id), 1: ("length", ord("f")), 2: ("stop", ord("Y"))}
 
 
-def test_a_prompt_is_read_once_for_all_its_samples(scheduler):
+def test_prompt_is_prefilled_once_for_all_samples(scheduler):
     read = []
     scheduler.decoder.network.embedding.register_forward_hook(lambda _, ids, out: read.append(ids[0].shape))
     serve(scheduler, GenerationRequest(tuple(range(50)), tokens=3, samples=9))
@@ -98,7 +98,7 @@ def test_a_prompt_is_read_once_for_all_its_samples(scheduler):
     assert sum(length for _, length in pieces) == 50
 
 
-def test_a_long_prompt_is_read_in_pieces_while_others_go_on(make, tokenizer):
+def test_long_prompt_is_prefilled_in_chunks_while_others_continue(make, tokenizer):
     scheduler = Scheduler(make(n_context=1000), tokenizer, slots=4)
     short, long = (
         Handle(GenerationRequest((65,), tokens=100)),
@@ -115,7 +115,7 @@ def test_a_long_prompt_is_read_in_pieces_while_others_go_on(make, tokenizer):
     assert grown == [1] * math.ceil(900 / CPU_CHUNK)
 
 
-def test_texts_whose_context_is_full_take_turns_and_hold_nobody_up(make, tokenizer):
+def test_sequences_with_a_full_context_alternate_without_blocking_others(make, tokenizer):
     scheduler = Scheduler(make(n_context=4 * CPU_CHUNK), tokenizer, slots=4)
     full = [Handle(GenerationRequest((65 + i,) * 4 * CPU_CHUNK, tokens=5, sampling=GREEDY)) for i in range(2)]
     short = Handle(GenerationRequest((70,), tokens=100))
@@ -129,13 +129,13 @@ def test_texts_whose_context_is_full_take_turns_and_hold_nobody_up(make, tokeniz
         scheduler.step()
         assert len(short.events) == before[0] + 1
         grown.append([len(handle.events) - count for handle, count in zip(full, before[1], strict=True)])
-    assert [sum(both) for both in grown[:8]].count(1) == 2  # a window is four pieces, a piece a turn
+    assert [sum(both) for both in grown[:8]].count(1) == 2  # a window is four chunks, one chunk per step
     order = [both.index(1) for both in grown if any(both)]
     assert all(one != other for one, other in pairwise(order[:6]))
 
 
-def test_first_come_first_served(scheduler):
-    """Ten requests on four slots: none begins before one that came earlier."""
+def test_requests_start_in_order_of_arrival(scheduler):
+    """Ten requests on four slots: none starts before an earlier one."""
     begun = []
     handles = [
         Handle(
@@ -153,13 +153,13 @@ def test_first_come_first_served(scheduler):
     assert order == [(i, sample) for i in range(10) for sample in range(1 + i % 3)]
 
 
-def test_more_samples_than_slots_are_all_made(scheduler, language_model):
+def test_more_samples_than_slots_are_all_generated(scheduler, language_model):
     request = GenerationRequest((65, 66), tokens=5, samples=11)
     (handle,) = serve(scheduler, request)
     assert handle.texts() == plain(language_model, request)
 
 
-def test_an_error_ends_its_request_alone(language_model):
+def test_error_ends_only_its_own_request(language_model):
     def draw_or_fail(request, number, draw):
         drawn = count()
 
@@ -185,7 +185,7 @@ def test_an_error_ends_its_request_alone(language_model):
     assert not scheduler.running
 
 
-def test_a_draw_that_cannot_begin_ends_its_request_alone(language_model):
+def test_sampler_that_fails_to_start_ends_only_its_own_request(language_model):
     def refuse(request, _, draw):
         if request.seed == 13:
             raise UserError("not with me")
@@ -199,8 +199,8 @@ def test_a_draw_that_cannot_begin_ends_its_request_alone(language_model):
     assert [event.finish_reason for event in bad.events] == ["error"] * 5
 
 
-def test_numbers_that_are_none_end_their_text_and_leave_no_trace(make, tokenizer):
-    """Word 66 overflows: whoever has it fails, and the slot's next text is what it would have been."""
+def test_non_finite_logits_end_only_their_own_sequence(make, tokenizer):
+    """Token 66 overflows: a request that contains it fails, and the slot's next sequence is unaffected."""
     network = make(n_context=96, tied=False)
     network.embedding.weight.data[66] = math.inf
     request = GenerationRequest((65,), tokens=10, seed=3)
@@ -212,7 +212,7 @@ def test_numbers_that_are_none_end_their_text_and_leave_no_trace(make, tokenizer
     assert good.events == expected
 
 
-def test_when_a_step_fails_those_in_it_are_told_and_the_next_are_served(scheduler, language_model):
+def test_failed_step_ends_its_requests_and_later_ones_still_run(scheduler, language_model):
     request = GenerationRequest((65,), tokens=5)
     first = [Handle(request), Handle(request)]
     for handle in first:
@@ -225,7 +225,7 @@ def test_when_a_step_fails_those_in_it_are_told_and_the_next_are_served(schedule
     assert serve(scheduler, request)[0].texts() == plain(language_model, request)
 
 
-def test_what_listens_may_fail(scheduler):
+def test_failing_listener_ends_only_its_own_request(scheduler):
     def refuse(event: Event) -> None:
         raise OSError("gone away")
 
@@ -238,26 +238,26 @@ def test_what_listens_may_fail(scheduler):
     assert len(good.events) == 5
 
 
-def test_a_cancelled_request_leaves_before_the_next_word(scheduler):
+def test_cancel_takes_effect_before_the_next_token(scheduler):
     handles = [Handle(GenerationRequest((65,), tokens=50, stop=("never",))) for _ in range(6)]
     for handle in handles:
         scheduler.add(handle)
     for _ in range(5):
         scheduler.step()
     handles[1].cancel()
-    handles[5].cancel()  # has not begun
+    handles[5].cancel()  # has not started
     assert len(scheduler.running) == 4
     counts = [len(handle.events) for handle in handles]
     scheduler.step()
     assert handles[1].events[-1] == Event(0, finish_reason="cancelled", text=handles[1].events[-1].text)
     assert handles[5].events == [Event(0, finish_reason="cancelled")]
     assert len(handles[0].events) == counts[0] + 1
-    assert len(handles[4].events) > 0  # took the place
+    assert len(handles[4].events) > 0  # took the free slot
     assert scheduler.running[1].handle is handles[4]
 
 
-def test_what_was_held_back_is_given_at_the_end(make, tokenizer):
-    """A stop string's beginning is held back; when time is up it is text like any other."""
+def test_held_back_text_is_emitted_at_the_end(make, tokenizer):
+    """The start of a stop string is held back; if the request ends there, it is emitted as text."""
     scheduler = Scheduler(
         make(), tokenizer, slots=1, wrap_sampler=lambda *_: lambda __: SampledToken(ord("x"))
     )
@@ -289,19 +289,19 @@ def test_what_was_held_back_is_given_at_the_end(make, tokenizer):
         ),
     ],
 )
-def test_impossible_requests_are_refused(settings, message):
+def test_invalid_requests_are_rejected(settings, message):
     with pytest.raises(UserError, match=message):
         GenerationRequest(**{"ids": (1,), **settings})
 
 
-def test_ids_that_do_not_exist_are_refused(scheduler):
+def test_unknown_ids_are_rejected(scheduler):
     with pytest.raises(UserError, match="id 257 does not exist"):
         scheduler.add(Handle(GenerationRequest((1, 257))))
     assert not scheduler.has_work
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-def test_on_cuda_texts_are_those_of_the_plain_loop(make, tokenizer):
+def test_texts_match_the_plain_loop_on_cuda(make, tokenizer):
     model = LanguageModel(make(n_context=96).to("cuda"), tokenizer)
     request = GenerationRequest(tuple(range(60)), tokens=50, sampling=GREEDY)
     (handle,) = serve(Scheduler(model.network, tokenizer, slots=4), request)

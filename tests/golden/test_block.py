@@ -1,4 +1,4 @@
-"""The lectures' block, its t1 to t5 and h, against the formulas written out in float64."""
+"""The lectures' block, with t1 to t5 and h, against the formulas written out in float64."""
 
 import torch
 
@@ -13,7 +13,7 @@ def layer_norm(x, gamma, beta, epsilon):
     return gamma * (x - mean) / (variance + epsilon) ** 0.5 + beta
 
 
-def test_the_block_is_the_lectures_formulas():
+def test_block_matches_the_lectures_formulas():
     torch.manual_seed(0)
     config = preset("lecture", n_vocab=11, n_context=7, n_block=1, n_head=3, d_model=12)
     block = Block(config).double()

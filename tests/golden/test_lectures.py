@@ -1,4 +1,4 @@
-"""The lectures' own numbers, each through the package's functions."""
+"""The lectures' numbers, each computed with the package's functions."""
 
 import math
 
@@ -32,7 +32,7 @@ def near(value: Tensor, expected: object, digits: int = 5) -> bool:
 QUERY = torch.tensor(ONE, dtype=torch.float64)
 
 
-def test_one_query_finds_the_one():
+def test_single_query_finds_the_digit_1():
     keys = sequence("0010")
     scores, weights, result = query_attention(QUERY, keys, keys)
     assert scores.tolist() == [0, 0, 1, 0]
@@ -40,21 +40,21 @@ def test_one_query_finds_the_one():
     assert near(result, [0.52463, 0.47537])
 
 
-def test_base_three_is_scores_times_its_logarithm():
+def test_base_3_equals_scaling_scores_by_log_3():
     keys = sequence("0010")
     _, weights, result = query_attention(QUERY * math.log(3), keys, keys)
     assert near(weights, [1 / 6, 1 / 6, 1 / 2, 1 / 6], 12)
     assert near(result, [1 / 2, 1 / 2], 12)
 
 
-def test_no_attention_is_a_plain_average():
+def test_zero_query_gives_a_plain_average():
     keys = sequence("0010")
     _, weights, result = query_attention(torch.zeros(2, dtype=torch.float64), keys, keys)
     assert near(weights, [1 / 4] * 4, 12)
     assert near(result, [3 / 4, 1 / 4], 12)
 
 
-def test_nothing_to_find_is_an_average_too():
+def test_sequence_without_a_1_gives_a_plain_average():
     keys = sequence("0000")
     _, weights, result = query_attention(QUERY, keys, keys)
     assert near(weights, [1 / 4] * 4, 12)
@@ -62,7 +62,7 @@ def test_nothing_to_find_is_an_average_too():
 
 
 @pytest.mark.parametrize("way", ["boosted keys", "linear attention"])
-def test_a_boost_makes_it_sure(way):
+def test_boost_makes_attention_nearly_certain(way):
     e, boost = sequence("0010"), 10 * IDENTITY
     if way == "boosted keys":
         scores, weights, _ = query_attention(QUERY, project(e, boost), e)
@@ -73,7 +73,7 @@ def test_a_boost_makes_it_sure(way):
     assert near(weights[2], 0.99986)
 
 
-def test_self_attention_where_all_ask_for_the_one():
+def test_self_attention_with_every_query_looking_for_1():
     e = sequence("0010")
     W_Q = torch.tensor([[0.0, 1.0], [0.0, 1.0]], dtype=torch.float64)
     queries, keys = project(e, W_Q), project(e, 10 * IDENTITY)
@@ -89,13 +89,13 @@ def test_self_attention_where_all_ask_for_the_one():
         ([ONE, ONE], [[0, 10], [0, 10]], [[0.00005, 0.99995], [0.00005, 0.99995]]),
     ],
 )
-def test_two_words_with_boosted_keys(queries, scores, weights):
+def test_two_tokens_with_boosted_keys(queries, scores, weights):
     e = sequence("01")
     S = compare(torch.tensor(queries, dtype=torch.float64), project(e, 10 * IDENTITY))
     A = softmax(S)
     assert S.tolist() == scores
     assert near(A, weights)
-    assert near(mix(A, e), weights)  # the words are the unit vectors
+    assert near(mix(A, e), weights)  # the embeddings are the unit vectors
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def eight_words():
     ]
 
 
-def test_one_causal_head_of_eight_words(eight_words):
+def test_one_causal_head_over_eight_tokens(eight_words):
     x, W_Q, W_K, W_V = eight_words
     Q, K, V = project(x, W_Q), project(x, W_K), project(x, W_V)
     S = compare(Q, K)
@@ -120,18 +120,18 @@ def test_one_causal_head_of_eight_words(eight_words):
     assert torch.equal(output, head_as_matrices(*eight_words))
 
 
-def test_loops_and_matrices_give_the_same(eight_words):
+def test_loops_and_matrices_give_the_same_result(eight_words):
     assert torch.allclose(head_as_loops(*eight_words), head_as_matrices(*eight_words), rtol=0, atol=1e-12)
 
 
-def test_the_simplest_attention_weighs_by_likeness():
+def test_simplest_attention_weighs_by_similarity():
     x = sequence("01")
-    # The second word sees [1,0] with score 0 and itself with score 1.
+    # The second token sees [1,0] with score 0 and itself with score 1.
     e = math.e
     assert near(simplest_attention(x), [[1, 0], [1 / (1 + e), e / (1 + e)]], 12)
 
 
-def test_dividing_and_values_are_the_full_formula():
+def test_attend_matches_the_full_formula():
     generator = torch.Generator().manual_seed(1)
     Q, K, V = (torch.randn(5, 4, generator=generator, dtype=torch.float64) for _ in range(3))
     by_hand = torch.zeros(5, 4, dtype=torch.float64)

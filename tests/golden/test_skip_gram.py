@@ -1,4 +1,4 @@
-"""The lectures' skip-gram samples."""
+"""The lectures' skip-gram examples."""
 
 from clearhead.classics.skip_gram import pairs
 from clearhead.text.word_corpus import split_words
@@ -6,7 +6,7 @@ from clearhead.text.word_corpus import split_words
 FOX = "The quick brown fox jumps over the lazy dog"
 
 
-def test_the_pairs_of_the_quick_brown_fox():
+def test_pairs_of_the_quick_brown_fox():
     words = split_words(FOX)
     found = list(pairs(words, window=2))
     assert found[:2] == [("the", "quick"), ("the", "brown")]
@@ -17,7 +17,7 @@ def test_the_pairs_of_the_quick_brown_fox():
     assert found[-2:] == [("dog", "the"), ("dog", "lazy")]
 
 
-def test_pairs_go_both_ways():
+def test_pairs_are_symmetric():
     found = list(pairs(FOX.split(), window=3))
     assert sorted(found) == sorted((neighbor, center) for center, neighbor in found)
     assert list(pairs(["alone"])) == []

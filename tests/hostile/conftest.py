@@ -1,4 +1,4 @@
-"""Small models of every family to damage, and what it means to refuse one."""
+"""Small models of every family to corrupt, and checks that corrupted ones are rejected."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
-LONGEST = 30.0  # seconds of processor time: what takes longer has no bound
+LONGEST = 30.0  # seconds of CPU time; anything slower counts as unbounded
 SIZES = {"n_vocab": 12, "n_context": 8, "n_block": 1, "n_head": 2, "d_model": 8}
 LLAMA = {**SIZES, "qk_norm": False}
 LINEAR = {"kind": "linear", "factor": 2.0}
@@ -43,7 +43,7 @@ CONFIGS = {
 
 @pytest.fixture(scope="session")
 def families(tmp_path_factory):
-    """A folder of each family, without our own file, whose hash would refuse every other file of weights."""
+    """A folder for each family, without clearhead.json, whose hash would reject any modified weights."""
     place, tokenizer = tmp_path_factory.mktemp("families"), Tokenizer.train("char", ["abc def\n"])
     torch.manual_seed(0)
     for name, config in CONFIGS.items():
@@ -57,13 +57,13 @@ def families(tmp_path_factory):
 
 @pytest.fixture
 def folder(families, tmp_path):
-    """One of them, to damage."""
+    """A model folder to corrupt."""
     return shutil.copytree(families / "qwen3", tmp_path / "model")
 
 
 @pytest.fixture(autouse=True)
 def no_hanging():
-    """A test that waits for ever, at a pipe or in a loop, fails instead."""
+    """Fail any test that would wait forever, on a pipe or in a loop."""
 
     def stop(*_):
         raise TimeoutError("it hangs")
@@ -76,14 +76,14 @@ def no_hanging():
 
 
 def tree(place):
-    """All that is there, and when it changed last."""
+    """Return all files in the tree with their mode, size and modification time."""
     found = [place, *place.rglob("*")] if place.is_dir() else [place]
     stats = [(path, os.lstat(path)) for path in found]
     return {path: (stat.st_mode, stat.st_size, stat.st_mtime_ns) for path, stat in stats}
 
 
 def check_message(message, path):
-    """One line that can be shown, not long, and that names what is wrong."""
+    """Check that the message is one printable line, is not too long, and names the file."""
     assert message.isprintable()
     assert str(path) in message
     assert len(message) <= 1000 + len(str(path))
@@ -96,7 +96,7 @@ def _check_message():
 
 @pytest.fixture(scope="session")
 def refuse():
-    """Refused for the reason given, soon, in a line that names the file, and nothing is written."""
+    """Check that loading fails fast, with a matching one-line error naming the file, and writes nothing."""
 
     def refuse(path, match, named=None):
         before, start = tree(path), time.process_time()
@@ -112,7 +112,7 @@ def refuse():
 
 @pytest.fixture(scope="session")
 def load_or_refuse():
-    """Whether it is a model; what is none is refused as above."""
+    """Return whether the model loads; if it does not, check the error as above."""
 
     def load_or_refuse(path, named=None):
         start = time.process_time()

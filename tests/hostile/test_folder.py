@@ -1,4 +1,4 @@
-"""Models' folders made to hang, crash, exhaust or mislead: refused in one line that names the file."""
+"""Model folders made to hang, crash, exhaust memory or mislead: rejected in one line that names the file."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ NORM = "model.norm.weight"
 
 
 def split(data):
-    """The header of a file of weights, and what follows."""
+    """Split a weights file into its header and the data after it."""
     (n,) = struct.unpack("<Q", data[:8])
     return json.loads(data[8 : 8 + n]), data[8 + n :]
 
@@ -47,7 +47,7 @@ def weights(folder):
 
 @pytest.fixture
 def sharded(folder):
-    """The model in two files with an index, which the function given back rewrites."""
+    """The model split into two files with an index; the returned function rewrites the index."""
     tensors = load_file(folder / WEIGHTS)
     names = sorted(tensors)
     (folder / WEIGHTS).unlink()
@@ -62,12 +62,12 @@ def sharded(folder):
     return index
 
 
-def test_the_models_are_models(families):
+def test_valid_models_load(families):
     for family in FAMILIES:
         clearhead.load(families / family.model_type, "cpu")
 
 
-def test_weights_cut_at_every_length_of_the_header_and_many_after(folder, weights, refuse):
+def test_truncated_weights_are_rejected(folder, weights, refuse):
     data = weights.read_bytes()
     (n,) = struct.unpack("<Q", data[:8])
     for length in [*range(0, 8 + n, 3), *range(n, n + 16), *range(8 + n, len(data), 257), len(data) - 1]:
@@ -109,7 +109,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_tensor_that_is_described_otherwise(name, folder, weights, refuse):
+def test_invalid_tensor_description_is_rejected(name, folder, weights, refuse):
     header, data = split(weights.read_bytes())
     header[NORM] |= CHANGES[name]
     weights.write_bytes(join(header, data))
@@ -117,7 +117,7 @@ def test_a_tensor_that_is_described_otherwise(name, folder, weights, refuse):
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("I8", 1), ("BOOL", 1), ("F8_E4M3", 1), ("I64", 8), ("F4", 0.5)])
-def test_a_tensor_of_another_kind_in_a_sound_file(dtype, size, folder, weights, refuse):
+def test_unsupported_dtype_in_a_valid_file_is_rejected(dtype, size, folder, weights, refuse):
     header, data = split(weights.read_bytes())
     n = len(data)
     header["other"] = header.pop(NORM)
@@ -126,7 +126,7 @@ def test_a_tensor_of_another_kind_in_a_sound_file(dtype, size, folder, weights, 
     refuse(folder, f"{NORM} is {dtype}, expected floats", weights)
 
 
-def test_tensors_that_share_their_bytes(folder, weights, refuse):
+def test_overlapping_tensors_are_rejected(folder, weights, refuse):
     header, data = split(weights.read_bytes())
     same = {**header, "other": header[NORM]}
     weights.write_bytes(join(same, data))
@@ -134,26 +134,26 @@ def test_tensors_that_share_their_bytes(folder, weights, refuse):
 
 
 @pytest.mark.parametrize("hole", [1, 4096])
-def test_bytes_that_belong_to_no_tensor(hole, folder, weights, refuse):
+def test_bytes_outside_any_tensor_are_rejected(hole, folder, weights, refuse):
     header, data = split(weights.read_bytes())
     weights.write_bytes(join(header, data + bytes(hole)))
     refuse(folder, "is damaged", weights)
 
 
-def test_a_name_said_twice_in_the_header(folder, weights, refuse):
+def test_duplicate_name_in_the_header_is_rejected(folder, weights, refuse):
     header, data = split(weights.read_bytes())
     text = json.dumps(header)[:-1] + f', "{NORM}": {json.dumps(header[NORM])}}}'
     weights.write_bytes(join(text.encode(), data))
     refuse(folder, f"'{NORM}' occurs twice", weights)
 
 
-def test_a_name_in_two_files(folder, sharded, refuse):
+def test_duplicate_name_in_two_files_is_rejected(folder, sharded, refuse):
     shutil.copy(folder / "0.safetensors", folder / "2.safetensors")
     sharded("0.safetensors", "1.safetensors", "2.safetensors")
     refuse(folder, r"which 0\.safetensors has as well", folder / "2.safetensors")
 
 
-def test_names_that_would_break_or_flood_the_line(folder, sharded, refuse):
+def test_error_messages_escape_and_shorten_names(folder, sharded, refuse):
     bad = "a\n\x1b[31m" + "x" * 5000
     for name in ("0.safetensors", "1.safetensors"):
         save_file({bad: torch.ones(1)}, folder / name)
@@ -179,13 +179,13 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_header(name, folder, weights, refuse):
+def test_malformed_header_is_rejected(name, folder, weights, refuse):
     weights.write_bytes(HEADERS[name](weights.read_bytes()))
     refuse(folder, "is damaged", weights)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), 1e300])
-def test_weights_that_are_no_numbers(bad, folder, weights, refuse):
+def test_non_finite_weights_are_rejected(bad, folder, weights, refuse):
     tensors = load_file(weights)
     tensors[NORM] = torch.full((8,), bad, dtype=torch.float64)
     save_file(tensors, weights)
@@ -217,24 +217,24 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES, ids=[repr(name[:20]) for name in NAMES])
-def test_an_index_that_leads_elsewhere(name, folder, sharded, refuse):
+def test_invalid_file_name_in_the_index_is_rejected(name, folder, sharded, refuse):
     sharded("0.safetensors", name)
     refuse(folder, "plain name|not safetensors|no such file|cannot be read|leads nowhere")
 
 
 @pytest.mark.parametrize("content", [None, [], "x", 1, {}, {"a": 1}, {"a": None}, {"a": ["0.safetensors"]}])
-def test_an_index_that_is_none(content, folder, sharded, refuse):
+def test_malformed_index_is_rejected(content, folder, sharded, refuse):
     (folder / INDEX).write_text(json.dumps({"weight_map": content}))
     refuse(folder, "no weight_map|not safetensors", folder / INDEX)
 
 
-def test_an_index_of_very_many_files(folder, sharded, refuse):
+def test_index_of_too_many_files_is_rejected(folder, sharded, refuse):
     names = {str(i): f"{i}.safetensors" for i in range(50_000)}
     (folder / INDEX).write_text(json.dumps({"weight_map": names}))
     refuse(folder, "names 50000 files, expected at most 1000", folder / INDEX)
 
 
-def test_files_of_weights_that_are_none(folder, sharded, refuse, tmp_path):
+def test_missing_or_special_weights_files_are_rejected(folder, sharded, refuse, tmp_path):
     path = folder / "1.safetensors"
     whole = path.read_bytes()
     path.unlink()
@@ -263,7 +263,7 @@ LINKED = (*READ, "generation_config.json", INDEX)
 
 
 @pytest.mark.parametrize("name", LINKED)
-def test_a_link_out_of_the_folder(name, folder, refuse, tmp_path):
+def test_link_out_of_the_folder_is_rejected(name, folder, refuse, tmp_path):
     path, outside = folder / name, tmp_path / "outside"
     if name == INDEX:
         (folder / WEIGHTS).unlink()
@@ -280,7 +280,7 @@ def test_a_link_out_of_the_folder(name, folder, refuse, tmp_path):
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_pipe_where_a_file_should_be(name, folder, refuse):
+def test_pipe_in_place_of_a_file_is_rejected(name, folder, refuse):
     path = folder / name
     path.unlink(missing_ok=True)
     os.mkfifo(path)
@@ -291,7 +291,7 @@ def test_a_pipe_where_a_file_should_be(name, folder, refuse):
         refuse(folder, "is a pipe or device", path)
 
 
-def test_the_hubs_own_links_are_followed_and_no_others(folder, refuse, tmp_path):
+def test_only_links_within_the_hub_cache_are_followed(folder, refuse, tmp_path):
     snapshot, blobs = tmp_path / "models--a--b/snapshots/0123", tmp_path / "models--a--b/blobs"
     snapshot.mkdir(parents=True)
     blobs.mkdir()
@@ -352,7 +352,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", [*JSON, INDEX])
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_files_that_are_no_settings(name, bomb, folder, refuse):
+def test_malformed_json_files_are_rejected(name, bomb, folder, refuse):
     (folder / name).write_bytes(BOMBS[bomb])
     if name == INDEX:
         (folder / WEIGHTS).unlink()
@@ -360,7 +360,7 @@ def test_files_that_are_no_settings(name, bomb, folder, refuse):
 
 
 @pytest.mark.parametrize("name", [*READ, INDEX])
-def test_a_sparse_file_of_300_mb(name, folder, refuse):
+def test_sparse_file_of_300_mb_is_rejected(name, folder, refuse):
     if name == INDEX:
         (folder / WEIGHTS).unlink()
     (folder / name).touch()
@@ -368,7 +368,7 @@ def test_a_sparse_file_of_300_mb(name, folder, refuse):
     refuse(folder, "expected at most|is damaged", folder / name)
 
 
-def test_of_a_setting_said_twice_the_last_counts_as_everywhere(folder, refuse):
+def test_last_of_duplicate_settings_wins(folder, refuse):
     text = (folder / "config.json").read_text()
     (folder / "config.json").write_text('{"num_hidden_layers": 7,' + text.lstrip()[1:])
     clearhead.load(folder, "cpu")
@@ -396,7 +396,7 @@ ODD = (
 
 
 def leaves(settings, path=()):
-    """Every setting, those inside others too, as the names that lead to it."""
+    """Yield the path of every setting, including nested ones."""
     for name, value in settings.items():
         yield (*path, name)
         if isinstance(value, dict):
@@ -409,7 +409,7 @@ def put(settings, path, value):
 
 
 @pytest.mark.parametrize("family", [family.model_type for family in FAMILIES])
-def test_every_setting_of_every_family_replaced_by_every_odd_value(
+def test_odd_value_of_any_setting_loads_or_is_rejected(
     family, families, load_or_refuse, check_message, tmp_path
 ):
     folder = shutil.copytree(families / family, tmp_path / "model")
@@ -424,14 +424,14 @@ def test_every_setting_of_every_family_replaced_by_every_odd_value(
             except UserError as refusal:
                 check_message(str(refusal), folder)
                 counts["refused"] += 1
-            else:  # a setting that changes nothing need not be tried with all the rest
+            else:  # a value that changes nothing need not be loaded in full
                 counts["loaded" if same or load_or_refuse(folder) else "refused"] += 1
     assert counts["loaded"] > len(ODD)
     assert counts["refused"] > 5 * len(ODD)
 
 
 @pytest.mark.parametrize("family", [family.model_type for family in FAMILIES][:-1])
-def test_very_many_blocks_or_features(family, families, refuse, tmp_path):
+def test_too_many_blocks_or_features_are_rejected(family, families, refuse, tmp_path):
     folder = shutil.copytree(families / family, tmp_path / "model")
     whole = (folder / "config.json").read_text()
     blocks, width, heads = "num_hidden_layers", "hidden_size", "num_attention_heads"
@@ -444,7 +444,7 @@ def test_very_many_blocks_or_features(family, families, refuse, tmp_path):
         refuse(folder, "expected|too few|not a multiple|evenly")
 
 
-def test_blocks_for_which_there_are_bytes_but_no_tensors(folder, weights, refuse):
+def test_blocks_without_tensors_are_rejected(folder, weights, refuse):
     save_file({f"t{i}": torch.zeros(1000) for i in range(1000)}, weights)
     change(folder / "config.json", num_hidden_layers=999)
     refuse(folder, "has 1000 tensors, too few for the 999 blocks", weights)
@@ -452,8 +452,8 @@ def test_blocks_for_which_there_are_bytes_but_no_tensors(folder, weights, refuse
     refuse(folder, "has no", weights)
 
 
-def test_more_numbers_than_the_machine_has_memory(folder, weights, refuse):
-    """A sparse file may be as large as its header says."""
+def test_model_larger_than_memory_is_rejected(folder, weights, refuse):
+    """A sparse file can be as large as its header claims."""
     rows, width, n = 2**22, 2**19, 2**42
     header = {f"t{i}": {"dtype": "F16", "shape": [0], "data_offsets": [0, 0]} for i in range(20)}
     header["model.embed_tokens.weight"] = {"dtype": "F16", "shape": [rows, width], "data_offsets": [0, n]}
@@ -463,7 +463,7 @@ def test_more_numbers_than_the_machine_has_memory(folder, weights, refuse):
     refuse(folder, "memory", weights)
 
 
-def test_a_hash_is_not_taken_of_more_than_the_model_could_be(folder, weights, refuse):
+def test_file_larger_than_the_model_is_not_hashed(folder, weights, refuse):
     header, data = split(weights.read_bytes())
     n = len(data)
     header["more"] = {"dtype": "F32", "shape": [2**38], "data_offsets": [n, n + 2**40]}
@@ -474,7 +474,7 @@ def test_a_hash_is_not_taken_of_more_than_the_model_could_be(folder, weights, re
     refuse(folder, "is not the file that was saved here", weights)
 
 
-def test_a_tokenizer_of_more_words_than_the_model(folder, refuse):
+def test_tokenizer_with_more_tokens_than_the_model_is_rejected(folder, refuse):
     path = folder / "tokenizer.json"
     whole = json.loads(path.read_text())
     for i in (12, 2**31, 2**32 - 1):
@@ -520,8 +520,8 @@ TOKENIZERS = {
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_a_tokenizer_that_is_none(name, folder, refuse):
-    """The library panics at the first three, which no `except Exception` would catch."""
+def test_malformed_tokenizer_is_rejected(name, folder, refuse):
+    """The library panics on the first three, which `except Exception` would not catch."""
     change(folder / "tokenizer.json", **TOKENIZERS[name])
     refuse(folder, "is not a tokenizer|eos_token")
 
@@ -548,7 +548,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_a_tokenizer_that_would_be_slow_is_opened_at_once(name, folder, load_or_refuse):
+def test_tokenizer_with_slow_settings_loads_quickly(name, folder, load_or_refuse):
     change(folder / "tokenizer.json", **HARMLESS[name])
     assert load_or_refuse(folder)
 
@@ -561,7 +561,7 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize("settings", CONFIGS, ids=[0, 1, 2])
-def test_an_end_that_is_no_token(settings, folder, refuse):
+def test_invalid_eos_token_is_rejected(settings, folder, refuse):
     change(folder / "tokenizer_config.json", **settings)
     refuse(folder, "eos_token")
 
@@ -571,12 +571,12 @@ def test_an_end_that_is_no_token(settings, folder, refuse):
     [{"bos_token": []}, {"add_bos_token": "x"}, {"chat_template": 5}, {"chat_template": [[], {"name": []}]}],
     ids=str,
 )
-def test_other_settings_of_a_tokenizer_that_are_odd(settings, folder, load_or_refuse):
+def test_odd_tokenizer_settings_load_or_are_rejected(settings, folder, load_or_refuse):
     change(folder / "tokenizer_config.json", **settings)
     load_or_refuse(folder)
 
 
-def test_a_chat_template_of_100_mb(folder, refuse):
+def test_chat_template_of_100_mb_is_rejected(folder, refuse):
     (folder / "chat_template.jinja").write_bytes(b"x" * 100 * 2**20)
     refuse(folder, "has 104857600 bytes, expected at most", folder / "chat_template.jinja")
 
@@ -605,8 +605,8 @@ print(json.dumps(told))
 
 
 @pytest.mark.slow
-def test_memory(families, tmp_path):
-    """What costs most of each kind, one after the other in a process of its own: each bound is kept."""
+def test_loading_hostile_models_uses_little_memory(families, tmp_path):
+    """The costliest cases of each kind, one after another in a separate process, stay within the limit."""
     made = []
 
     def make(name, family="qwen3"):
@@ -635,8 +635,8 @@ def test_memory(families, tmp_path):
     assert max(more for _, more in told.values()) < 200, told
 
 
-def test_a_pattern_that_never_ends_is_given_up_on(folder):
-    """Opening is harmless; the first text that meets the pattern is refused, and nothing hangs."""
+def test_runaway_regex_is_aborted(folder):
+    """Loading is safe; the first text that triggers the pattern is rejected, and nothing hangs."""
     document = json.loads((folder / "tokenizer.json").read_text())
     document["pre_tokenizer"] = {
         "type": "Split",

@@ -1,4 +1,4 @@
-"""GGUF files made to hang, crash, exhaust or mislead: each is refused in one line, at once, and by name."""
+"""GGUF files made to hang, crash, exhaust memory or mislead: rejected at once in one line naming the file."""
 
 import contextlib
 import os
@@ -55,7 +55,7 @@ VALID = gguf(
 
 
 def refuse(path, match):
-    """Refused for the reason given, soon, in a line that names the file and says what to do."""
+    """Check that opening fails fast, with a matching one-line error that names the file and a remedy."""
     start = time.process_time()
     with pytest.raises(UserError, match=match) as refusal:
         GGUFFile.open(path)
@@ -63,13 +63,13 @@ def refuse(path, match):
     message = str(refusal.value)
     assert "\n" not in message
     assert str(path) in message
-    assert ";" in message  # what to do
+    assert ";" in message  # the remedy
     assert len(message) < 600
     return message
 
 
 def peak():
-    """The most memory this process ever had, in MB. Linux counts in kB, macOS in bytes."""
+    """Return this process's peak memory in MB. Linux reports kB, macOS bytes."""
     unit = 2**20 if sys.platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
@@ -84,7 +84,7 @@ def hostile(tmp_path):
     return write
 
 
-def test_the_valid_file_is_valid(tmp_path):
+def test_valid_file_loads(tmp_path):
     path = tmp_path / "valid.gguf"
     path.write_bytes(VALID)
     file = GGUFFile.open(path)
@@ -93,7 +93,7 @@ def test_the_valid_file_is_valid(tmp_path):
     assert file.read("v").shape == (2, 32)
 
 
-def test_cut_at_every_length(tmp_path):
+def test_file_truncated_at_any_length_is_rejected(tmp_path):
     path = tmp_path / "cut.gguf"
     for length in range(len(VALID)):
         path.write_bytes(VALID[:length])
@@ -101,13 +101,13 @@ def test_cut_at_every_length(tmp_path):
 
 
 @pytest.mark.parametrize("n", [10**18, 2**63, 2**64 - 1, 2**16 + 1])
-def test_counts_beyond_the_file(hostile, n):
+def test_excessive_counts_are_rejected(hostile, n):
     hostile(gguf(n_key=n, data=VALID), f"claims {n} keys, expected at most")
     hostile(gguf(n_tensor=n, data=VALID), f"claims {n} tensors, expected at most")
 
 
 @pytest.mark.parametrize("n", [2**63, 2**64 - 1, 2**40, 10_000])
-def test_strings_longer_than_the_file(hostile, n):
+def test_strings_longer_than_the_file_are_rejected(hostile, n):
     claim = struct.pack("<Q", n)
     hostile(gguf([claim + b"key"], data=VALID), "a key")
     hostile(gguf([entry("key", STRING, claim + b"value")], data=VALID), "the value of 'key'")
@@ -116,34 +116,34 @@ def test_strings_longer_than_the_file(hostile, n):
 
 
 @pytest.mark.parametrize("n", [10**18, 2**61, 2**64 - 1])
-def test_arrays_longer_than_the_file(hostile, n):
+def test_arrays_longer_than_the_file_are_rejected(hostile, n):
     for kind in (0, U32, 12):
         hostile(gguf([entry("key", ARRAY, struct.pack("<IQ", kind, n))], data=VALID), "ends at byte")
     hostile(gguf([entry("key", ARRAY, struct.pack("<IQ", STRING, n))], data=VALID), f"array of {n} strings")
 
 
 @pytest.mark.parametrize("kind", [0, 7, U32, STRING])
-def test_a_few_bytes_that_keep_ggufs_own_reader_busy_for_ever(hostile, kind):
-    """One key, an array of more elements than could ever be, none of which is there."""
+def test_short_file_that_hangs_the_gguf_reader_is_rejected(hostile, kind):
+    """A single key: an array that claims an impossible number of elements and contains none."""
     few = gguf([entry("k", ARRAY, struct.pack("<IQ", kind, 2**60))], alignment=1)
     assert len(few) == 49
     hostile(few, "'k'")
     hostile(few[:43], "'k'")
 
 
-def test_arrays_in_arrays(hostile):
+def test_nested_arrays_are_rejected(hostile):
     depth = 5000
     nested = struct.pack("<IQ", ARRAY, 1) * depth + struct.pack("<IQ", U32, 0)
     hostile(gguf([entry("deep", ARRAY, nested)]), "'deep' is an array of arrays")
 
 
-def test_a_name_said_twice(hostile):
+def test_duplicate_names_are_rejected(hostile):
     twice = [entry("key", U32, b"\0" * 4)] * 2
     hostile(gguf(twice), "key 'key' occurs twice")
     hostile(gguf(tensors=[tensor(), tensor(offset=32)], data=b"\0" * 64), "tensor 'w' occurs twice")
 
 
-def test_a_name_that_is_empty_or_no_text(hostile):
+def test_empty_or_non_utf8_names_are_rejected(hostile):
     hostile(gguf([entry("", U32, b"\0" * 4)], data=VALID), "without characters")
     hostile(gguf([entry(b"\xff\xfe", U32, b"\0" * 4)]), "a key is not UTF-8 at byte 32")
     hostile(
@@ -151,35 +151,35 @@ def test_a_name_that_is_empty_or_no_text(hostile):
     )
 
 
-def test_a_name_cannot_break_the_line_or_flood_it(hostile):
+def test_error_messages_escape_and_shorten_names(hostile):
     bad = "a\n\x1b[31m" + "x" * 900
     message = hostile(gguf([entry(bad, 99, b"\0" * 4)]), "kind 99")
     assert message.isprintable()
 
 
 @pytest.mark.parametrize("kind", [13, 99, 2**32 - 1])
-def test_values_of_no_known_kind(hostile, kind):
+def test_unknown_value_types_are_rejected(hostile, kind):
     hostile(gguf([entry("key", kind, b"\0" * 8)]), f"'key' is a value of kind {kind}")
     hostile(gguf([entry("key", ARRAY, struct.pack("<IQ", kind, 1))], data=VALID), f"of kind {kind}")
 
 
-def test_a_truth_value_that_is_neither(hostile):
+def test_invalid_boolean_is_rejected(hostile):
     hostile(gguf([entry("key", 7, b"\2")]), "'key' has the truth value 2")
 
 
 @pytest.mark.parametrize("alignment", [0, 3, 24, 2**17, 2**31])
-def test_alignments_that_are_none(hostile, alignment):
+def test_invalid_alignment_is_rejected(hostile, alignment):
     entries = [entry("general.alignment", U32, struct.pack("<I", alignment))]
     hostile(gguf(entries), f"general.alignment is {alignment}, expected a power of two")
 
 
-def test_an_alignment_that_is_no_number(hostile):
+def test_non_numeric_alignment_is_rejected(hostile):
     hostile(gguf([entry("general.alignment", STRING, string("32"))]), "general.alignment is '32'")
     numbers = entry("general.alignment", ARRAY, struct.pack("<IQI", U32, 1, 32))
     hostile(gguf([numbers]), "general.alignment is array")
 
 
-def test_tensors_where_they_cannot_be(hostile):
+def test_misplaced_tensors_are_rejected(hostile):
     hostile(gguf(tensors=[tensor(offset=8)], data=b"\0" * 64), "'w' is at 8, expected a multiple")
     hostile(gguf(tensors=[tensor(offset=64)], data=b"\0" * 64), "'w' .* ends at byte")
     hostile(gguf(tensors=[tensor(offset=2**64 - 32)], data=b"\0" * 64), "'w' .* ends at byte")
@@ -189,11 +189,11 @@ def test_tensors_where_they_cannot_be(hostile):
 
 
 @pytest.mark.parametrize("dims", [(2**63, 2), (2**32, 2**32), (2**62, 2**62, 2**62, 2**62), (2**64 - 1,) * 4])
-def test_dimensions_whose_product_overflows(hostile, dims):
+def test_overflowing_dimensions_are_rejected(hostile, dims):
     hostile(gguf(tensors=[tensor(dims=dims)], data=b"\0" * 64), "'w' .* ends at byte")
 
 
-def test_shapes_that_are_none(hostile):
+def test_invalid_shapes_are_rejected(hostile):
     hostile(gguf(tensors=[tensor(dims=(1,) * 5)], data=b"\0" * 64), "has 5 dimensions, expected at most 4")
     n = struct.pack("<I", 2**32 - 1)
     hostile(gguf(tensors=[string("w") + n], data=VALID), "has 4294967295 dimensions")
@@ -202,13 +202,13 @@ def test_shapes_that_are_none(hostile):
 
 
 @pytest.mark.parametrize("kind", [4, 31, 1000, 2**32 - 1])
-def test_tensors_of_no_known_kind(hostile, kind):
+def test_unknown_tensor_types_are_rejected(hostile, kind):
     hostile(gguf(tensors=[tensor(kind=kind)], data=b"\0" * 64), f"'w' is of kind {kind}, which is not known")
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("kind", [F32, Q8_0])
-def test_weights_that_are_no_numbers(tmp_path, bad, kind):
+def test_non_finite_weights_are_rejected(tmp_path, bad, kind):
     if kind == F32:
         info, data = tensor(), struct.pack("<4f", 1, bad, 2, 3)
     else:
@@ -221,13 +221,13 @@ def test_weights_that_are_no_numbers(tmp_path, bad, kind):
     assert str(path) in str(refusal.value)
 
 
-def test_other_versions(hostile):
+def test_unsupported_versions_are_rejected(hostile):
     hostile(gguf(version=1), "GGUF version 1, expected 2 or 3")
     hostile(gguf(version=4), "GGUF version 4, expected 2 or 3")
     hostile(gguf(version=3 << 24), "big-endian")
 
 
-def test_files_that_are_no_gguf(hostile):
+def test_non_gguf_files_are_rejected(hostile):
     hostile(b"", "begins with b'', expected b'GGUF'")
 
     class Attack:
@@ -238,7 +238,7 @@ def test_files_that_are_no_gguf(hostile):
     assert not Path("executed").exists()
 
 
-def test_what_is_no_file(tmp_path):
+def test_paths_that_are_not_regular_files_are_rejected(tmp_path):
     refuse(tmp_path / "absent.gguf", "no such file")
     refuse(tmp_path, "is a folder, expected a GGUF file")
     pipe = tmp_path / "pipe.gguf"
@@ -254,8 +254,8 @@ def test_what_is_no_file(tmp_path):
         GGUFFile.open("model\0.gguf")
 
 
-def test_the_largest_headers_stay_small(tmp_path):
-    """All that a header may hold, and a byte more: little time, little memory."""
+def test_largest_headers_take_little_time_and_memory(tmp_path):
+    """Headers at the limits and just beyond them take little time and memory."""
     path = tmp_path / "large.gguf"
     before = peak()
     words = string("👋" * 6) * 2**20
@@ -269,11 +269,11 @@ def test_the_largest_headers_stay_small(tmp_path):
     half = [entry(f"words{i}", ARRAY, struct.pack("<IQ", STRING, 2**19) + bytes(8) * 2**19) for i in range(3)]
     path.write_bytes(gguf(half))
     refuse(path, "'words2' is an array of 524288 strings, expected at most 1048576")
-    # The bytes above are this test's own: some 100 MB.
+    # About 100 MB of this is the test's own data above.
     assert peak() - before < 350
 
 
-def test_a_sparse_file_of_a_terabyte(tmp_path):
+def test_sparse_file_of_a_terabyte_is_rejected(tmp_path):
     path = tmp_path / "sparse.gguf"
     path.write_bytes(gguf([entry("key", STRING, struct.pack("<Q", 2**39))]))
     os.truncate(path, 2**40)
@@ -282,8 +282,8 @@ def test_a_sparse_file_of_a_terabyte(tmp_path):
 
 @settings(max_examples=200)
 @given(data=st.data())
-def test_any_change_to_a_valid_file_is_read_or_refused(tmp_path, data):
-    """Bytes flipped, put in and taken out: what comes is a file or a UserError, and nothing else."""
+def test_mutated_file_is_read_or_rejected(tmp_path, data):
+    """Bytes are changed, inserted and deleted: the result is a file or a UserError, nothing else."""
     mutated = bytearray(VALID)
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(mutated) - 1))

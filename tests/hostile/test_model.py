@@ -1,4 +1,4 @@
-"""Whole GGUF models whose header is sound and whose settings or tensors lie: refused in one line."""
+"""Complete GGUF models with a valid header but invalid settings or tensors: rejected in one line."""
 
 import math
 import os
@@ -48,7 +48,7 @@ def string(text):
 
 
 def packed(value):
-    """A value's kind, and its bytes."""
+    """Return a value's type and its bytes."""
     if isinstance(value, bool):
         return BOOL, struct.pack("<?", value)
     if isinstance(value, int):
@@ -63,7 +63,7 @@ def packed(value):
 
 
 def write(path, metadata, tensors):
-    """A sound file of these values and of F32 tensors; one given as a shape is a hole in the file."""
+    """Write a valid file of these values and F32 tensors; one given as a shape becomes a hole in the file."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, value in metadata.items():
         kind, data = packed(value)
@@ -87,7 +87,7 @@ def write(path, metadata, tensors):
 
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory):
-    """The metadata and the tensors of a model of each architecture."""
+    """The metadata and tensors of a model of each architecture."""
     place, tokenizer, found = tmp_path_factory.mktemp("gguf"), Tokenizer.train("byte", []), {}
     torch.manual_seed(0)
     assert CONFIGS.keys() == ARCHITECTURES.keys()
@@ -106,7 +106,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_the_models_are_models(kind, sound, path):
+def test_valid_models_load(kind, sound, path):
     write(path, *sound[kind])
     assert clearhead.load(path, "cpu").config == CONFIGS[kind]
 
@@ -131,12 +131,12 @@ ODD = (
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_every_setting_of_every_architecture_replaced_by_every_odd_value(kind, sound, path, load_or_refuse):
+def test_odd_value_of_any_setting_loads_or_is_rejected(kind, sound, path, load_or_refuse):
     metadata, tensors = sound[kind]
-    # The vocabulary is long to write and read, and no setting of the architecture's.
+    # The vocabulary is slow to write and read, and is not a setting of the architecture.
     brief = {key: value for key, value in metadata.items() if not key.startswith("tokenizer.")}
     write(path, brief, tensors)
-    assert not load_or_refuse(path)  # only for want of a tokenizer
+    assert not load_or_refuse(path)  # only because there is no tokenizer
     refused = 0
     for key in brief:
         if key.startswith(f"{kind}."):
@@ -188,7 +188,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_setting_that_lies(name, sound, path, refuse):
+def test_invalid_settings_are_rejected(name, sound, path, refuse):
     kind, lies, match = LIES[name]
     metadata, tensors = sound[kind]
     metadata = {key: value for key, value in {**metadata, **lies}.items() if value is not None}
@@ -237,7 +237,7 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("name", TENSORS)
-def test_a_tensor_that_lies(name, sound, path, refuse):
+def test_invalid_tensors_are_rejected(name, sound, path, refuse):
     change, match = TENSORS[name]
     metadata, tensors = sound["llama"]
     tensors = {name: tensor for name, tensor in {**tensors, **change(tensors)}.items() if tensor is not None}
@@ -245,14 +245,14 @@ def test_a_tensor_that_lies(name, sound, path, refuse):
     refuse(path, match)
 
 
-def test_more_numbers_than_the_machine_has_memory(sound, path, refuse):
+def test_model_larger_than_memory_is_rejected(sound, path, refuse):
     metadata, tensors = sound["qwen3"]
     metadata = {**metadata, "qwen3.embedding_length": 2**19, "qwen3.attention.key_length": 4}
     write(path, metadata, {**tensors, "token_embd.weight": (2**21, 2**19), "more": (2**30,)})
     refuse(path, "GB of memory, but this machine has")
 
 
-def test_a_vocabulary_that_lies(sound, path, refuse):
+def test_inconsistent_vocabulary_is_rejected(sound, path, refuse):
     metadata, tensors = sound["llama"]
     tokens = metadata["tokenizer.ggml.tokens"]
     write(path, {**metadata, "tokenizer.ggml.tokens": [*tokens, "more"]}, tensors)
@@ -264,6 +264,6 @@ def test_a_vocabulary_that_lies(sound, path, refuse):
     refuse(path, "expected a token id below 257")
 
 
-def test_a_folder_with_a_pipe_for_a_model(tmp_path, refuse):
+def test_folder_with_a_pipe_as_the_model_is_rejected(tmp_path, refuse):
     os.mkfifo(tmp_path / "model.gguf")
     refuse(tmp_path, "is a pipe or device", tmp_path / "model.gguf")

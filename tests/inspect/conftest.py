@@ -35,7 +35,7 @@ CHOICES = PRESETS | {
 
 @pytest.fixture
 def added(network):
-    """The two sites of a block whose values are added to the stream."""
+    """The two sites of a block whose values are added to the residual stream."""
     normed = "_normed" if network.config.post_norm else ""
     return lambda block: [f"block.{block}.{half}{normed}" for half in ("attention", "feedforward")]
 

@@ -18,8 +18,8 @@ def test_attributions_sum_to_the_logit(inspect):
 
 
 def test_removing_a_part_removes_its_contribution(inspect, network):
-    """With a fixed final scale, removing a head's output from the final stream removes exactly its
-    contribution.
+    """With a fixed final scale, removing a head's output from the final residual stream removes exactly
+    its contribution.
     """
     trace = inspect()
     name = "block.2.head.1.output"  # in the last block, so only the feed-forward depends on it
@@ -52,7 +52,7 @@ def test_score_attributions_sum_to_the_score(inspect):
         assert attribution.values.shape == (len(attribution.names),) * 2
 
 
-def test_lens_equals_ablating_the_blocks_after(inspect, added):
+def test_lens_equals_ablating_all_later_blocks(inspect, added):
     trace = inspect()
     lens = trace.lens()
     assert len(lens) == 3

@@ -19,11 +19,11 @@ def model(request):
         parameter.data.add_(0.1 * torch.randn_like(parameter))
     network.embedding.weight.data[128:] -= (
         4 * network.final_norm.gain.detach()
-    )  # so that it generates plain text
+    )  # so that it generates ASCII text
     return LanguageModel(network, tokenizer)
 
 
-def test_trace_recorded_while_generating_equals_that_of_the_text(model):
+def test_trace_recorded_during_generation_equals_a_trace_of_the_text(model):
     text, trace = model.generate("ab", tokens=12, seed=3, inspect=True)
     assert text == model.generate("ab", tokens=12, seed=3)
     whole = trace.ids[0].tolist()

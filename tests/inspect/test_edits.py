@@ -1,4 +1,4 @@
-"""Edits: writing the same value changes nothing; another value changes only what follows."""
+"""Edits: writing the same value changes nothing; another value changes only what depends on it."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from clearhead.inspect.sites import all_sites
 
 
 def some_sites(config):
-    """All sites but those of heads between the first and the last, which behave alike."""
+    """All sites except those of the middle heads, which behave like the first and the last."""
     return [site for site in all_sites(config) if site.head in (None, 0, config.n_head - 1)]
 
 
@@ -43,7 +43,7 @@ def test_edited_site_reads_back_its_value(inspect):
         assert torch.equal(trace.edit({name: value})[name], value)
 
 
-def test_zero_ablates(inspect):
+def test_zero_edit_ablates_a_head(inspect):
     trace = inspect()
     edited = trace.edit({"block.1.head.2.output": 0})
     expected = trace["block.1.attention"] - trace["block.1.head.2.output"]

@@ -30,7 +30,7 @@ def test_contributions_by_position_sum_to_the_head_output(inspect):
 
 
 @pytest.mark.parametrize("hops", [[(2, 1, 3)], [(2, 3, 6), (1, 0, 2)], [(2, 0, 4), (1, 2, 4), (0, 1, 0)]])
-def test_hop_splits_what_the_head_moved(inspect, hops):
+def test_hop_splits_the_contribution_the_head_moved(inspect, hops):
     trace = inspect()
     before = follow_path(trace, 5, 6, hops[:-1])
     block, head, source = hops[-1]

@@ -16,7 +16,7 @@ def near(actual: torch.Tensor, expected: torch.Tensor) -> bool:
 
 @FEW
 @given(ids=TEXTS, block=BLOCKS, head=HEADS)
-def test_weights_sum_to_one_and_are_zero_for_the_future(inspect, ids, block, head):
+def test_attention_weights_sum_to_one_and_ignore_the_future(inspect, ids, block, head):
     trace = inspect(tuple(ids))
     weights = trace.block[block].head[head].weights
     assert near(weights.sum(1), torch.ones(len(ids)))
@@ -69,7 +69,7 @@ def test_writing_the_same_value_changes_nothing(inspect, ids, data):
 
 @FEW
 @given(ids=TEXTS, block=st.integers(0, 1))
-def test_lens_equals_ablating_the_blocks_after(inspect, added, ids, block):
+def test_lens_equals_ablating_all_later_blocks(inspect, added, ids, block):
     trace = inspect(tuple(ids))
     silent = {name: 0 for i in range(block + 1, 3) for name in added(i)}
     assert near(trace.edit(silent).logits, trace.lens()[block])

@@ -140,7 +140,7 @@ def test_transformer_only_features_raise(model):
     assert not hasattr(trace, "lens")
 
 
-def test_site_can_be_drawn(model, tmp_path):
+def test_site_can_be_plotted(model, tmp_path):
     ch.figure(model.inspect(TEXT), "block.0.state").save(tmp_path / "state.svg")
     ch.figure(model.inspect(TEXT), "probabilities").save(tmp_path / "words.svg")
     assert "<svg" in (tmp_path / "state.svg").read_text()

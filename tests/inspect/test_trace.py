@@ -126,7 +126,7 @@ class Reference:
         return x + self.sites["position"] if "position" in self.sites else x
 
     def frequency(self, i, f):
-        """Return the radians per position of the pair f in block i."""
+        """Return the rotation in radians per position of pair f in block i."""
         local = i in self.c.local_blocks and self.c.local_rotary_base
         frequency = (local or self.c.rotary_base) ** (-2 * f / self.c.rotary_dim)
         scaling = None if local else self.c.rope_scaling
@@ -292,8 +292,8 @@ def test_selected_rows_and_columns_match_the_full_matrix(name):
         assert torch.allclose(head.read(name, rows=rows, columns=[1, 0]), whole[picked][:, [1, 0]], atol=1e-6)
 
 
-def test_reading_a_head_computes_that_head_alone():
-    """Reading a head multiplies with the matrices of that head alone."""
+def test_reading_a_head_computes_only_that_head():
+    """Reading a head multiplies by that head's matrices only."""
     trace = inspect(make("shared keys"))
     steps = trace.steps(1, [2])
     assert steps.weights.shape == (1, 1, 7, 7)
@@ -338,7 +338,7 @@ def test_unknown_rows_and_columns_raise():
         trace.read("block.0.input", columns=[24])
 
 
-def test_trace_stores_little_but_the_residual_stream():
+def test_trace_stores_little_besides_the_residual_stream():
     trace = inspect(make("modern"))
     tensors = [*trace.stream.inputs, *trace.stream.middles, trace.stream.last]
     assert all(tensor.shape == (1, 7, 24) for tensor in tensors)
@@ -356,7 +356,7 @@ def test_gradients_flow_on_request():
     assert not inspect(network).logits.requires_grad
 
 
-def test_watch_can_stop_the_run():
+def test_watch_callback_can_stop_the_run():
     network, seen = make("modern"), []
 
     def watch():

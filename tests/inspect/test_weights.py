@@ -6,7 +6,7 @@ from clearhead.inspect.weights import weight, weight_names
 
 
 def test_weights_reproduce_the_sites(inspect, network):
-    """Weights reproduce the sites: x W_Q + b_Q is query_raw, and so on to the feed-forward."""
+    """For example, x W_Q + b_Q equals query_raw, and likewise through the feed-forward."""
     trace = inspect()
     names = weight_names(network.config)
 

@@ -9,7 +9,7 @@ from clearhead.inspect.word_senses import map_senses, neighbors
 
 @pytest.fixture
 def traces(network):
-    """Texts of the letters a to k, where each word is a token."""
+    """Texts made of the letters a to k, where each word is a token."""
 
     def read(text):
         words = text.split()

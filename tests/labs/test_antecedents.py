@@ -1,4 +1,4 @@
-"""Sentences of our stories in which `it` may be either of two nouns."""
+"""Sentences from the stories in which `it` may refer to either of two nouns."""
 
 from clearhead.labs.antecedents import LECTURE, SentenceBatch, lecture, sentences, vocabulary
 from clearhead.text.stories import parses
@@ -8,7 +8,7 @@ def told(sentence):
     return " ".join(sentence.words).replace(" .", ".")
 
 
-def test_sentences_are_the_stories_own():
+def test_sentences_match_the_story_grammar():
     learned, tested = sentences()
     assert len(learned) > 1000
     assert len(tested) > 100
@@ -17,16 +17,16 @@ def test_sentences_are_the_stories_own():
         assert each.meant in each.nouns
 
 
-def test_no_two_nouns_that_are_tested_are_read_together():
+def test_tested_noun_pairs_do_not_occur_in_training():
     learned, tested = sentences()
     read = {each.nouns for each in learned}
     assert not read & {each.nouns for each in tested}
     assert LECTURE not in read
-    # Each noun alone has been.
+    # Each noun by itself does.
     assert {noun for each in tested for noun in each.nouns} <= {noun for pair in read for noun in pair}
 
 
-def test_twins_differ_in_the_adjective_and_in_what_is_meant():
+def test_twin_sentences_differ_in_adjective_and_antecedent():
     tested = sentences()[1]
     for one, other in zip(tested[::2], tested[1::2], strict=True):
         assert one.before == other.before
@@ -34,7 +34,7 @@ def test_twins_differ_in_the_adjective_and_in_what_is_meant():
         assert (one.meant, other.meant) == one.nouns
 
 
-def test_a_batch_knows_the_places():
+def test_batch_records_pronoun_and_end_positions():
     batch = SentenceBatch.of(lecture())
     words = [[vocabulary()[i] for i in row] for row in batch.ids.tolist()]
     assert " ".join(words[0]).strip() == "The chicken didn't cross the road because it was too tired ."

@@ -1,4 +1,4 @@
-"""Was any digit a 1? In the short mode: one seed, a third of the steps."""
+"""Was any digit a 1? Short mode: one seed, a third of the steps."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ def long():
 
 
 @pytest.mark.slow
-def test_attention_learns_the_long_case_and_a_recurrent_net_does_not(long):
+def test_attention_learns_long_sequences_and_recurrent_networks_do_not(long):
     lines = long.part("trained on 101 digits").lines
     assert min(lines["attention"]) > 0.95
     for kind in ("n-gram", "Elman", "LSTM"):
@@ -23,7 +23,7 @@ def test_attention_learns_the_long_case_and_a_recurrent_net_does_not(long):
 
 
 @pytest.mark.slow
-def test_attention_looks_at_the_one_wherever_it_is(long):
+def test_attention_finds_the_1_at_any_position(long):
     *heads, alike = long.part("weight on the 1, of 101 digits").values
     assert len(heads) == 2
     assert min(max(column) for column in zip(*heads, strict=True)) > 0.5
@@ -31,7 +31,7 @@ def test_attention_looks_at_the_one_wherever_it_is(long):
 
 
 @pytest.mark.slow
-def test_short_sequences_are_learned_by_all_but_the_n_gram():
+def test_all_but_the_n_gram_learn_short_sequences():
     result = clearhead.lab("any-one", trained="short", seeds=1, steps=150)
     lines = result.part("trained on 5 to 20 digits").lines
     for kind in ("Elman", "LSTM", "attention"):
@@ -39,7 +39,7 @@ def test_short_sequences_are_learned_by_all_but_the_n_gram():
     assert lines["n-gram"][LENGTHS.index(20)] == 0.5
 
 
-def test_half_of_the_sequences_have_a_one_far_back():
+def test_half_of_the_sequences_contain_an_early_1():
     for way, lengths in (("short", range(5, 21)), ("long", [101])):
         seen = list(sequences(way, seed=1, steps=200, batch=4))
         assert {digits.shape[1] for digits, _ in seen} == set(lengths)
@@ -51,7 +51,7 @@ def test_half_of_the_sequences_have_a_one_far_back():
         assert all(torch.equal(one[0], other[0]) for one, other in zip(seen, again, strict=True))
 
 
-def test_it_ends_where_nobody_waits():
+def test_interrupt_stops_the_lab():
     def leave():
         raise KeyboardInterrupt
 
@@ -61,7 +61,7 @@ def test_it_ends_where_nobody_waits():
     assert torch.get_num_threads() == threads
 
 
-def test_spread_over_seeds_and_the_same_again():
+def test_results_are_reproducible_and_include_the_spread_over_seeds():
     made = [clearhead.lab("any-one", trained="short", seeds=2, steps=3, width=8) for _ in range(2)]
     assert made[0] == made[1]
     lines = made[0].part("trained on 5 to 20 digits")

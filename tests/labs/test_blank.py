@@ -1,4 +1,4 @@
-"""Exact sums, and edits done by hand."""
+"""Attributions sum exactly, and ablations equal manual edits."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ SENTENCE = "Anna lost her red ball and was"
 
 @pytest.fixture(params=["lecture", "modern"])
 def model(request):
-    """Two blocks of random weights, far from their start, so that every part has something to say."""
+    """Two blocks with random weights, far from their initialization, so that every part contributes."""
     torch.manual_seed(0)
     tokenizer = Tokenizer.train("char", [SENTENCE + " sad"])
     config = preset(request.param, n_vocab=tokenizer.n_vocab, n_context=64, n_block=2, n_head=2, d_model=16)
@@ -26,7 +26,7 @@ def model(request):
     return LanguageModel(network, tokenizer)
 
 
-def test_the_parts_sum_to_the_logit(model):
+def test_attributions_sum_to_the_logit(model):
     result = clearhead.lab("blank", model, sentence=SENTENCE, word="sad")
     found = result.found
     logit = model.logits(SENTENCE)[-1, model.tokenizer.encode(" ")[0]].item()
@@ -37,7 +37,7 @@ def test_the_parts_sum_to_the_logit(model):
     assert max(map(abs, brought)) > 1e-3
 
 
-def test_silencing_is_an_edit(model):
+def test_ablation_equals_an_edit(model):
     table = clearhead.lab("blank", model, sentence=SENTENCE, word="sad").part(
         "attribution and ablation by token"
     )
@@ -49,14 +49,14 @@ def test_silencing_is_an_edit(model):
         assert change == pytest.approx(by_hand.item(), abs=1e-4), place
 
 
-def test_too_little_is_refused(model):
+def test_short_sentence_or_empty_word_is_rejected(model):
     with pytest.raises(UserError, match="two tokens"):
         clearhead.lab("blank", model, sentence="A")
     with pytest.raises(UserError, match="word is empty"):
         clearhead.lab("blank", model, sentence=SENTENCE, word=" ")
 
 
-def test_in_damians_will_the_girl_decides(smollm2):
+def test_girl_has_the_largest_effect_in_damians_will(smollm2):
     result = clearhead.lab("blank", smollm2)
     assert result.found["token"] == " her"
     assert result.found["largest attribution, before the last"] == "8  girl"

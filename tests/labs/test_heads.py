@@ -1,4 +1,4 @@
-"""Heads built by hand to do one thing are found doing it."""
+"""Head scores on attention heads whose weights are set by hand."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def model():
 
 
 def by_position(model, head, shift):
-    """Make a head's query at t the position vector of t - shift, and its key the position's own."""
+    """Set a head's query at t to the position vector of t - shift, and its key to its own position vector."""
     network, D = model.network, model.config.d_head
     table = torch.zeros(128, 256)
     table[:, :128] = torch.eye(128) * 30
@@ -40,7 +40,7 @@ def by_position(model, head, shift):
     attention.key.bias.data *= 0
 
 
-def test_a_previous_and_a_first_token_head_are_found(model):
+def test_previous_and_first_token_heads_are_found(model):
     by_position(model, 0, shift=1)
     by_position(model, 1, shift=None)
     scores = heads(model)
@@ -52,13 +52,13 @@ def test_a_previous_and_a_first_token_head_are_found(model):
 
 
 @pytest.mark.parametrize(("shift", "kind"), [(50, "repeated"), (49, "induction")])
-def test_heads_that_find_what_was_said_before(model, shift, kind):
+def test_repeated_and_induction_heads_are_found(model, shift, kind):
     by_position(model, 1, shift)
     assert heads(model).best(kind)[1] == 1
     assert getattr(heads(model), kind)[0, 1] > 0.99
 
 
-def test_antecedents_by_hand(model):
+def test_antecedent_scores_match_direct_computation(model):
     scores, alike, count = find_antecedents(model, 2)
     tokenizer, by_hand = model.tokenizer, []
     for number in range(2):
@@ -78,13 +78,13 @@ def test_antecedents_by_hand(model):
     assert 0 < alike < 0.5
 
 
-def test_it_is_public_and_says_what_it_cannot(model):
+def test_heads_is_public_and_rejects_unknown_kinds(model):
     assert clearhead.heads is heads
     with pytest.raises(UserError, match="previous, first, repeated, induction, antecedent"):
         heads(model).best("copying")
 
 
-def test_chance_is_what_a_head_that_looks_everywhere_alike_scores(model):
+def test_chance_is_the_score_of_uniform_attention(model):
     attention = model.network.blocks[0].attention
     for linear in (attention.query, attention.key):
         linear.weight.data *= 0

@@ -1,4 +1,4 @@
-"""What every lab shares: settings that are checked, results that can be written down and drawn."""
+"""What all labs share: validated settings, and results that can be exported and plotted."""
 
 import csv
 import io
@@ -36,16 +36,16 @@ RESULT = Result(
         (Setting("t", "a", "", longest=2), "aaa", "3 characters"),
     ],
 )
-def test_a_setting_is_checked(setting, given, words):
+def test_invalid_settings_are_rejected(setting, given, words):
     with pytest.raises(UserError, match=words):
         setting.check(given)
 
 
-def test_a_whole_number_is_a_number_too():
+def test_integers_are_accepted_as_floats():
     assert Setting("x", 1.0, "").check(2) == 2.0
 
 
-def test_a_result_is_written_down_whole():
+def test_results_export_to_json_and_csv():
     document = json.loads(RESULT.to_json())
     assert document["found"] == {"most": 0.5, "infinite": None}
     assert [part["kind"] for part in document["parts"]] == ["table", "table", "lines", "points"]
@@ -56,20 +56,20 @@ def test_a_result_is_written_down_whole():
     assert ["map", "there", "x", "2.0"] in lines
 
 
-def test_a_result_is_drawn(tmp_path):
+def test_results_are_drawn_as_svg(tmp_path):
     clearhead.figure(RESULT).save(tmp_path / "lab.svg")
     drawn = (tmp_path / "lab.svg").read_text()
     for word in ("numbers", "curve", "there", "river", "word"):
         assert f">{word}</text>" in drawn, word
 
 
-def test_a_part_that_is_not_there_is_told():
+def test_unknown_parts_are_rejected():
     assert RESULT.part("curve").x == [1.0, 2.0]
     with pytest.raises(UserError, match="there are numbers, shades, curve, map"):
         RESULT.part("nothing")
 
 
-def test_a_lab_that_is_not_there_is_told():
+def test_unknown_labs_and_settings_are_rejected():
     with pytest.raises(UserError, match="did you mean 'attention'"):
         find_lab("atention")
     with pytest.raises(UserError, match="has no setting color"):
@@ -79,7 +79,7 @@ def test_a_lab_that_is_not_there_is_told():
 
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
-def test_every_lab_says_what_it_is_about(lab):
+def test_every_lab_has_a_description_and_valid_defaults(lab):
     assert lab.says.endswith((".", "?"))
     assert lab.question.endswith("?")
     assert lab.check({}) == {setting.name: setting.default for setting in lab.settings}

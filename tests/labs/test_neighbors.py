@@ -1,4 +1,4 @@
-"""The lecture's cat and dog: over seeds, the other animals are nearer to the cat than places and things."""
+"""The lecture's cat and dog: for every seed, other animals are nearer to "cat" than places and things are."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ import clearhead
 from clearhead.errors import UserError
 from clearhead.text.stories import ANIMALS, PLACES, THINGS
 
-MARGIN = 0.2  # with eight seeds they were 0.35 to 0.50 apart
+MARGIN = 0.2  # the gap was 0.35 to 0.50 across eight seeds
 
 
-def test_the_other_animals_are_nearer_to_the_cat_than_places_and_things():
+def test_animals_are_nearer_to_cat_than_places_and_things():
     result = clearhead.lab("neighbors", seed=0)
     nearest = result.part("nearest to cat")
     assert sorted(nearest.rows) == sorted(set(ANIMALS) - {"cat"})
@@ -29,8 +29,8 @@ def small():
     return clearhead.lab("neighbors", word="Garden", count=3, stories=500, epochs=5)
 
 
-def test_each_group_lies_together_on_the_map(small):
-    """A word's own group is nearer to it, on the mean, than the others are."""
+def test_groups_cluster_on_the_map(small):
+    """On average, a word is nearer to its own group than to the others."""
     places = small.part("map")
     assert places.labels == [*ANIMALS, *PLACES, *THINGS]
     assert places.groups == ["animals"] * 16 + ["places"] * 10 + ["things"] * 16
@@ -40,13 +40,13 @@ def test_each_group_lies_together_on_the_map(small):
     assert apart[same].mean() < 0.5 * apart[~same].mean()
 
 
-def test_it_is_the_same_again(small):
+def test_results_are_reproducible(small):
     again = clearhead.lab("neighbors", word="Garden", count=3, stories=500, epochs=5)
     assert again.to_json() == small.to_json()
     assert len(small.part("nearest to garden").rows) == 3
 
 
-def test_the_lectures_pairs(small):
+def test_training_pairs_match_the_lecture(small):
     pairs = small.part("training pairs")
     assert pairs.rows == ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"]
     assert pairs.values[0] == ["(the, quick)", "(the, brown)", None, None]
@@ -54,12 +54,12 @@ def test_the_lectures_pairs(small):
     assert pairs.values[3] == ["(fox, quick)", "(fox, brown)", "(fox, jumps)", "(fox, over)"]
 
 
-def test_a_word_the_stories_lack_is_told():
+def test_words_missing_from_the_stories_are_rejected():
     with pytest.raises(UserError, match="catt"):
         clearhead.lab("neighbors", word="catt", stories=500, epochs=1)
 
 
-def test_whoever_leaves_ends_it():
+def test_interrupt_stops_training():
     def leave():
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Without position information a sentence is a bag of words."""
+"""Without position information, a sentence is a bag of words."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from clearhead.errors import UserError
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("position", ["learned", "sinusoidal", "rotary"])
-def test_only_with_position_does_order_matter(seed, position):
+def test_order_matters_only_with_position_information(seed, position):
     result = clearhead.lab("position", position=position, seed=seed)
-    assert result.found["largest change without position"] < 5e-6  # over seeds 3e-7 to 1e-6
+    assert result.found["largest change without position"] < 5e-6  # 3e-7 to 1e-6 across seeds
     assert result.found["mean change with position"] > 0.05
     (table,) = result.parts
     assert sorted(result.found["shuffled"].split()) == sorted(result.settings["sentence"].split())
@@ -19,15 +19,15 @@ def test_only_with_position_does_order_matter(seed, position):
         assert with_position > 1e-3, row
 
 
-def test_words_say_where_they_went():
+def test_rows_show_old_and_new_positions():
     result = clearhead.lab("position", sentence="a b c d", seed=1)
     shuffled = result.found["shuffled"].split()
     went = [f"{word}, {i} → {shuffled.index(word)}" for i, word in enumerate("abcd")]
     assert result.parts[0].rows == went
 
 
-def test_a_causal_model_knows_some_order_without():
-    """Who sees the same words before it keeps its vector; whoever sees others does not."""
+def test_causal_models_encode_some_order_without_positions():
+    """A word's vector is unchanged only if the same set of words precedes it."""
     result = clearhead.lab("position", sentence="a b c d e f", causal=True, seed=0)
     before, after = "abcdef", result.found["shuffled"].split()
     for row, (without, _) in zip(result.parts[0].rows, result.parts[0].values, strict=True):
@@ -36,6 +36,6 @@ def test_a_causal_model_knows_some_order_without():
         assert (without < 5e-6) == same, row
 
 
-def test_one_word_cannot_be_shuffled():
+def test_sentences_of_one_distinct_word_are_rejected():
     with pytest.raises(UserError, match="two different words"):
         clearhead.lab("position", sentence="buffalo buffalo")

@@ -1,4 +1,4 @@
-"""Probes on a small random network: they find what must be there, and nothing where nothing can be."""
+"""Probes on a small random network find what must be there, and nothing where nothing can be."""
 
 import random
 
@@ -28,13 +28,13 @@ def model():
 
 @pytest.fixture(scope="module")
 def texts():
-    """Words of five letters that end alike, every one of them different."""
+    """Distinct five-letter words with the same last letter."""
     draw = random.Random(0)
     made = {draw.choice("ab") + "".join(draw.choices("cdef", k=3)) + "x" for _ in range(80)}
     return sorted(made)
 
 
-def test_the_first_letter_is_at_the_last_position_once_heads_have_moved_it(model, texts):
+def test_first_letter_reaches_the_last_position_through_attention(model, texts):
     labels = [text[0] for text in texts]
     static = probe(model, texts, labels, "embedding")
     moved = probe(model, texts, labels, "block.1.input")
@@ -46,13 +46,13 @@ def test_the_first_letter_is_at_the_last_position_once_heads_have_moved_it(model
     assert "shuffled" in str(moved)
 
 
-def test_labels_that_mean_nothing_are_not_found(model, texts):
+def test_random_labels_are_not_predictable(model, texts):
     draw = random.Random(1)
     found = probe(model, texts, [draw.choice([True, False]) for _ in texts], "block.1.output")
     assert found.accuracy < 0.7
 
 
-def test_a_label_for_each_token(model, texts):
+def test_labels_per_token(model, texts):
     labels = [[letter if letter in "abcd" else None for letter in text] for text in texts]
     found = probe(model, texts, labels, "block.0.input", folds=3)
     assert found.labels == ["a", "b", "c", "d"]
@@ -64,7 +64,7 @@ def test_a_label_for_each_token(model, texts):
     assert all(one == other for one, other in zip(said, letters, strict=True) if other in "abcd")
 
 
-def test_the_direction_is_in_the_units_of_the_site(model, texts):
+def test_direction_is_in_the_units_of_the_site_values(model, texts):
     found = probe(model, texts, [text[0] for text in texts], "block.1.input", at=[0] * len(texts))
     assert found.direction.shape == (1, 16)
     assert found.predict(torch.stack([model.inspect(t)["block.1.input"][0] for t in texts])) == [
@@ -72,8 +72,8 @@ def test_the_direction_is_in_the_units_of_the_site(model, texts):
     ]
 
 
-def test_one_text_is_never_on_both_sides_of_a_fold(model):
-    """Twenty texts ten times, each with a label of its own chance: known by heart, but not in other texts."""
+def test_copies_of_a_text_share_a_fold(model):
+    """Twenty texts, ten copies each, with random labels: memorizable, but not predictable for unseen texts."""
     draw = random.Random(3)
     texts = ["".join(draw.choices("cdef", k=6)) for _ in range(20)]
     labels = [draw.choice("pq") for _ in texts]
@@ -81,14 +81,14 @@ def test_one_text_is_never_on_both_sides_of_a_fold(model):
     assert found.accuracy < 0.8
 
 
-def test_words_as_places_and_numbers_as_sites(model):
+def test_words_as_positions_and_scalar_sites(model):
     texts = [f"{noun} sat {verb}" for noun in ("cat", "dog") for verb in ("up", "in", "by", "on", "to", "at")]
     found = probe(model, texts, [text[:3] for text in texts], "block.0.output", at="sat")
     assert found.accuracy > 0.9
     assert probe(model, texts, [text[:3] for text in texts], "block.1.normed.scale", at="sat").count == 12
 
 
-def test_arrays_and_tensors_are_lists_too(model, texts):
+def test_arrays_and_tensors_are_accepted_as_lists(model, texts):
     letters = [text[0] for text in texts]
     plain = probe(model, texts, letters, "block.1.input")
     numbers = [int(letter == "b") for letter in letters]
@@ -110,15 +110,15 @@ def test_arrays_and_tensors_are_lists_too(model, texts):
     assert probe(model, texts, tokens, "embedding", folds=2).count == 5 * len(texts)
 
 
-def test_no_label_for_a_whole_text(model, texts):
+def test_texts_labeled_none_are_skipped(model, texts):
     labels = [text[0] for text in texts]
     found = probe(model, [*texts, "not this"], [*labels, None], "block.1.input")
     assert found.folds == probe(model, texts, labels, "block.1.input").folds
     assert found.count == len(texts)
 
 
-def test_a_small_fit_takes_one_thread(model, texts, monkeypatch):
-    """More of them wait for each other: on a busy machine for most of the time."""
+def test_small_fits_use_one_thread(model, texts, monkeypatch):
+    """With more threads, a busy machine spends most of the time synchronizing them."""
     threads = []
 
     def fit(vectors, numbers):
@@ -134,7 +134,7 @@ def test_a_small_fit_takes_one_thread(model, texts, monkeypatch):
     assert threads == [1, 2]
 
 
-def test_it_is_public():
+def test_probe_is_public_and_rejects_non_models():
     with pytest.raises(UserError, match="a str cannot be probed"):
         probe("runs/my", ["a"], [1], "embedding")
     assert clearhead.probe is probe
@@ -167,7 +167,7 @@ def test_it_is_public():
         ({"labels": "short"}, "1 labels and 5 tokens"),
     ],
 )
-def test_what_cannot_be_probed(model, texts, changed, message):
+def test_invalid_arguments_are_rejected(model, texts, changed, message):
     n = len(texts)
     odd = {"same": ["y"] * n, "rare": ["y", *["z"] * (n - 1)], "short": [["y"]] * n}
     odd |= {"none": [None] * n, "sets": [{text[0]} for text in texts]}

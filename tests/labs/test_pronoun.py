@@ -25,7 +25,7 @@ def test_weights_are_summed_over_all_heads(model):
     assert result.part("from the last word").values[0] != result.part("from the last word").values[1]
 
 
-def test_what_cannot_be_asked_is_told(model):
+def test_invalid_words_and_missing_model_are_rejected(model):
     with pytest.raises(UserError, match="'hen' is not a word"):
         clearhead.lab("pronoun", model, seeds=0, one="hen")
     with pytest.raises(UserError, match="'road' comes after the query position"):
@@ -36,13 +36,13 @@ def test_what_cannot_be_asked_is_told(model):
         clearhead.lab("pronoun", seeds=0)
 
 
-def test_a_model_that_sees_both_ways_can_be_looked_into(model):
+def test_bidirectional_models_can_be_inspected(model):
     model.network.config = replace(model.config, causal=False)
     found = clearhead.lab("pronoun", model, seeds=0).found
     assert found["largest difference at it between the two"] > 1e-6
 
 
-def test_tired_means_the_chicken_and_wide_the_road(smollm2):
+def test_tired_attends_to_chicken_and_wide_to_road(smollm2):
     found = clearhead.lab("pronoun", smollm2, seeds=0).found
     assert round(found["tired: to chicken minus to road"], 2) == 1.28
     assert round(found["wide: to chicken minus to road"], 2) == -0.73
@@ -51,7 +51,7 @@ def test_tired_means_the_chicken_and_wide_the_road(smollm2):
 
 @pytest.fixture(scope="module")
 def learned(model_folder):
-    """The short mode: one seed, less than half of the steps."""
+    """The short mode: one seed and fewer than half of the steps."""
     return clearhead.lab("pronoun", load(model_folder, "cpu"), seeds=1, steps=120)
 
 
@@ -63,7 +63,7 @@ def at_it(learned):
 
 
 @pytest.mark.slow
-def test_what_sees_both_ways_knows_its_noun_at_the_pronoun(at_it):
+def test_bidirectional_model_encodes_the_antecedent_at_the_pronoun(at_it):
     both, _ = at_it
     assert both["accuracy at it"] > 0.85
     assert both["correct side"] > 0.9
@@ -74,7 +74,7 @@ def test_what_sees_both_ways_knows_its_noun_at_the_pronoun(at_it):
 
 
 @pytest.mark.slow
-def test_what_looks_back_has_the_same_pronoun_in_both_and_knows_at_the_end(at_it):
+def test_causal_model_knows_the_antecedent_only_at_the_end(at_it):
     _, back = at_it
     assert back["difference"] == 0
     assert back["accuracy at it"] <= 0.5
@@ -85,7 +85,7 @@ def test_what_looks_back_has_the_same_pronoun_in_both_and_knows_at_the_end(at_it
 
 
 @pytest.mark.slow
-def test_the_lectures_picture(learned):
+def test_attention_from_it_matches_the_lecture(learned):
     table = learned.part("attention from it, summed over heads")
     tired, wide, back, same = (dict(zip(table.columns, row, strict=True)) for row in table.values)
     assert tired["chicken"] - tired["road"] > wide["chicken"] - wide["road"]
@@ -94,7 +94,7 @@ def test_the_lectures_picture(learned):
 
 
 @pytest.mark.slow
-def test_it_learns(learned):
+def test_accuracy_improves_during_training(learned):
     part = learned.part("predicts the antecedent")
     assert part.x[0] == 0
     assert part.x[-1] == 120
@@ -104,7 +104,7 @@ def test_it_learns(learned):
 
 
 @pytest.mark.slow
-def test_blanks_alone_leave_it_unsaid():
+def test_masking_alone_does_not_teach_the_antecedent():
     found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).found
     assert found["bidirectional: accuracy at it"] < 0.2
     assert abs(found["bidirectional: attention to the antecedent minus the other"]) < 0.1
@@ -112,14 +112,14 @@ def test_blanks_alone_leave_it_unsaid():
 
 
 @pytest.mark.slow
-def test_the_same_again_with_the_spread_of_its_seeds():
+def test_results_are_reproducible_with_a_range_over_seeds():
     made = [clearhead.lab("pronoun", seeds=2, steps=1) for _ in range(2)]
     assert made[0] == made[1]
     spread = made[0].part("predicts the antecedent").spread
     assert all(low <= high for line in spread.values() for low, high in line)
 
 
-def test_an_interrupt_ends_it_and_restores_the_threads():
+def test_interrupt_stops_training_and_restores_thread_count():
     def leave():
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""A race of seconds: who takes part is judged by the same text, and each as `evaluate` would."""
+"""A race of a few seconds: all entries are evaluated on the same text, as `evaluate` does."""
 
 import csv
 import io
@@ -26,17 +26,17 @@ def made(story_file, model_folder, tmp_path_factory):
 
 
 def of(made, name):
-    """What came of one of them, by column."""
+    """Return one entry's row of the results, by column."""
     table = made.part("racers")
     return dict(zip(table.columns, table.values[table.rows.index(name)], strict=True))
 
 
-def test_all_take_part_and_the_best_is_first(made, model_folder):
+def test_all_entries_are_ranked_by_bits_per_byte(made, model_folder):
     names = made.part("racers").rows
     assert set(names) == {"ngram", "lstm", "transformer", str(model_folder)}
     bits = [of(made, name)["bits per byte"] for name in names]
     assert bits == sorted(bits)
-    assert made.found["best"] == names[0] == "ngram"  # nobody learns in a second what counting knows
+    assert made.found["best"] == names[0] == "ngram"  # no network catches up with counting in a second
     assert made.found["its bits per byte"] == bits[0]
     for name in names:
         racer, saved = of(made, name), name == str(model_folder)
@@ -45,14 +45,14 @@ def test_all_take_part_and_the_best_is_first(made, model_folder):
         assert [racer[each] is None for each in ("seconds", "tokens read", "learned/s")] == [saved] * 3
 
 
-def test_a_saved_model_is_judged_as_by_evaluate(made, story_text, model_folder):
+def test_saved_models_score_the_same_as_evaluate(made, story_text, model_folder):
     model = load(model_folder, "cpu")
     end = story_text.encode()[-made.found["evaluation bytes"] :].decode()
     bits = of(made, str(model_folder))["bits per byte"]
     assert bits == pytest.approx(model.evaluate(end).bits_per_byte, rel=1e-4)
 
 
-def test_positions_add_up_and_an_n_gram_uses_no_far_past(made):
+def test_position_losses_add_up_and_ngrams_ignore_distant_context(made):
     part = made.part("loss by position in the window")
     assert part.x == [1, 2, 3.5, 6.5, 12.5, 24.5, 48.5]
     for name, losses in part.lines.items():
@@ -62,7 +62,7 @@ def test_positions_add_up_and_an_n_gram_uses_no_far_past(made):
     assert abs(losses[48.5] - losses[12.5]) < 0.3 * (losses[1] - losses[12.5])
 
 
-def test_windows_are_cut_elsewhere_too(model_folder, story_text):
+def test_windows_can_start_at_an_offset(model_folder, story_text):
     model = load(model_folder, "cpu")
     ids = model.tokenizer.encode(story_text[:500])
     entry = module.Entry("one", model, Tokens.of(ids), model.tokenizer.end_id, context=16)
@@ -74,14 +74,14 @@ def test_windows_are_cut_elsewhere_too(model_folder, story_text):
     assert (first + shifted).total == pytest.approx(first.total + shifted.total)
 
 
-def test_all_write_on_from_the_same_words(made, model_folder):
+def test_all_samples_continue_the_same_prompt(made, model_folder):
     samples = made.part("samples")
     assert samples.rows == made.part("racers").rows
     [written] = samples.values[samples.rows.index(str(model_folder))]
     assert written == load(model_folder, "cpu").generate(made.settings["prompt"], tokens=20, seed=0)
 
 
-def test_it_is_given_as_a_lab_is(made):
+def test_results_export_and_plot_like_any_lab(made):
     assert json.loads(made.to_json())["found"] == made.found
     rows = list(csv.DictReader(io.StringIO(made.to_csv())))
     [bits] = [row for row in rows if (row["part"], row["column"]) == ("racers", "bits per byte")][:1]
@@ -107,7 +107,7 @@ def test_it_is_given_as_a_lab_is(made):
         ({"tokenizer": "words"}, "tokenizer = 'words'"),
     ],
 )
-def test_mistakes_are_told_before_training(story_file, given, words, monkeypatch):
+def test_errors_are_raised_before_training(story_file, given, words, monkeypatch):
     def train(*_, **__):
         raise AssertionError("trained all the same")
 
@@ -117,8 +117,8 @@ def test_mistakes_are_told_before_training(story_file, given, words, monkeypatch
         clearhead.race(story_file, **{**SHORT, **given})
 
 
-def test_what_one_should_know_comes_as_a_warning(tmp_path, work_clock):
-    """A text so short that it is learned by heart."""
+def test_short_text_warns_about_overfitting(tmp_path, work_clock):
+    """The text is short enough to be overfitted."""
     (tmp_path / "short.txt").write_text("Anna had a red kite. " * 8)
     with pytest.warns(UserWarning, match="elman: the text is short"):
         clearhead.race(tmp_path / "short.txt", kinds=["elman"], minutes=0.05, device="cpu")

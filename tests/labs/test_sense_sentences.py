@@ -1,4 +1,4 @@
-"""A grammar of sentences that know in which sense a word stands."""
+"""A grammar that generates sentences with words in a known sense."""
 
 import re
 from itertools import islice
@@ -7,19 +7,19 @@ from clearhead.labs.sense_readers import _tokenizer
 from clearhead.labs.sense_sentences import SENSES, write_sentences
 
 
-def test_the_examples_are_never_written():
+def test_examples_are_never_generated():
     examples = [each for senses in SENSES.values() for sense in senses for each in sense.examples]
     assert len(examples) == 16
     written = list(islice(write_sentences(0), 5000))
     assert not [text for text in written for example in examples if text.startswith(example + " ")]
 
 
-def test_a_seed_writes_the_same_again():
+def test_same_seed_generates_the_same_sentences():
     assert list(islice(write_sentences(1), 20)) == list(islice(write_sentences(1), 20))
     assert list(islice(write_sentences(1), 20)) != list(islice(write_sentences(2), 20))
 
 
-def test_each_word_has_both_senses_and_nothing_is_left_unfilled():
+def test_both_senses_of_each_word_are_generated_without_placeholders():
     written = list(islice(write_sentences(0), 2000))
     assert not [text for text in written if re.search(r"[{}|]", text)]
     for word, senses in SENSES.items():
@@ -28,7 +28,7 @@ def test_each_word_has_both_senses_and_nothing_is_left_unfilled():
             assert any(f" {word} " in text and text.endswith(f"{endings[0]}.") for text in written)
 
 
-def test_every_word_of_the_examples_is_a_token():
+def test_every_word_of_the_examples_is_one_token():
     for senses in SENSES.values():
         for sense in senses:
             for text in sense.examples:

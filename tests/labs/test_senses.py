@@ -1,4 +1,4 @@
-"""Static vectors of a word are one, contextual ones are many."""
+"""A word has one static vector, but many contextual ones."""
 
 import pytest
 import torch
@@ -12,13 +12,13 @@ from clearhead.language_model import LanguageModel
 SENTENCES = {"one": "The dog ran / Anna saw the dog", "other": "A red dog / Tom has a dog / dog"}
 
 
-def test_a_stage_at_a_time(model):
+def test_cosines_per_stage_match_the_trace(model):
     result = clearhead.lab("senses", model, word="dog", **SENTENCES)
     lines = result.part("block by block").lines
     pair = model.inspect("The dog ran").cosines("dog", model.inspect("A red dog"))[:, 0, 0]
     assert torch.allclose(torch.tensor(lines["the first two"]), pair)
     for values in lines.values():
-        assert values[0] == pytest.approx(1)  # the embedding: one vector, whatever the sentence
+        assert values[0] == pytest.approx(1)  # the embedding: the same vector in every sentence
         assert values[-1] < 0.9999
     table = next(part for part in result.parts if part.name.startswith("cosines"))
     cosines = torch.tensor(table.values)
@@ -29,7 +29,7 @@ def test_a_stage_at_a_time(model):
     assert points.groups == ["as in: The dog ran"] * 2 + ["as in: A red dog"] * 3
 
 
-def test_states_of_a_recurrent_network_are_contextual_too(model):
+def test_recurrent_states_are_contextual(model):
     torch.manual_seed(0)
     config = RecurrentConfig("lstm", model.config.n_vocab, 64, n_block=2, d_model=16)
     recurrent = LanguageModel(Recurrent(config), model.tokenizer)
@@ -40,8 +40,8 @@ def test_states_of_a_recurrent_network_are_contextual_too(model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("word", ["bats", "bank"])
-def test_static_recurrent_and_transformer_side_by_side(word):
-    """The short mode: one seed, half of the steps."""
+def test_static_recurrent_and_transformer_vectors_compared(word):
+    """The short mode: one seed and half of the steps."""
     result = clearhead.lab("senses", word=word, seeds=1, steps=100)
     table = result.part("at the end")
     assert table.rows == ["static vectors", "LSTM, seed 0", "transformer, seed 0"]
@@ -58,7 +58,7 @@ def test_static_recurrent_and_transformer_side_by_side(word):
     assert result.found["smollm2, which is not installed"] == "clearhead pull smollm2"
 
 
-def test_a_model_stands_beside_them(model):
+def test_given_model_is_added_to_the_comparison(model):
     table = clearhead.lab("senses", model, seeds=2, steps=1).part("at the end")
     assert table.rows[-1] == "the model"
     assert len(table.rows) == 6
@@ -66,7 +66,7 @@ def test_a_model_stands_beside_them(model):
     assert table.values[-1][0] == pytest.approx(cosines[-1, 0, 0].item(), abs=1e-5)
 
 
-def test_what_is_missing_is_told(model):
+def test_missing_model_and_words_are_rejected(model):
     with pytest.raises(UserError, match="no model"):
         clearhead.lab("senses", word="dog", **SENTENCES)
     with pytest.raises(UserError, match="bats or bank"):
@@ -78,7 +78,7 @@ def test_what_is_missing_is_told(model):
 @pytest.mark.parametrize(
     ("word", "cosines", "difference"), [("bats", (1.0, 0.90, 0.87), 0.02), ("bank", (1.0, 0.74, 0.62), 0.08)]
 )
-def test_bats_and_banks(smollm2, word, cosines, difference):
+def test_senses_of_bats_and_bank_in_smollm2(smollm2, word, cosines, difference):
     found = clearhead.lab("senses", smollm2, word=word, seeds=0).found
     stages = ("embedding", "block.27.input", "final")
     assert tuple(round(found[f"cosine of the first two, {stage}"], 2) for stage in stages) == cosines

@@ -1,4 +1,4 @@
-"""An induction head forms from scratch, is found, and without it the job is lost."""
+"""An induction head forms from scratch, is found, and ablating it removes the behavior."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch
 import clearhead
 from clearhead.labs.stream import TOKENS, _said_twice
 
-SHORT = 400  # steps; with eight seeds it had formed after 220 to 300
+SHORT = 400  # steps; the head formed after 220 to 300 with eight seeds
 
 
 @pytest.fixture(scope="module")
@@ -17,20 +17,20 @@ def result():
 
 
 @pytest.mark.slow
-def test_the_head_forms_and_the_loss_of_what_is_said_again_falls(result):
+def test_induction_head_forms_and_loss_on_repetitions_falls(result):
     loss, looking = result.part("loss").lines, result.part("attention").lines
     assert result.part("loss").x == result.part("attention").x
     assert (result.part("loss").x[0], result.part("loss").x[-1]) == (0, SHORT)
     assert loss["repetition"][0] == pytest.approx(math.log(TOKENS), abs=0.5)
     assert loss["repetition"][-1] < 0.5
-    assert min(loss["first occurrence"]) > 3  # what is said first is random, and stays so
+    assert min(loss["first occurrence"]) > 3  # first occurrences are random, so their loss stays high
     assert looking["to the token after the earlier occurrence"][0] < 0.1
     assert looking["to the token after the earlier occurrence"][-1] > 0.7
     assert looking["to the previous token"][-1] > looking["to the previous token"][0] + 0.15
 
 
 @pytest.mark.slow
-def test_silenced_its_job_is_lost(result):
+def test_ablating_the_head_raises_the_loss_on_repetitions(result):
     found, silenced = result.found, result.part("ablated")
     loss = {row: values[2] for row, values in zip(silenced.rows, silenced.values, strict=True)}
     assert found["induction head"].startswith("block.1.")
@@ -44,14 +44,14 @@ def test_silenced_its_job_is_lost(result):
 
 
 @pytest.mark.slow
-def test_it_looks_where_the_same_token_was_followed_by_the_next(result):
-    """From each token said again to the one after it: the diagonal above the middle one."""
+def test_head_attends_to_the_token_after_the_earlier_occurrence(result):
+    """Each repeated token attends to the one after its first occurrence: the diagonal above the main one."""
     weights = torch.tensor(result.part("attention pattern").values)
     assert weights.diagonal(1).mean() > 0.7
     assert weights.diagonal(0).mean() < 0.2
 
 
-def test_any_number_of_heads_and_the_same_again():
+def test_any_number_of_heads_and_reproducible_results():
     one = clearhead.lab("stream", heads=3, steps=3)
     assert len(one.part("ablated").rows) == 2 + 2 * 3
     assert one.part("loss").x == [0, 1, 2, 3]
@@ -61,7 +61,7 @@ def test_any_number_of_heads_and_the_same_again():
     assert clearhead.lab("stream", heads=3, steps=3, seed=1).to_json() != one.to_json()
 
 
-def test_the_random_numbers_of_others_are_left_alone():
+def test_global_random_state_is_unchanged():
     torch.manual_seed(5)
     drawn = torch.rand(3)
     torch.manual_seed(5)
@@ -69,13 +69,13 @@ def test_the_random_numbers_of_others_are_left_alone():
     assert torch.equal(torch.rand(3), drawn)
 
 
-def test_tokens_are_said_twice():
+def test_sequences_repeat_distinct_tokens():
     ids = _said_twice(10, 7, torch.Generator().manual_seed(0))
     assert torch.equal(ids[:, :7], ids[:, 7:])
     assert all(len(set(row[:7])) == 7 for row in ids.tolist())
 
 
-def test_whoever_leaves_ends_it():
+def test_interrupt_stops_training():
     def leave():
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""What is out of sight is as if it had never been said."""
+"""Tokens outside the window have no effect."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from clearhead.errors import UserError
 PROMPT = "Anna went to the park with her dog."
 
 
-def test_a_window_of_eight_slides_by_one(model):
+def test_window_of_eight_tokens_slides_by_one(model):
     result = clearhead.lab("window", model, prompt=PROMPT, tokens=20)
     ids = model.tokenizer.encode(PROMPT)
     steps = result.part("step by step").values
@@ -24,7 +24,7 @@ def test_a_window_of_eight_slides_by_one(model):
     }
 
 
-def test_a_short_prompt_fills_the_window_first(model):
+def test_short_prompts_fill_the_window_first(model):
     result = clearhead.lab("window", model, prompt="Anna", tokens=10)
     steps = result.part("step by step").values
     assert steps[0][0] == "Anna"
@@ -32,21 +32,21 @@ def test_a_short_prompt_fills_the_window_first(model):
     assert result.found["steps with tokens outside the window"] == max(0, len(steps) - 5)
 
 
-def test_the_model_itself_stays_as_it_was(model):
+def test_the_model_is_unchanged(model):
     whole = model.generate(PROMPT, 20, temperature=0)
     result = clearhead.lab("window", model, prompt=PROMPT, tokens=20)
     assert result.part("generated text").values[1] == [whole.replace("\n", "⏎")]
     assert model.config.n_context == 64
 
 
-def test_more_than_the_model_sees_is_refused(model):
+def test_context_beyond_the_limit_and_empty_prompt_are_rejected(model):
     with pytest.raises(UserError, match="this model's context of 64 tokens"):
         clearhead.lab("window", model, context=65)
     with pytest.raises(UserError, match="prompt is empty"):
         clearhead.lab("window", model, prompt="")
 
 
-def test_a_king_forgotten(smollm2):
+def test_king_outside_the_window_is_forgotten(smollm2):
     result = clearhead.lab("window", smollm2, tokens=2)
     (narrow,), (whole,) = result.part("generated text").values
     assert whole.startswith(" Albert")

@@ -10,7 +10,7 @@ from clearhead.model.mask import causal_matrix
 @pytest.mark.parametrize("n_shared", [1, 2, 6])
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_fused_kernel_computes_the_plain_steps(n_shared, causal, dtype):
+def test_fused_kernel_matches_plain_attention(n_shared, causal, dtype):
     torch.manual_seed(0)
     query = torch.randn(3, 6, 9, 8, dtype=dtype)
     key, value = torch.randn(2, 3, n_shared, 9, 8, dtype=dtype)
@@ -20,7 +20,7 @@ def test_the_fused_kernel_computes_the_plain_steps(n_shared, causal, dtype):
     assert torch.allclose(plain, fused, rtol=0, atol=1e-6 if dtype == torch.float32 else 1e-12)
 
 
-def test_the_fused_kernel_takes_any_mask():
+def test_fused_kernel_accepts_any_mask():
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 2, 4, 7, 8)
     visible = torch.rand(2, 1, 7, 7) > 0.5
@@ -30,13 +30,13 @@ def test_the_fused_kernel_takes_any_mask():
     )
 
 
-def test_a_triangle_of_the_last_rows():
+def test_causal_matrix_of_the_last_rows():
     assert causal_matrix(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
 
 
 @pytest.mark.parametrize("name", ["lecture", "modern"])
-def test_heads_are_projected_as_one_head_is(name):
-    """Head j's queries are x times its own columns of W^Q."""
+def test_each_head_uses_its_own_columns(name):
+    """Head j's queries are x times head j's columns of W^Q."""
     torch.manual_seed(0)
     config = preset(name, n_vocab=5, n_context=8, n_block=1, n_head=4, n_kv_head=2, d_model=16)
     attention = Attention(config)

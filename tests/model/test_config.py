@@ -7,7 +7,7 @@ from clearhead.model.transformer import Transformer
 SIZES = {"n_vocab": 50, "n_context": 16, "n_block": 2, "n_head": 4, "d_model": 32}
 
 
-def test_what_is_not_said_is_filled_in():
+def test_missing_sizes_get_defaults():
     config = preset("modern", **SIZES)
     assert (config.n_kv_head, config.d_head, config.d_hidden) == (4, 8, 96)
     assert preset("lecture", **SIZES).d_hidden == 128
@@ -21,7 +21,7 @@ def test_json_round_trip(name):
 
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("more", [{}, {"tied": False}, {"n_kv_head": 2}, {"d_head": 10, "d_hidden": 40}])
-def test_parameters_are_counted_right(name, more):
+def test_parameter_count_is_exact(name, more):
     config = preset(name, **SIZES, **more)
     assert sum(parameter.numel() for parameter in Transformer(config).parameters()) == config.n_parameter
 
@@ -47,18 +47,18 @@ def test_parameters_are_counted_right(name, more):
         ({"n_heads": 4}, ["unknown setting 'n_heads'", "did you mean 'n_head'"]),
     ],
 )
-def test_an_impossible_config_says_why(settings, words):
+def test_invalid_configs_are_rejected_with_a_reason(settings, words):
     with pytest.raises(UserError) as caught:
         Config.from_json({**SIZES, **settings})
     assert all(word in str(caught.value) for word in words), str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_setting_is_named():
+def test_missing_settings_are_named():
     with pytest.raises(UserError, match="'d_model' is missing"):
         Config.from_json({name: value for name, value in SIZES.items() if name != "d_model"})
 
 
-def test_an_unknown_preset_names_the_known_ones():
+def test_unknown_preset_error_lists_known_presets():
     with pytest.raises(UserError, match="lecture, gpt2, modern"):
         preset("gpt5", **SIZES)

@@ -5,7 +5,7 @@ import torch
 from clearhead.model.position import rotate, rotation, sinusoids
 
 
-def test_rotary_scores_depend_on_the_distance_alone():
+def test_rotary_scores_depend_only_on_distance():
     torch.manual_seed(0)
     query, key = torch.randn(2, 1, 1, 1, 8).double()
 
@@ -20,18 +20,18 @@ def test_rotary_scores_depend_on_the_distance_alone():
     assert not math.isclose(score(5, 3), score(5, 4), abs_tol=1e-2)
 
 
-def test_position_zero_is_not_turned():
+def test_position_zero_is_not_rotated():
     x = torch.randn(1, 2, 1, 6)
     assert torch.equal(rotate(x, rotation(torch.zeros(1, 1), 6, 10_000.0)), x)
 
 
-def test_turning_keeps_lengths():
+def test_rotation_preserves_norms():
     x = torch.randn(2, 3, 5, 8)
     turned = rotate(x, rotation(torch.arange(5)[None], 8, 10_000.0))
     assert torch.allclose(turned.norm(dim=-1), x.norm(dim=-1), atol=1e-5)
 
 
-def test_sinusoids_of_the_paper():
+def test_sinusoids_match_the_paper():
     table = sinusoids(torch.arange(3), 5)
     assert table.shape == (3, 5)
     assert torch.allclose(table[0], torch.tensor([0.0, 1, 0, 1, 0]))

@@ -7,7 +7,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.training.lora import adapt
 
 
-def test_merged_it_gives_the_same_numbers_and_gradients():
+def test_merged_projection_has_the_same_outputs_and_gradients():
     torch.manual_seed(0)
     for bias in (True, False):
         parts = [nn.Linear(8, width, bias=bias) for width in (8, 4, 4)]
@@ -24,12 +24,12 @@ def test_merged_it_gives_the_same_numbers_and_gradients():
             assert torch.allclose(part.weight.grad, gradient, atol=1e-5)
 
 
-def test_a_network_in_training_gives_what_it_gives_otherwise():
+def test_train_and_eval_mode_give_the_same_logits():
     torch.manual_seed(0)
     sizes = {"n_vocab": 20, "n_context": 8, "n_block": 2, "n_head": 4, "n_kv_head": 2, "d_model": 32}
     ids = torch.randint(20, (2, 8))
     for name in ("modern", "gpt2"):
         network = Transformer(preset(name, **sizes))
         assert torch.allclose(network.train()(ids), network.eval()(ids), atol=1e-5)
-        adapted = adapt(network, 2)  # whose parts are not plain any more
+        adapted = adapt(network, 2)  # adapters are not plain linear layers
         assert torch.allclose(adapted.train()(ids), adapted.eval()(ids), atol=1e-5)

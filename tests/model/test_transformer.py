@@ -1,4 +1,4 @@
-"""What must hold for every choice of the config: causality, caching, padding, independence of rows."""
+"""Invariants of every config: causality, caching, padding, independence of rows."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def make(choice: str, **more: object) -> Transformer:
     torch.manual_seed(0)
     sizes = {"n_vocab": 23, "n_context": 12, "n_block": 2, "n_head": 4, "d_model": 32}
     network = Transformer(Config.from_json({**sizes, **CHOICES[choice], **more})).eval()
-    for parameter in network.parameters():  # far from the first weights, where much is near zero
+    for parameter in network.parameters():  # away from the initial weights, many of which are near zero
         parameter.data.add_(0.3 * torch.randn_like(parameter))
     return network
 
@@ -41,7 +41,7 @@ def close(one: torch.Tensor, other: torch.Tensor) -> bool:
 @pytest.mark.parametrize("choice", CHOICES)
 @settings(max_examples=10)
 @given(j=st.integers(0, 11), token=st.integers(0, 22))
-def test_a_changed_token_never_changes_the_logits_before_it(choice, j, token):
+def test_changing_a_token_never_changes_earlier_logits(choice, j, token):
     network, ids = make(choice), some_ids(1)
     changed = ids.clone()
     changed[0, j] = token
@@ -50,7 +50,7 @@ def test_a_changed_token_never_changes_the_logits_before_it(choice, j, token):
     assert torch.equal(before, after) == torch.equal(ids, changed)
 
 
-def test_a_model_that_sees_both_ways_does():
+def test_bidirectional_models_see_later_tokens():
     network, ids = make("modern", causal=False), some_ids(1)
     changed = ids.clone()
     changed[0, 11] = (ids[0, 11] + 1) % 23
@@ -59,7 +59,7 @@ def test_a_model_that_sees_both_ways_does():
 
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("parts", [[12], [1] * 12, [5, 1, 1, 5], [3, 4, 5]])
-def test_cached_decoding_equals_uncached(choice, parts):
+def test_cached_decoding_matches_uncached(choice, parts):
     network, ids = make(choice), some_ids()
     cache = KVCache(network.config, batch=2)
     logits = torch.cat([network(part, cache=cache) for part in ids.split(parts, dim=1)], dim=1)
@@ -70,7 +70,7 @@ def test_cached_decoding_equals_uncached(choice, parts):
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_a_row_does_not_depend_on_padding(choice, causal, side):
+def test_rows_do_not_depend_on_padding(choice, causal, side):
     network, ids = make(choice, causal=causal), some_ids(1, 7)
     alone = network(ids)
     for padding in (0, 22):
@@ -86,13 +86,13 @@ def test_a_row_does_not_depend_on_padding(choice, causal, side):
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-def test_a_row_does_not_depend_on_its_neighbors(choice):
+def test_rows_do_not_depend_on_each_other(choice):
     network, ids = make(choice), some_ids(3)
     assert close(network(ids)[1:2], network(ids[1:2]))
 
 
 @pytest.mark.parametrize("cached", [False, True])
-def test_too_long_a_sequence_says_both_numbers(cached):
+def test_sequences_beyond_the_context_are_rejected(cached):
     network = make("lecture")
     cache = KVCache(network.config) if cached else None
     if cache is not None:
@@ -101,8 +101,8 @@ def test_too_long_a_sequence_says_both_numbers(cached):
         network(some_ids(1, 3 if cached else 13), cache=cache)
 
 
-def test_the_first_loss_is_that_of_a_guess():
-    """A new network should give all words about the same probability."""
+def test_initial_loss_is_that_of_uniform_guessing():
+    """A new network should assign about the same probability to every token."""
     torch.manual_seed(0)
     config = preset("modern", n_vocab=1000, n_context=32, n_block=4, n_head=4, d_model=128)
     logits = Transformer(config)(torch.randint(1000, (4, 32)))
@@ -110,14 +110,14 @@ def test_the_first_loss_is_that_of_a_guess():
     assert abs(loss.item() - torch.tensor(1000.0).log().item()) < 0.1
 
 
-def test_dropout_only_while_training():
+def test_dropout_is_active_only_in_training():
     network = make("modern", dropout=0.5)
     assert torch.equal(network(some_ids()), network(some_ids()))
     network.train()
     assert not torch.equal(network(some_ids()), network(some_ids()))
 
 
-def test_tied_means_one_tensor():
+def test_tied_embeddings_share_one_tensor():
     network = make("modern")
     assert network.unembedding.weight is network.embedding.weight
     assert make("gated gelu, untied").unembedding.weight is not make("modern").embedding.weight

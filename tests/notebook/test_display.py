@@ -1,4 +1,4 @@
-"""Widgets without a notebook: their initial view, and the requests they answer."""
+"""Widgets without a notebook: their initial view and the requests they answer."""
 
 import asyncio
 import json
@@ -79,7 +79,7 @@ def test_show_comparison(model):
         assert (place["model"], place["otherModel"]) == ("model", name)
 
 
-def test_two_traces_of_one_text(model, monkeypatch):
+def test_comparing_two_traces_of_the_same_text(model, monkeypatch):
     one = model.inspect("a duck")
     widget = clearhead.show(one.edit({"block.0.head.0.weights": 0.25}).compare(one))
     sent = listen(widget, monkeypatch)
@@ -142,7 +142,7 @@ def test_show_errors(model, settings, message):
         clearhead.show(model.inspect("a"), **settings)
 
 
-def test_show_of_other_types(model, monkeypatch):
+def test_show_rejects_other_types(model, monkeypatch):
     with pytest.raises(UserError, match="show of a str: expected a trace, a comparison or a model"):
         clearhead.show("a")
     with pytest.raises(UserError, match="needs a trace of one text"):

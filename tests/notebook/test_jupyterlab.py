@@ -40,7 +40,7 @@ def write_notebook(path):
 
 @contextmanager
 def jupyterlab(folder):
-    """Run JupyterLab on a free port with a clean configuration, and return its URL."""
+    """Run JupyterLab on a free port with a clean configuration, and yield its URL."""
     places = {
         name: str(folder / name.lower())
         for name in (
@@ -77,7 +77,7 @@ def jupyterlab(folder):
             assert process.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < end, (folder / "log").read_text()
             time.sleep(0.1)
-        time.sleep(0.2)  # the file is being written
+        time.sleep(0.2)  # the file may still be incomplete
         yield json.loads(told[0].read_text())["url"]
     finally:
         process.terminate()

@@ -35,7 +35,7 @@ def _():
 
 @contextmanager
 def marimo(mode, folder):
-    """Run marimo on a free port with a clean configuration, and return its URL."""
+    """Run marimo on a free port with a clean configuration, and yield its URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

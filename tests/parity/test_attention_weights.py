@@ -1,4 +1,4 @@
-"""The weights of every head against transformers' own eager attention, on the same model."""
+"""Attention weights of every head match transformers' eager attention on the same model."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ TEXT = "The chicken didn't cross the road because it was too tired."
 
 
 @pytest.mark.parametrize("name", [*PRESETS, "shared keys"])
-def test_every_heads_weights_are_theirs(name, tmp_path):
+def test_attention_weights_match_transformers(name, tmp_path):
     torch.manual_seed(0)
     more = {"n_kv_head": 2} if name == "shared keys" else {}
     shape = {"n_vocab": 257, "n_context": 64, "n_block": 3, "n_head": 4, "d_model": 64, **more}

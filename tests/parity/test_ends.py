@@ -1,4 +1,4 @@
-"""Several tokens that end a text: read where transformers and llama.cpp put them, and written back."""
+"""Multiple end tokens: read from where transformers and llama.cpp store them, and written back."""
 
 import json
 
@@ -43,8 +43,8 @@ def ends_of(folder, name):
     return json.loads((folder / name).read_text()).get("eos_token_id")
 
 
-def test_a_list_of_ends_is_read_stopped_at_and_written_back(theirs, tmp_path):
-    """As Llama 3 and Gemma have them, in generation_config.json; the eleventh word is made an end."""
+def test_multiple_end_tokens_stop_generation_and_round_trip(theirs, tmp_path):
+    """Stored in generation_config.json, as for Llama 3 and Gemma; the eleventh token is made an end token."""
     ids = torch.tensor([list(b"The road")])
     written = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=30, do_sample=False)[
         0, 8:
@@ -75,7 +75,7 @@ def test_a_list_of_ends_is_read_stopped_at_and_written_back(theirs, tmp_path):
     assert again.tolist() == text.ids
 
 
-def test_without_that_file_the_settings_of_the_model_count(theirs, tmp_path):
+def test_end_tokens_fall_back_to_the_model_config(theirs, tmp_path):
     saved(theirs, tmp_path)
     (tmp_path / "generation_config.json").unlink()
     for given, expected in {(3, 5): (256, 3, 5), (5,): (256, 5), (256,): (256,)}.items():
@@ -83,21 +83,21 @@ def test_without_that_file_the_settings_of_the_model_count(theirs, tmp_path):
         config["eos_token_id"] = given[0] if len(given) == 1 else list(given)
         (tmp_path / "config.json").write_text(json.dumps(config))
         assert clearhead.load(tmp_path, "cpu").tokenizer.end_ids == expected
-    # It goes by what generation says, where it does.
+    # generation_config.json takes precedence when it exists.
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": 7}')
     assert clearhead.load(tmp_path, "cpu").tokenizer.end_ids == (256, 7)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": null}')
     assert clearhead.load(tmp_path, "cpu").tokenizer.end_ids == (256,)
 
 
-def test_an_end_beyond_the_vocabulary_is_never_reached(theirs, tmp_path):
-    """As the usual end of GPT-2 in a smaller model."""
+def test_end_token_outside_the_vocabulary_is_ignored(theirs, tmp_path):
+    """For example, GPT-2's usual end token in a smaller model."""
     theirs.generation_config.eos_token_id = [50256, 256]
     assert saved(theirs, tmp_path).tokenizer.end_ids == (256,)
 
 
 @pytest.mark.parametrize("ends", ['"x"', "1.5", "true", '[1, "x"]', "[[1]]", "{}"])
-def test_ends_that_are_no_tokens_are_refused(ends, theirs, tmp_path):
+def test_invalid_end_tokens_are_rejected(ends, theirs, tmp_path):
     saved(theirs, tmp_path)
     (tmp_path / "generation_config.json").write_text(f'{{"eos_token_id": {ends}}}')
     with pytest.raises(
@@ -106,7 +106,7 @@ def test_ends_that_are_no_tokens_are_refused(ends, theirs, tmp_path):
         clearhead.load(tmp_path, "cpu")
 
 
-def test_a_gguf_file_has_keys_for_three(theirs, tmp_path):
+def test_gguf_stores_up_to_three_end_tokens(theirs, tmp_path):
     theirs.generation_config.eos_token_id = [256, 3, 5]
     model = saved(theirs, tmp_path / "theirs")
     model.export(tmp_path / "three.gguf")

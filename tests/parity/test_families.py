@@ -1,4 +1,4 @@
-"""Every family as transformers makes it: opened here with its logits, and opened there again from here."""
+"""Every family as saved by transformers: loads here with the same logits, and loads there again."""
 
 import json
 
@@ -87,7 +87,7 @@ def theirs(request):
     model = getattr(transformers, f"{name}{'LMHeadModel' if name == 'GPT2' else 'ForCausalLM'}")(
         config
     ).eval()
-    for parameter in model.parameters():  # a bias or gain that is mixed up must show
+    for parameter in model.parameters():  # so that a mixed-up bias or gain shows
         parameter.data.add_(0.1 * torch.randn_like(parameter))
     return model
 
@@ -100,7 +100,7 @@ def folder(theirs, tmp_path):
 
 
 @torch.no_grad()
-def test_the_same_logits_and_words_and_back_again(theirs, folder, tmp_path):
+def test_logits_and_greedy_tokens_match_and_round_trip(theirs, folder, tmp_path):
     model = clearhead.load(folder, device="cpu")
     ids = torch.tensor([model.tokenizer.encode(TEXT)])
     expected = theirs(ids).logits[0]
@@ -138,7 +138,7 @@ def test_the_same_logits_and_words_and_back_again(theirs, folder, tmp_path):
 
 
 @torch.no_grad()
-def test_every_head_looks_where_theirs_looks(theirs, folder):
+def test_attention_weights_match_transformers(theirs, folder):
     model = clearhead.load(folder, device="cpu")
     theirs.set_attn_implementation("eager")
     weights = theirs(torch.tensor([model.tokenizer.encode(TEXT)]), output_attentions=True).attentions
@@ -148,7 +148,7 @@ def test_every_head_looks_where_theirs_looks(theirs, folder):
 
 
 @torch.no_grad()
-def test_in_shards_and_in_half_precision(theirs, folder, tmp_path):
+def test_sharded_files_and_half_precision_load(theirs, folder, tmp_path):
     theirs.save_pretrained(tmp_path / "shards", max_shard_size="20KB")
     Tokenizer.train("byte", []).save(tmp_path / "shards", 64)
     assert len(list((tmp_path / "shards").glob("*.safetensors"))) > 1
@@ -158,8 +158,8 @@ def test_in_shards_and_in_half_precision(theirs, folder, tmp_path):
     assert half.network.embedding.weight.dtype == torch.bfloat16
 
 
-def test_names_without_their_prefix(tmp_path):
-    """As the oldest files of the hub have them."""
+def test_tensor_names_without_prefix_load(tmp_path):
+    """As in the oldest files on the Hugging Face Hub."""
     from safetensors.torch import load_file, save_file
 
     torch.manual_seed(0)
@@ -174,8 +174,8 @@ def test_names_without_their_prefix(tmp_path):
     assert torch.equal(clearhead.load(tmp_path, device="cpu").logits(TEXT), whole)
 
 
-def test_older_names_of_settings(tmp_path):
-    """As files before transformers 5 have them: rope_theta, rope_local_base_freq, no layer_types."""
+def test_older_setting_names_load(tmp_path):
+    """As in files from before transformers 5: rope_theta, rope_local_base_freq, no layer_types."""
     torch.manual_seed(0)
     settings = {**GEMMA, "num_hidden_layers": 7}
     theirs = transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(**settings)).eval()
@@ -210,14 +210,14 @@ def small(tmp_path):
         ({"model_type": "mixtral"}, "mixtral"),
     ],
 )
-def test_settings_that_are_of_another_model(changes, message, small):
+def test_mismatched_and_unsupported_configs_are_rejected(changes, message, small):
     config = json.loads((small / "config.json").read_text())
     (small / "config.json").write_text(json.dumps({**config, **changes}))
     with pytest.raises(UserError, match=message):
         clearhead.load(small, "cpu")
 
 
-def test_weights_that_are_no_floats_and_a_tokenizer_of_another_kind(small):
+def test_integer_weights_and_sentencepiece_tokenizers_are_rejected(small):
     from safetensors.torch import load_file, save_file
 
     tensors = load_file(small / "model.safetensors")
@@ -230,7 +230,7 @@ def test_weights_that_are_no_floats_and_a_tokenizer_of_another_kind(small):
         Tokenizer.load(small)
 
 
-def test_torchs_own_words_for_device_and_precision(small):
+def test_torch_device_and_dtype_objects_are_accepted(small):
     model = clearhead.load(small, torch.device("cpu"), torch.bfloat16)
     assert model.network.embedding.weight.dtype == torch.bfloat16
     for name in (None, 5, b"x"):

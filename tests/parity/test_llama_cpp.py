@@ -1,4 +1,4 @@
-"""GGUF files we write: read back by gguf's own reader, opened here again, and run by llama.cpp itself."""
+"""Exported GGUF files: read by gguf's own reader, loaded here again, and run by llama.cpp itself."""
 
 import json
 
@@ -71,13 +71,13 @@ PROMPT = "The chicken didn't cross the road because it was"
 def make(config: Config, tokenizer: Tokenizer | None = None) -> LanguageModel:
     torch.manual_seed(0)
     network = Transformer(config)
-    for parameter in network.parameters():  # a bias or gain that is mixed up must show
+    for parameter in network.parameters():  # so that a mixed-up bias or gain shows
         parameter.data.add_(0.1 * torch.randn_like(parameter))
     return LanguageModel(network, tokenizer or Tokenizer.train("byte", []))
 
 
 def unwanted(tokenizer: Tokenizer) -> list[int]:
-    """Tokens that are parts of characters, which llama.cpp does not report one by one; and the end."""
+    """Tokens that are partial characters, which llama.cpp does not report individually, and the end token."""
     pieces = tokenizer.pieces(range(tokenizer.n_vocab))
     return [
         i for i, piece in enumerate(pieces) if not piece.isascii() or "\\x" in piece or i == tokenizer.end_id
@@ -87,7 +87,7 @@ def unwanted(tokenizer: Tokenizer) -> list[int]:
 def ask_llama_cpp(
     path, prompt: str | list[int], tokenizer: Tokenizer, count: int
 ) -> tuple[list[int], list[float]]:
-    """The likeliest continuation, and the log-probability of each of its words."""
+    """Return the greedy continuation and the log-probability of each of its tokens."""
     settings = xllamacpp.CommonParams()
     settings.model.path = str(path)
     settings.n_ctx, settings.n_parallel, settings.warmup = 128, 1, False
@@ -105,7 +105,7 @@ def continue_greedily(model: LanguageModel, ids: list[int], count: int) -> tuple
     written, certain = list(ids), []
     for _ in range(count):
         logits = model.network(torch.tensor([written]))[0, -1]
-        certainty = logits.log_softmax(-1)  # of all, as llama.cpp reports it
+        certainty = logits.log_softmax(-1)  # over all tokens, as llama.cpp reports it
         logits[unwanted(model.tokenizer)] = -torch.inf
         written.append(int(logits.argmax()))
         certain.append(certainty[written[-1]].item())
@@ -113,7 +113,7 @@ def continue_greedily(model: LanguageModel, ids: list[int], count: int) -> tuple
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_llama_cpp_writes_what_we_write(case, tmp_path):
+def test_llama_cpp_generates_the_same_tokens(case, tmp_path):
     kind, config = CASES[case]
     model, path = make(config), tmp_path / "model.gguf"
     model.export(path, "gguf", "F32")
@@ -130,8 +130,8 @@ def test_llama_cpp_writes_what_we_write(case, tmp_path):
     ids = model.tokenizer.encode(PROMPT)
     words, certain = continue_greedily(again, ids, 16)
     theirs, their_certain = ask_llama_cpp(path, ids, model.tokenizer, 16)
-    # llama.cpp takes its GELU from a table of half-precision numbers, and keeps keys and values as such. So two
-    # tokens that are almost equally likely may change places; after that the texts differ.
+    # llama.cpp looks up GELU in a half-precision table and stores keys and values in half precision. So two
+    # tokens that are almost equally likely may swap ranks; after that, the texts differ.
     same = next(
         (i for i, (one, other) in enumerate(zip(theirs, words, strict=True)) if one != other), len(words)
     )
@@ -140,7 +140,7 @@ def test_llama_cpp_writes_what_we_write(case, tmp_path):
 
 
 @pytest.mark.parametrize("numbers", ["F16", "Q8_0"])
-def test_fewer_bits(numbers, tmp_path):
+def test_lower_precision_exports(numbers, tmp_path):
     model, path = make(CASES["modern"][1]), tmp_path / "model.gguf"
     model.export(path, "gguf", numbers)
     again = clearhead.load(path, "cpu")
@@ -154,7 +154,7 @@ def test_fewer_bits(numbers, tmp_path):
     assert ask_llama_cpp(path, ids, model.tokenizer, 3)[0] == continue_greedily(again, ids, 3)[0]
 
 
-def test_a_bpe_tokenizer_goes_along(tmp_path):
+def test_bpe_tokenizer_is_exported(tmp_path):
     pieces = ["The chicken didn't cross the road because it was too tired. 1 23 456\n\n  ok 漢字 🙂"] * 4
     tokenizer = Tokenizer.train("bpe", pieces, 300)
     config = preset("modern", **{**SIZES, "n_vocab": tokenizer.n_vocab})
@@ -193,21 +193,21 @@ def test_a_bpe_tokenizer_goes_along(tmp_path):
         (preset("modern", **{**SIZES, **GEMMA, "local_blocks": [1]}), "byte", "its local blocks are"),
     ],
 )
-def test_what_a_file_cannot_hold_is_refused_with_the_reason(config, kind, message, tmp_path):
+def test_unsupported_models_are_rejected_with_a_reason(config, kind, message, tmp_path):
     model = make(config, Tokenizer.train(kind, ["abc"]))
     with pytest.raises(UserError, match=message):
         model.export(tmp_path / "model.gguf", "gguf")
     assert not list(tmp_path.iterdir())
 
 
-def test_what_no_architecture_computes_is_not_exported_as_a_folder_either(tmp_path):
+def test_unsupported_models_are_not_exported_as_a_folder(tmp_path):
     model = make(preset("modern", **SIZES, causal=False), Tokenizer.train("byte", []))
     with pytest.raises(UserError, match="no other program has an architecture for this model"):
         model.export(tmp_path / "folder")
     assert not list(tmp_path.iterdir())
 
 
-def test_odd_requests(tmp_path):
+def test_invalid_export_requests_are_rejected(tmp_path):
     model = make(CASES["gpt2"][1])
     with pytest.raises(UserError, match="expected huggingface or gguf"):
         model.export(tmp_path / "x", "onnx")

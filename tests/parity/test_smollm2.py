@@ -1,4 +1,4 @@
-"""A real model: SmolLM2-135M-Instruct from its GGUF file, against transformers and known numbers."""
+"""A real model: SmolLM2-135M-Instruct from its GGUF file, compared with transformers and known values."""
 
 import json
 import subprocess
@@ -36,13 +36,13 @@ def model(smollm2):
     return smollm2
 
 
-def test_it_knows_the_capital_of_france(model):
+def test_knows_the_capital_of_france(model):
     assert model.generate("The capital of France is", tokens=1, temperature=0) == " Paris"
     assert repr(model).startswith("LanguageModel(134,515,008 parameters: 30 blocks of 9 heads")
 
 
 @torch.no_grad()
-def test_logits_and_ids_are_those_of_transformers_reading_the_same_file(path, model):
+def test_logits_and_ids_match_transformers_on_the_same_file(path, model):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(
         path.parent, gguf_file=path.name, dtype=torch.float32
     )
@@ -50,12 +50,12 @@ def test_logits_and_ids_are_those_of_transformers_reading_the_same_file(path, mo
     ids = torch.tensor([model.tokenizer.encode(text)])
     assert torch.allclose(model.logits(text), theirs(ids).logits[0], rtol=0, atol=2e-4)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-    # Reading the file it forgets that this tokenizer takes digits one by one.
+    # When reading GGUF, transformers loses the setting that this tokenizer splits digits individually.
     backend = tokenizer.backend_tokenizer
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
-    backend.encode_special_tokens = True  # a page that speaks of <|im_start|> is text
+    backend.encode_special_tokens = True  # <|im_start|> in a page is plain text
     assert model.tokenizer.encode(PAGE) == backend.encode(PAGE, add_special_tokens=False).ids
     assert model.tokenizer.decode(model.tokenizer.encode(PAGE)) == PAGE
     assert model.chat_text([{"role": "user", "content": "Hi"}]) == tokenizer.apply_chat_template(
@@ -63,17 +63,17 @@ def test_logits_and_ids_are_those_of_transformers_reading_the_same_file(path, mo
     )
 
 
-def test_a_chat_template_speaks_in_special_tokens(model):
+def test_chat_template_uses_special_tokens(model):
     ids = model.chat_ids([{"role": "user", "content": "What is 2+2?"}])
     pieces = model.tokenizer.pieces(ids)
     assert pieces[0] == "<|im_start|>"
     assert pieces.count("<|im_start|>") == 3
     assert "4" in model.generate(ids, tokens=14, temperature=0)
-    # In plain text they are plain text.
+    # In plain text, they are not special.
     assert model.tokenizer.pieces(model.tokenizer.encode("<|im_start|>"))[0] == "<"
 
 
-def test_it_answers_within_a_grammar(model):
+def test_constrained_generation_matches_regex_and_json_schema(model):
     assert model.generate("The capital of France is", regex=" (London|Paris|Rome)", temperature=0) == " Paris"
     ids = model.chat_ids([{"role": "user", "content": "Describe a person as JSON."}])
     properties = {"name": {"type": "string"}, "age": {"type": "integer", "maximum": 120}}
@@ -83,7 +83,7 @@ def test_it_answers_within_a_grammar(model):
     assert text.finish_reason == "stop"
 
 
-def test_every_token_is_spelled_as_it_is_decoded(model):
+def test_every_token_is_spelled_as_decoded(model):
     tokenizer = model.tokenizer
     before = tokenizer.decode([tokenizer.letter])
     for i in range(tokenizer.n_vocab):
@@ -91,11 +91,11 @@ def test_every_token_is_spelled_as_it_is_decoded(model):
         assert tokenizer.decode([tokenizer.letter, i]) == expected, i
 
 
-def test_it_ends_with_a_turn_and_with_a_document(model):
+def test_end_tokens_cover_turns_and_documents(model):
     assert model.tokenizer.pieces(model.tokenizer.end_ids) == ["<|im_end|>", "<|endoftext|>"]
 
 
-def test_the_parts_give_back_the_whole(model):
+def test_components_sum_to_the_whole(model):
     trace = model.inspect("The chicken didn't cross the road because it was too tired.")
     assert trace.verify() <= 1e-5
     found = trace.attribute(int(trace.logits[-1].argmax()))
@@ -104,8 +104,8 @@ def test_the_parts_give_back_the_whole(model):
 
 
 @pytest.mark.parametrize(("adjective", "difference"), [("tired", 1.28), ("wide", -0.73)])
-def test_the_adjective_says_what_it_is(model, adjective, difference):
-    """Over all heads, from the adjective: attention to the chicken less attention to the road."""
+def test_adjective_attends_to_the_noun_it_describes(model, adjective, difference):
+    """Attention from the adjective to the chicken minus that to the road, summed over all heads."""
     trace = model.inspect(f"The chicken didn't cross the road because it was too {adjective}.")
     looking, chicken, road = (trace.position_of(word) for word in (adjective, "chicken", "road"))
     found = sum(
@@ -123,13 +123,13 @@ def test_the_adjective_says_what_it_is(model, adjective, difference):
     ],
 )
 def test_static_and_contextual_vectors(model, one, other, word, cosines):
-    """At the embedding, entering block 27, and at the end."""
+    """Cosines at the embedding, at the input of block 27, and at the end."""
     found = model.inspect(one).cosines(word, model.inspect(other))[[0, 1 + 27, -1], 0, 0]
     assert tuple(round(cosine, 2) for cosine in found.tolist()) == cosines
 
 
-def test_opening_takes_little_more_memory_than_the_model(path, tmp_path):
-    """Over what the process holds once it has opened some model, and this one's tokenizer."""
+def test_loading_uses_little_more_memory_than_the_model(path, tmp_path):
+    """Measured beyond what the process uses after loading a small model and this model's tokenizer."""
     config = preset("modern", n_vocab=257, n_context=64, n_block=1, n_head=1, d_model=32)
     small = LanguageModel(Transformer(config), Tokenizer.train("byte", []))
     small.export(tmp_path / "small.gguf", "gguf")
@@ -153,8 +153,8 @@ print((peak() - before) / sum(p.numel() * p.element_size() for p in model.networ
 
 
 @pytest.mark.parametrize("lora", [None, 8])
-def test_it_learns_more_and_transformers_opens_what_came_of_it(lora, path, tmp_path):
-    """All weights, or adapters: a few steps at the rates that are chosen unless told."""
+def test_fine_tuned_model_loads_in_transformers(lora, path, tmp_path):
+    """Full fine-tuning or LoRA: a few steps at the default learning rates."""
     text = "".join(f"The {n} crow on the roof said kraa to the {n + 1} moon.\n" for n in range(14))
     request = TrainingRequest(
         start=str(path), lora=lora, steps=3, context=48, batch=1, validation=0.2, device="cpu"
@@ -170,7 +170,7 @@ def test_it_learns_more_and_transformers_opens_what_came_of_it(lora, path, tmp_p
         assert torch.allclose(theirs(ids).logits[0], run.model.network(ids)[0], rtol=0, atol=1e-4)
 
 
-def test_out_and_in_again(model, tmp_path):
+def test_export_and_load_round_trips(model, tmp_path):
     model.export(tmp_path / "folder")
     again = clearhead.load(tmp_path / "folder", "cpu")
     text = "The capital of France is"

@@ -1,4 +1,4 @@
-"""The lectures' block against PyTorch's own pre-norm encoder layer."""
+"""The lectures' block matches PyTorch's own pre-norm encoder layer."""
 
 import pytest
 import torch
@@ -10,9 +10,9 @@ from clearhead.model.mask import AttentionMask
 
 @pytest.mark.parametrize("preset_name", ["lecture", "gpt2"])
 @pytest.mark.parametrize("causal", [True, False])
-def test_the_block_is_torchs_encoder_layer(preset_name, causal):
+def test_block_matches_torch_encoder_layer(preset_name, causal):
     torch.manual_seed(0)
-    exact = {"feedforward": "gelu"} if preset_name == "gpt2" else {}  # torch's layer has no tanh form
+    exact = {"feedforward": "gelu"} if preset_name == "gpt2" else {}  # torch's layer has no tanh GELU
     config = preset(preset_name, n_vocab=5, n_context=9, n_block=1, n_head=4, d_model=32, **exact)
     block = Block(config)
     for parameter in block.parameters():

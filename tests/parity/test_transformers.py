@@ -1,4 +1,4 @@
-"""What we save opens in transformers with the same logits and the same ids, and what it saves opens here."""
+"""Saved models load in transformers with the same logits and token ids, and its saved models load here."""
 
 import pytest
 import torch
@@ -22,14 +22,14 @@ def make(name: str, kind: str, **more: object) -> LanguageModel:
     tokenizer = Tokenizer.train(kind, [TEXT * 3], 300 if kind == "bpe" else None)
     config = preset(name, n_vocab=tokenizer.n_vocab, n_context=160, n_block=3, n_head=4, d_model=64, **more)
     network = Transformer(config)
-    for parameter in network.parameters():  # a bias or gain that is mixed up must show
+    for parameter in network.parameters():  # so that a mixed-up bias or gain shows
         parameter.data.add_(0.2 * torch.randn_like(parameter))
     return LanguageModel(network, tokenizer)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", PRESETS)
-def test_transformers_opens_what_we_save(name, kind, tmp_path):
+def test_transformers_loads_saved_models(name, kind, tmp_path):
     model = make(name, kind)
     model.save(tmp_path)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
@@ -55,7 +55,7 @@ def test_transformers_opens_what_we_save(name, kind, tmp_path):
         ("gpt2", {"feedforward": "gelu", "norm_epsilon": 1e-3}),
     ],
 )
-def test_so_do_other_settings(name, more, tmp_path):
+def test_transformers_loads_models_with_other_settings(name, more, tmp_path):
     model = make(name, "byte", **more)
     model.save(tmp_path)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
@@ -65,7 +65,7 @@ def test_so_do_other_settings(name, more, tmp_path):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_greedy_continuations_agree(name, tmp_path):
+def test_greedy_continuations_match(name, tmp_path):
     model = make(name, "bpe")
     model.save(tmp_path)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
@@ -78,7 +78,7 @@ def test_greedy_continuations_agree(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_we_open_what_transformers_saves(name, tmp_path):
+def test_models_saved_by_transformers_load(name, tmp_path):
     model = make(name, "byte")
     model.save(tmp_path / "ours")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours")

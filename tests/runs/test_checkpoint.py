@@ -30,7 +30,7 @@ def folder(tmp_path):
     return tmp_path / "checkpoints"
 
 
-def test_what_was_saved_comes_back_to_the_bit(folder):
+def test_checkpoint_round_trips_exactly(folder):
     found = read_checkpoint(newest_checkpoint(folder))
     assert found.step == 30
     assert found.state == {"losses": [1.5, 0.1]}
@@ -38,11 +38,11 @@ def test_what_was_saved_comes_back_to_the_bit(folder):
         assert torch.equal(found.tensors[name], tensor)
 
 
-def test_two_are_kept(folder):
+def test_last_two_checkpoints_are_kept(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
 
 
-def test_what_they_would_go_back_to_is_kept_too(folder):
+def test_checkpoints_needed_for_rollback_are_kept(folder):
     for step, good in ((40, 20), (50, 20), (60, 60)):
         save_checkpoint(folder, Checkpoint(step, {}, {"good": good}))
     assert sorted(int(path.name[5:]) for path in folder.iterdir()) == [20, 50, 60]
@@ -53,7 +53,7 @@ def test_what_they_would_go_back_to_is_kept_too(folder):
 
 
 @pytest.mark.parametrize("name", [TENSORS, STATE, MANIFEST])
-def test_a_flipped_bit_sends_it_back_to_the_one_before(folder, name):
+def test_flipped_bit_falls_back_to_the_previous_checkpoint(folder, name):
     path = folder / "step-000000030" / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -63,7 +63,7 @@ def test_a_flipped_bit_sends_it_back_to_the_one_before(folder, name):
 
 
 @pytest.mark.parametrize("name", [TENSORS, STATE, MANIFEST])
-def test_so_does_a_missing_or_a_cut_file(folder, name):
+def test_missing_or_truncated_file_falls_back_too(folder, name):
     path = folder / "step-000000030" / name
     path.write_bytes(path.read_bytes()[:-3])
     assert newest_checkpoint(folder).name == "step-000000020"
@@ -71,14 +71,14 @@ def test_so_does_a_missing_or_a_cut_file(folder, name):
     assert newest_checkpoint(folder).name == "step-000000020"
 
 
-def test_none_that_is_whole_is_said(folder):
+def test_no_intact_checkpoint_raises(folder):
     for path in folder.iterdir():
         (path / MANIFEST).unlink()
     with pytest.raises(UserError, match="none of the 2 checkpoints"):
         newest_checkpoint(folder)
 
 
-def test_what_was_left_half_made_is_passed_over_and_swept(folder):
+def test_partial_checkpoints_are_ignored_and_cleaned_up(folder):
     shutil.copytree(folder / "step-000000030", folder / ".step-000000040.new")
     (folder / ".manifest.json.0123abcd").touch()
     assert newest_checkpoint(folder).name == "step-000000030"
@@ -86,7 +86,7 @@ def test_what_was_left_half_made_is_passed_over_and_swept(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
 
 
-def test_one_that_was_moved_aside_and_not_replaced_comes_back(folder):
+def test_checkpoint_moved_aside_but_not_replaced_is_restored(folder):
     (folder / "step-000000030").rename(folder / ".step-000000030.old")
     shutil.copytree(folder / "step-000000020", folder / ".step-000000020.old")
     recover(folder)
@@ -94,12 +94,12 @@ def test_one_that_was_moved_aside_and_not_replaced_comes_back(folder):
     assert newest_checkpoint(folder).name == "step-000000030"
 
 
-def test_a_run_that_went_back_leaves_none_of_the_course_it_left(folder):
+def test_saving_after_a_rollback_removes_later_checkpoints(folder):
     save_checkpoint(folder, make(25))
     assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000025"]
 
 
-def test_a_step_saved_again_takes_the_place_of_the_first(folder):
+def test_saving_a_step_again_replaces_its_checkpoint(folder):
     again = Checkpoint(30, make(7).tensors, {"losses": []})
     save_checkpoint(folder, again)
     found = read_checkpoint(newest_checkpoint(folder))
@@ -107,12 +107,12 @@ def test_a_step_saved_again_takes_the_place_of_the_first(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["step-000000020", "step-000000030"]
 
 
-def test_no_checkpoint_yet(tmp_path):
+def test_no_checkpoint_yet_returns_none(tmp_path):
     assert newest_checkpoint(tmp_path / "nothing") is None
 
 
-def test_one_that_is_damaged_does_not_cost_the_good_ones(folder, monkeypatch):
-    """The old ones go only after the new one was read back."""
+def test_damaged_new_checkpoint_keeps_the_old_ones(folder, monkeypatch):
+    """Old checkpoints are deleted only after the new one has been verified."""
     monkeypatch.setattr("clearhead.runs.checkpoint.is_whole", lambda path: False)
     save_checkpoint(folder, make(40))
     assert len(list(folder.iterdir())) == 3

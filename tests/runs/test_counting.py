@@ -1,4 +1,4 @@
-"""An n-gram model through the same doors as any other: trained, kept, opened, evaluated, written with."""
+"""N-gram models through the same API as any other: train, save, load, evaluate, generate."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def folder(text, tmp_path):
     return tmp_path / "my"
 
 
-def test_what_is_trained_is_what_is_opened(text, tmp_path):
+def test_trained_model_equals_loaded_model(text, tmp_path):
     model = ch.train(text, tmp_path / "my", kind="ngram", order=3, tokenizer="word")
     opened = ch.load(tmp_path / "my", "cpu")
     assert opened.config == model.config
@@ -43,7 +43,7 @@ def test_what_is_trained_is_what_is_opened(text, tmp_path):
     assert opened.generate("The duck", tokens=20, seed=1) == model.generate("The duck", tokens=20, seed=1)
 
 
-def test_more_words_back_write_a_text_more_cheaply_than_none(text):
+def test_higher_order_lowers_bits_per_byte(text):
     bits = [
         ch.train(text, kind="ngram", order=order, tokenizer="byte").evaluate(text).bits_per_byte
         for order in (1, 3, 6)
@@ -52,9 +52,9 @@ def test_more_words_back_write_a_text_more_cheaply_than_none(text):
     assert bits[0] > 4 > 1 > bits[-1]
 
 
-def test_its_loss_is_the_mean_surprise_of_its_own_logits(text):
+def test_loss_is_the_mean_surprisal_of_the_logits(text):
     model = ch.train(text, kind="ngram", order=4, tokenizer="char")
-    told = text.read_text()[:200]  # within one window
+    told = text.read_text()[:200]  # fits in one window
     ids = [model.tokenizer.end_id, *model.tokenizer.encode(told), model.tokenizer.end_id]
     surprise = -model.network(torch.tensor(ids[:-1])).gather(1, torch.tensor(ids[1:])[:, None]).double()
     found = model.evaluate(told)
@@ -62,7 +62,7 @@ def test_its_loss_is_the_mean_surprise_of_its_own_logits(text):
     assert found.bits_per_byte == pytest.approx(surprise.sum().item() / math.log(2) / len(told), abs=1e-5)
 
 
-def test_many_at_once_get_what_each_alone_would(folder):
+def test_batched_generation_matches_individual_generation(folder):
     model = ch.load(folder, "cpu")
     prompts = ["Once", "The duck was", "He saw a green"]
     together = model.generate(prompts, tokens=30, seed=3, samples=2)
@@ -70,14 +70,14 @@ def test_many_at_once_get_what_each_alone_would(folder):
     assert len({text for texts in together for text in texts}) == 6
 
 
-def test_beams_find_nothing_less_likely_than_going_by_the_likeliest(folder):
+def test_beam_search_is_at_least_as_likely_as_greedy(folder):
     model = ch.load(folder, "cpu")
     best = model.generate("The", tokens=12, beams=4, length_penalty=0.0)
     greedy = model.generate("The", tokens=12, temperature=0.0, log_probabilities=1)
     assert sum(best.log_probabilities) >= sum(greedy.log_probabilities) - 1e-4
 
 
-def test_what_it_has_not_is_refused_in_one_line(folder, tmp_path):
+def test_unsupported_operations_raise_one_line_errors(folder, tmp_path):
     model = ch.load(folder, "cpu")
     for ask in (
         lambda: model.inspect("The duck"),
@@ -95,7 +95,7 @@ def test_what_it_has_not_is_refused_in_one_line(folder, tmp_path):
         model.inspect("The duck")
 
 
-def test_it_is_exported_as_arpa_and_opened_by_its_words(tmp_path):
+def test_arpa_export_loads_as_a_word_model(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("a b b a b a a b " * 50)
     model = ch.train(path, kind="ngram", order=3, tokenizer="char")
@@ -113,7 +113,7 @@ def test_it_is_exported_as_arpa_and_opened_by_its_words(tmp_path):
     assert opened.generate("a", tokens=5, seed=1)
 
 
-def test_an_arpa_file_of_a_tokenizers_tokens_is_no_model_of_words(folder, tmp_path):
+def test_arpa_file_of_subword_tokens_is_rejected(folder, tmp_path):
     ch.load(folder, "cpu").export(tmp_path / "my.arpa.gz")
     with pytest.raises(UserError, match="tokenizer that it does not contain"):
         ch.load(tmp_path / "my.arpa.gz")
@@ -129,7 +129,7 @@ def test_an_arpa_file_of_a_tokenizers_tokens_is_no_model_of_words(folder, tmp_pa
         ("orders.0.backoff", lambda numbers: None, "bytes, too few|missing"),
     ],
 )
-def test_a_folder_whose_numbers_were_changed_is_refused(folder, name, change, said):
+def test_tampered_weights_are_rejected(folder, name, change, said):
     tensors = load_file(folder / "model.safetensors")
     changed = change(tensors.pop(name))
     save_file(
@@ -142,7 +142,7 @@ def test_a_folder_whose_numbers_were_changed_is_refused(folder, name, change, sa
         ch.load(folder)
 
 
-def test_a_config_that_promises_too_much_is_refused(folder):
+def test_config_with_oversized_counts_is_rejected(folder):
     (folder / "clearhead.json").unlink()
     config = json.loads((folder / "config.json").read_text())
     config["config"]["counts"][0] = 2**39
@@ -162,11 +162,11 @@ def test_a_config_that_promises_too_much_is_refused(folder):
         ({"order": 3}, "order applies to the kind 'ngram' only"),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused(text, settings, said):
+def test_incompatible_settings_are_rejected(text, settings, said):
     with pytest.raises(UserError, match=said):
         ch.train(text, **settings)
 
 
-def test_it_is_no_model_to_go_on_from(text, folder):
+def test_fine_tuning_is_rejected(text, folder):
     with pytest.raises(UserError, match="cannot be fine-tuned"):
         ch.train(text, start=str(folder), steps=1)

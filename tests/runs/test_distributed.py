@@ -1,4 +1,4 @@
-"""Several real processes on one machine: the same losses as one alone, whatever their number on resuming."""
+"""Several real processes on one machine match the losses of one, however many resume the run."""
 
 import json
 import os
@@ -26,7 +26,7 @@ KINDS = {"averaged": [], "sharded": ["--recipe", "classic", "--sharded"]}
 
 @pytest.fixture(scope="module")
 def start(forked):
-    """Start a run by several processes, with the environment that torchrun gives them."""
+    """Start a run with several processes, in the environment that torchrun would set up."""
 
     def start(text: Path, out: Path, processes: int, *more: str) -> list[subprocess.Popen]:
         with socket.socket() as free:
@@ -44,7 +44,7 @@ def start(forked):
 
 @pytest.fixture(scope="module")
 def start_torchrun():
-    """Start a run by two processes with torchrun itself."""
+    """Start a run with two processes, using torchrun itself."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     return partial(start_process, launch)
 
@@ -61,7 +61,7 @@ def start_process(launch: list[str], text: Path, out: Path, *more: str, **variab
 
 
 def finish(processes: list[subprocess.Popen]) -> str:
-    """What they say, once all have ended well."""
+    """Wait for all processes to succeed, and return their stderr."""
     said = [process.communicate(timeout=300)[1] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes), said
     return "".join(said)
@@ -72,7 +72,7 @@ def workers_of(process: subprocess.Popen) -> list[int]:
 
 
 def kill(processes: list[subprocess.Popen]) -> None:
-    """All at once, without a word."""
+    """Kill all processes at once with SIGKILL."""
     for process in processes:
         process.kill()
     for process in processes:
@@ -95,7 +95,7 @@ def text(story_text, tmp_path_factory):
 
 @pytest.fixture(scope="module", params=KINDS)
 def alone(request, start, text):
-    """The kind of run, and what one process made of it."""
+    """The kind of run, and the folder of the run by a single process."""
     out = text.parent / f"alone-{request.param}"
     finish(start(text, out, 1, *KINDS[request.param]))
     return request.param, out
@@ -113,7 +113,7 @@ def check_same(one: Path, other: Path) -> None:
         assert (weights[name] - tensor).abs().max() < 1e-3
 
 
-def test_two_killed_and_gone_on_with_by_one_make_the_losses_of_one(alone, start, text):
+def test_two_killed_processes_resumed_by_one_match_one_process(alone, start, text):
     kind, one = alone
     out = text.parent / f"two-{kind}"
     processes = start(text, out, 2, *KINDS[kind])
@@ -125,7 +125,7 @@ def test_two_killed_and_gone_on_with_by_one_make_the_losses_of_one(alone, start,
     check_same(one, out)
 
 
-def test_one_asked_to_end_and_gone_on_with_by_two_too(alone, start, text):
+def test_one_terminated_process_resumed_by_two_matches_one_process(alone, start, text):
     kind, one = alone
     out = text.parent / f"one-{kind}"
     [process] = start(text, out, 1, *KINDS[kind])
@@ -134,23 +134,23 @@ def test_one_asked_to_end_and_gone_on_with_by_two_too(alone, start, text):
     finish([process])
     said = finish(start(text, out, 2, *KINDS[kind], "--resume"))
     assert "2 processes" in said
-    assert said.count("resuming after step") == 1  # the first alone speaks
+    assert said.count("resuming after step") == 1  # only rank 0 prints
     check_same(one, out)
     assert ch.load(out).generate("Once", tokens=3)
 
 
 @pytest.mark.slow
-def test_what_stops_the_first_stops_all_with_one_line(start_torchrun, text):
+def test_error_on_rank_0_stops_all_with_one_line(start_torchrun, text):
     process = start_torchrun(text, text.parent / "bad", "--batch", "7")
     _, said = process.communicate(timeout=120)
     assert process.returncode != 0
     assert "a batch of 7 cannot be shared equally by 2 processes" in said
-    assert "clearhead/runs" not in said  # the only traceback is torchrun's own
+    assert "clearhead/runs" not in said  # the only traceback is torchrun's
     assert not (text.parent / "bad").exists()
 
 
 @pytest.mark.slow
-def test_one_that_dies_takes_the_others_with_it_and_the_run_can_go_on(start_torchrun, text):
+def test_dying_process_stops_the_others_and_leaves_checkpoints(start_torchrun, text):
     out = text.parent / "dies"
     process = start_torchrun(text, out, "--steps", "5000")
     wait_for_step(out, 10)

@@ -1,4 +1,4 @@
-"""Training that is killed, signalled, damaged or left without room, in processes of its own, and resumed."""
+"""Training in separate processes that is killed, signaled, corrupted or out of disk space, then resumed."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def commands(place):
 
 @pytest.fixture(scope="module")
 def whole(commands, place):
-    """The files of the run when nothing happens to it."""
+    """The files of an uninterrupted run."""
     ended = commands.run(*make_command("whole"))
     assert ended.code == 0, ended.err
     assert len(read_metrics(place / "whole")) == 30
@@ -47,7 +47,7 @@ def whole(commands, place):
 
 @pytest.fixture
 def broken(commands, place, whole, request):
-    """A run to be broken off; in the end it must be the same as the whole one, and have lost little."""
+    """A run to interrupt; at the end, it must equal the uninterrupted one and have lost few steps."""
     run = InterruptedRun(commands, place / request.node.name.replace("[", "-").rstrip("]"))
     yield run
     ended = run.resume()
@@ -71,37 +71,37 @@ def newest(run):
     return max((run.folder / "checkpoints").glob("step-*"))
 
 
-def test_killed_as_it_begins(broken):
+def test_killed_at_startup(broken):
     for at in range(0, 18, 3):
         kill(broken, at)
 
 
 @pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
-def test_killed_in_any_operation_of_a_checkpoint(broken, stride):
-    """Each process goes on from the last, and is killed some operations further into its first save."""
+def test_killed_during_any_operation_of_a_checkpoint(broken, stride):
+    """Each process resumes from the last, and is killed a few operations further into its first save."""
     for at in range(0, 24, stride):
         kill(broken, at, A_SAVE)
 
 
-def test_killed_while_the_best_is_replaced(broken):
+def test_killed_while_the_best_model_is_replaced(broken):
     for at in (0, 1, 2, 5):
         kill(broken, at, "/best", "after")
         if at:
             assert load(broken.folder / "best", "cpu").generate(tokens=1) is not None
 
 
-def test_killed_while_the_model_is_saved_and_the_run_finished(broken):
+def test_killed_while_saving_the_model_and_finishing(broken):
     for at in range(0, 40, 8):
         kill(broken, at, f"unlink {broken.folder.name}/config.json")
-    kill(broken, 3, f"rename {broken.folder.name}/checkpoints")  # it is finished, and half of them are gone
+    kill(broken, 3, f"rename {broken.folder.name}/checkpoints")  # finished, half of the checkpoints deleted
 
 
-def test_killed_at_any_moment(broken):
+def test_killed_at_arbitrary_times(broken):
     for seconds in (0.1, 0.25, 0.4):
         broken.resume(seconds=seconds)
 
 
-def test_two_resumes_in_an_epoch(broken):
+def test_two_resumes_in_one_epoch(broken):
     kill(broken, 0, "mkdir checkpoints/.step-000000006")  # an epoch is eight steps
     kill(broken, 1, "mkdir checkpoints/.step-000000006")
     kill(broken, 0, f"write {broken.folder.name}/metrics", "torn")
@@ -109,7 +109,7 @@ def test_two_resumes_in_an_epoch(broken):
 
 
 @pytest.mark.parametrize("name", ["tensors.safetensors", "state.json", "manifest.json"])
-def test_a_flipped_bit_in_the_newest_checkpoint(name, broken, whole):
+def test_flipped_bit_in_the_newest_checkpoint(name, broken, whole):
     kill(broken, 0, "mkdir checkpoints/.step-000000009")
     flip(newest(broken) / name)
     ended = broken.resume()
@@ -118,12 +118,12 @@ def test_a_flipped_bit_in_the_newest_checkpoint(name, broken, whole):
         "the checkpoint of step 6 is damaged (the disk may be failing): resuming from that of step 3"
         in ended.err
     )
-    broken.max_lost = 0  # the damage accounts for the lost steps
+    broken.max_lost = 0  # these steps were lost to the corruption
     assert read_files(broken.folder) == whole
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_in_the_middle_of_a_save(number, broken):
+def test_signal_during_a_save(number, broken):
     ended = broken.resume(Fault(5, number=number, since=A_SAVE))
     assert ended.code == 0
     assert "stopped after 3 steps; run the same command with --resume to continue" in ended.err
@@ -134,14 +134,14 @@ def test_a_signal_in_the_middle_of_a_save(number, broken):
     assert newest(broken).name == "step-000000004"
 
 
-def test_a_finished_run_says_so(commands, whole, place):
+def test_finished_run_is_reported_and_unchanged(commands, whole, place):
     ended = commands.run(*make_command("whole"))
     assert (ended.code, ended.out) == (0, "")
     assert ended.err == "the run in whole is finished; try: clearhead generate whole\n"
     assert read_files(place / "whole") == whole
 
 
-def test_one_process_at_a_time_and_the_lock_dies_with_it(broken, commands):
+def test_only_one_process_trains_and_its_death_unlocks(broken, commands):
     first = commands.start(*broken.command)
     while not (broken.folder / "metrics.jsonl").exists():
         time.sleep(0.01)
@@ -153,12 +153,12 @@ def test_one_process_at_a_time_and_the_lock_dies_with_it(broken, commands):
     assert first.wait().code == -signal.SIGKILL
 
 
-def test_a_disk_that_fills(disk, commands, place, whole):
-    """Training goes on, the old checkpoint stays, one is told once, and the model goes elsewhere."""
+def test_full_disk_does_not_stop_training(disk, commands, place, whole):
+    """Training continues, the old checkpoint stays, one warning is printed, and the model is saved elsewhere."""
     small = disk("3m")
     folder, filled = small / "run", small / "filled"
     (small / "text.txt").write_text(TEXT)
-    # At the third save of a checkpoint, once its folder is there.
+    # During the third save of a checkpoint, after its folder is created.
     fault = Fault(1, since="mkdir checkpoints/.step-000000009", fill=str(filled))
     ended = commands.start(*make_command("run"), fault=fault, folder=small).wait()
     assert ended.code == 0, ended.err

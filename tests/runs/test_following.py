@@ -1,4 +1,4 @@
-"""Metrics read as they are written."""
+"""Reading metrics while they are being written."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def steps(follower, after=0, most=100):
     return [each.step for each in follower.after(after, most)]
 
 
-def test_only_whole_lines_and_each_once(follower, metrics):
+def test_complete_lines_are_read_once(follower, metrics):
     assert steps(follower) == []
     write(metrics, line(1), line(2), line(3)[:9])
     assert steps(follower) == [1, 2]
@@ -46,12 +46,12 @@ def test_only_whole_lines_and_each_once(follower, metrics):
     assert last.gradient_norm is None
 
 
-def test_what_was_cut_and_written_anew(follower, metrics):
+def test_truncated_and_rewritten_files_are_read_again(follower, metrics):
     write(metrics, *map(line, range(1, 9)))
     assert steps(follower)[-1] == 8
     write(metrics, *map(line, range(1, 5)), mode="w")
     assert steps(follower) == [1, 2, 3, 4]
-    # Longer than what was read, and of other steps: it is seen all the same.
+    # Longer than what was read before, with different content: the change is still detected.
     write(metrics, *(line(step, gradient_norm=1.0) for step in range(1, 12)), mode="w")
     assert steps(follower) == list(range(1, 12))
     assert follower.steps[0].gradient_norm == 1.0
@@ -59,20 +59,20 @@ def test_what_was_cut_and_written_anew(follower, metrics):
     assert steps(follower) == []
 
 
-def test_a_run_that_went_back_tells_its_later_course(follower, metrics):
+def test_steps_after_a_rollback_are_returned(follower, metrics):
     write(metrics, *map(line, [1, 2, 3, 4, 5, 3, 4]))
     assert steps(follower, after=3) == [4]
     assert steps(follower) == [1, 2, 3, 4, 5, 3, 4]
 
 
-def test_of_many_some_and_all_that_were_validated(follower, metrics):
+def test_downsampling_keeps_validated_steps(follower, metrics):
     write(metrics, *(line(i, **({"validation": 1.0} if i == 77 else {})) for i in range(1, 1001)))
     told = steps(follower, most=10)
     assert (told[0], told[-1], len(told)) == (1, 1000, 11)
     assert 77 in told
 
 
-def test_the_speed_is_that_of_the_file(follower, metrics, monkeypatch):
+def test_speed_is_measured_from_file_modification_times(follower, metrics, monkeypatch):
     write(metrics, line(1))
     follower.look()
     assert follower.tokens_a_second is None
@@ -91,8 +91,8 @@ def test_the_speed_is_that_of_the_file(follower, metrics, monkeypatch):
     assert follower.tokens_a_second is None
 
 
-def test_a_pause_is_no_time_of_training(follower, metrics, monkeypatch):
-    """Gone on with after a minute: the speed is that of what came since."""
+def test_pauses_do_not_count_as_training_time(follower, metrics, monkeypatch):
+    """After resuming a minute later, the speed covers only the steps since then."""
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
     for step, when in enumerate([-63, -62, -61, -1, 0], start=1):

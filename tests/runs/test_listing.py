@@ -1,4 +1,4 @@
-"""Runs as they lie on the disk."""
+"""Runs on disk."""
 
 import pytest
 from filelock import FileLock
@@ -16,7 +16,7 @@ def run(story_file, tmp_path):
     return folder
 
 
-def test_a_finished_run(run, tmp_path):
+def test_finished_run_is_listed_and_described(run, tmp_path):
     (tmp_path / "runs" / "empty").mkdir()
     assert find_runs([tmp_path / "runs", tmp_path / "nowhere"]) == [run]
     assert find_runs([run]) == [run]
@@ -25,18 +25,18 @@ def test_a_finished_run(run, tmp_path):
     assert (told.snapshots, told.tokens, told.minutes, told.preset) == ([1, 4], 4 * 2 * 16, None, "modern")
 
 
-def test_a_damaged_one_is_refused_in_a_line(run):
+def test_damaged_run_is_rejected(run):
     (run / "run.json").write_text('{"finished": true}')
     with pytest.raises(UserError, match="damaged"):
         describe_run(run)
 
 
-def test_a_lock_counts_only_while_it_is_held(tmp_path):
+def test_lock_counts_only_while_held(tmp_path):
     assert not is_held(tmp_path)
     lock = FileLock(tmp_path / ".lock")
     with lock:
         assert is_held(tmp_path)
-    (tmp_path / ".lock").touch()  # as a killed one leaves it
+    (tmp_path / ".lock").touch()  # as left behind by a killed process
     assert not is_held(tmp_path)
     with lock.acquire(timeout=0):
         assert is_held(tmp_path)
@@ -53,7 +53,7 @@ def test_a_lock_counts_only_while_it_is_held(tmp_path):
         ("", None),
     ],
 )
-def test_how_it_is_gone_on_with(tmp_path, began, resumes, monkeypatch):
+def test_resume_command(tmp_path, began, resumes, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = resume_command(began.split(), tmp_path / "there")
     assert made == (None if resumes is None else resumes.replace("there", str(tmp_path / "there")).split())

@@ -18,7 +18,7 @@ def lines(figure):
     return {line.get_label(): line.get_xydata() for line in figure.canvas.axes[0].get_lines()}
 
 
-def test_the_losses_are_where_they_belong():
+def test_losses_are_plotted_at_their_steps():
     drawn = lines(loss_curve(list(records(30))))
     assert drawn["validation"].tolist() == [[10, 0.2], [20, 0.1], [30, pytest.approx(2 / 30)]]
     training = drawn["training, smoothed"]
@@ -27,7 +27,7 @@ def test_the_losses_are_where_they_belong():
     assert training[1].tolist() == [2, 2.25]  # the mean of 3 and 1.5
 
 
-def test_a_long_run_is_on_a_scale_of_logarithms_and_small():
+def test_long_runs_use_a_log_scale_and_fewer_points():
     short, long = (loss_curve(list(records(count))) for count in (1000, 20_000))
     assert short.canvas.axes[0].get_xscale() == "linear"
     assert long.canvas.axes[0].get_xscale() == "log"
@@ -39,7 +39,7 @@ def test_a_long_run_is_on_a_scale_of_logarithms_and_small():
 @pytest.mark.parametrize(
     "metrics", [[], [{"step": 1}], [{"step": 1, "loss": None}, {"step": 2, "loss": math.inf}]]
 )
-def test_nothing_to_draw_is_drawn(metrics):
+def test_empty_metrics_draw_without_warnings(metrics):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "nats a token" in loss_curve(metrics)._repr_svg_()

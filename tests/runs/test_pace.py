@@ -1,11 +1,11 @@
-"""The pace: what fits into a time, and what steps take of late, validations apart."""
+"""The pace: what fits into a time budget, and how long recent steps take without validations."""
 
 import pytest
 
 from clearhead.runs.pace import Pace, Schedule
 
 
-def test_what_is_foreseen_fits_into_the_time():
+def test_schedule_fits_the_time_budget():
     schedule = Schedule.fit(100, seconds_a_step=0.5, seconds_a_token_read=0.001, n_tokens=1000, context=64)
     assert (schedule.validations, schedule.validated, schedule.steps_a_validation) == (5, 1000, 2.0)
     assert schedule.steps * 0.5 + schedule.validations * 1.0 == pytest.approx(100, abs=0.5)
@@ -13,18 +13,18 @@ def test_what_is_foreseen_fits_into_the_time():
     assert (often.validations, often.validated) == (10, 1000)
 
 
-def test_a_validation_text_that_takes_too_long_is_cut():
+def test_slow_validation_uses_less_text():
     schedule = Schedule.fit(100, 0.5, seconds_a_token_read=0.1, n_tokens=1000, context=64)
     assert (schedule.validations, schedule.validated) == (1, 100)
     assert schedule.steps == 180
     assert Schedule.fit(1, 0.5, 0.1, 1000, 64).validated == 64
 
 
-def test_without_time_there_is_a_step():
+def test_no_time_left_still_gives_one_step():
     assert Schedule.fit(-5, 0.5, 0.1, 1000, 64).steps == 1
 
 
-def test_it_is_the_mean_since_it_was_last_asked():
+def test_pace_is_the_mean_since_the_last_call():
     pace = Pace(0.0)
     assert pace.seconds_a_step() == 0.0
     for seconds in (1.0, 2.0, 3.0):
@@ -35,7 +35,7 @@ def test_it_is_the_mean_since_it_was_last_asked():
     assert pace.seconds_a_step() == 8.0, "nothing was added since"
 
 
-def test_validations_are_counted_in_steps():
+def test_validation_time_is_measured_in_steps():
     pace = Pace(4.0)
     assert (pace.validation, pace.around_validation) == (4.0, 4.0)
     pace.note(2.0)

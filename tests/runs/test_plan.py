@@ -1,4 +1,4 @@
-"""The plan: the recipes it writes, and what it says before a text is read too often."""
+"""The plan: its recipes, and the warning when a text would be repeated too often."""
 
 import numpy as np
 import pytest
@@ -17,16 +17,16 @@ def plan(length=100_000, n_vocab=300, **settings):
     return make_plan(TrainingRequest(**{"steps": 1000, **settings}), tokens, 100, n_vocab, CPU, None)
 
 
-def test_the_fast_recipe_is_muons():
+def test_fast_recipe_uses_muon():
     recipe = plan().recipe
     assert (recipe.name, recipe.optimizer, recipe.matrix_rate) == ("fast", "muon", 0.03)
     assert (recipe.schedule, recipe.final_lr_scale, recipe.decay_embeddings) == ("linear", 0.0, False)
     assert plan(optimizer="adamw").recipe.learning_rate == 0.006
 
 
-def test_on_a_processor_a_transformers_muon_evens_its_rows():
+def test_transformers_on_cpu_use_muon_with_normalized_rows():
     assert (plan().recipe.momentum, plan().recipe.normalize_rows) == (0.9, True)
-    assert plan(n_vocab=1000, width=64).recipe.learning_rate == 0.01  # of a table that is there once
+    assert plan(n_vocab=1000, width=64).recipe.learning_rate == 0.01  # the embedding is tied
     assert plan(n_vocab=60, width=64).recipe.learning_rate == 0.02
     assert plan(n_vocab=60, width=128).recipe.learning_rate == 0.01
     assert plan(n_vocab=20, width=32).recipe.learning_rate == 0.02
@@ -34,7 +34,7 @@ def test_on_a_processor_a_transformers_muon_evens_its_rows():
     assert not plan(optimizer="adamw").recipe.normalize_rows
 
 
-def test_the_classic_recipe_is_nanogpts():
+def test_classic_recipe_matches_nanogpt():
     recipe = plan(recipe="classic").recipe
     assert (recipe.name, recipe.optimizer) == ("classic", "adamw")
     assert (recipe.learning_rate, recipe.beta2, recipe.weight_decay) == (1e-3, 0.99, 0.1)
@@ -44,13 +44,13 @@ def test_the_classic_recipe_is_nanogpts():
     assert plan(recipe="classic", learning_rate=0.004).recipe.learning_rate == 0.004
 
 
-def test_a_classic_model_of_gpt2s_size_has_train_pys_settings():
+def test_classic_recipe_at_gpt2_size_matches_nanogpt_train_py():
     recipe = plan(recipe="classic", blocks=12, width=768, heads=12, n_vocab=50_000, context=32).recipe
     assert (recipe.learning_rate, recipe.beta2) == (6e-4, 0.95)
 
 
 @pytest.mark.parametrize(("steps", "dropout"), [(500, 0.0), (1000, 0.0), (2000, 0.2), (9000, 0.2)])
-def test_the_classic_recipe_drops_out_only_where_the_text_is_read_again(steps, dropout):
+def test_classic_recipe_uses_dropout_only_for_repeated_text(steps, dropout):
     made = plan(recipe="classic", steps=steps)
     assert (made.config.dropout, made.recipe.weight_decay) == (dropout, 0.1)
 
@@ -58,7 +58,7 @@ def test_the_classic_recipe_drops_out_only_where_the_text_is_read_again(steps, d
 @pytest.mark.parametrize(
     ("steps", "restraint"), [(100, (0.0, 0.1, 0.0)), (1000, (0.1, 0.1, 0.02)), (9000, (0.3, 0.4, 0.1))]
 )
-def test_the_more_often_the_text_is_read_the_more_is_left_out_forgotten_and_misread(steps, restraint):
+def test_regularization_grows_with_the_number_of_epochs(steps, restraint):
     made = plan(steps=steps)
     assert (made.config.dropout, made.recipe.weight_decay, made.recipe.token_noise) == restraint
     assert plan(steps=steps, recipe="classic").recipe.token_noise == 0
@@ -66,7 +66,7 @@ def test_the_more_often_the_text_is_read_the_more_is_left_out_forgotten_and_misr
     assert plan(steps=steps, kind="gru").recipe.token_noise == 0
 
 
-def test_compiling_is_for_cuda():
+def test_compiling_requires_cuda():
     assert not plan(steps=10**6).recipe.compiled
     assert not plan(compiled=False).recipe.compiled
     if not torch.cuda.is_available():
@@ -74,7 +74,7 @@ def test_compiling_is_for_cuda():
             TrainingRequest(compiled=True)
 
 
-def test_the_classic_recipe_has_no_muon():
+def test_classic_recipe_rejects_muon():
     with pytest.raises(UserError, match="the classic recipe trains with adamw"):
         TrainingRequest(recipe="classic", optimizer="muon")
     with pytest.raises(UserError, match="recipe = 'slow': expected one of fast, classic"):
@@ -82,12 +82,12 @@ def test_the_classic_recipe_has_no_muon():
 
 
 @pytest.mark.parametrize("settings", [{}, {"recipe": "classic"}, {"both_ways": True}])
-def test_a_plan_comes_back_from_its_json(settings):
+def test_json_round_trip(settings):
     made = plan(**settings)
     assert Plan.from_json({**made.to_json(), "config": made.config.to_json()}) == made
 
 
-def test_a_text_that_will_be_read_too_often_is_told_of():
+def test_too_many_epochs_warn():
     long, short = plan(length=1_000_000), plan(length=5_000)
     assert long.warnings(1_000_000) == []
     assert short.epochs(5_000) == pytest.approx(204.8)
@@ -99,6 +99,6 @@ def test_a_text_that_will_be_read_too_often_is_told_of():
     assert len(plan(length=n - 100).warnings(n - 100)) == 1
 
 
-def test_both_ways_is_in_the_config():
+def test_both_ways_sets_causal_in_the_config():
     assert plan().config.causal
     assert not plan(both_ways=True).config.causal

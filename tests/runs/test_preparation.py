@@ -1,4 +1,4 @@
-"""The text made ready: as much of it as there is time for, and the same again when it is gone on with."""
+"""Preparing the text: as much of it as time allows, and the same part again on resume."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ from clearhead.runs.request import TrainingRequest
 from clearhead.runs.saved_run import SavedRun
 from clearhead.text.corpus import STRETCH, Document
 
-SHORT = 0.001  # minutes, in which little can be tokenized
+SHORT = 0.001  # minutes, too few to tokenize much
 
 
 COUNT = 200_000
@@ -19,7 +19,7 @@ COUNT = 200_000
 
 @pytest.fixture(scope="module")
 def long_text():
-    """Some 1.3 MB in one document: the numbers, in which one sees what was left out."""
+    """About 1.3 MB in one document: consecutive numbers, which show what was left out."""
     return [Document.of("numbers", " ".join(map(str, range(COUNT))))]
 
 
@@ -27,13 +27,13 @@ def n_bytes(texts):
     return sum(len(text.encode()) for document in texts for text in document.read())
 
 
-def test_without_a_clock_all_of_it_is_taken(long_text, tmp_path):
+def test_without_a_time_limit_all_text_is_used(long_text, tmp_path):
     text = prepare_text(long_text, TrainingRequest(steps=1, tokenizer="byte"), tmp_path)
     assert text.share == 1.0
     assert len(text.tokens) + len(text.validation) == n_bytes(long_text) + 2
 
 
-def test_a_short_time_takes_a_part_from_all_over(long_text, tmp_path):
+def test_short_time_limit_samples_across_the_whole_text(long_text, tmp_path):
     text = prepare_text(long_text, TrainingRequest(minutes=SHORT, tokenizer="byte"), tmp_path)
     assert text.share in (0.5, 0.25, 0.125)
     taken = text.tokenizer.decode([*text.tokens[:], *text.validation[:]])
@@ -51,16 +51,16 @@ def test_a_short_time_takes_a_part_from_all_over(long_text, tmp_path):
     assert again.sha256 == text.sha256
 
 
-def test_enough_time_takes_all(long_text, tmp_path):
+def test_long_time_limit_uses_all_text(long_text, tmp_path):
     assert prepare_text(long_text, TrainingRequest(minutes=60.0, tokenizer="byte"), tmp_path).share == 1.0
 
 
-def test_what_is_kept_already_takes_no_time(long_text, tmp_path):
+def test_cached_tokens_take_no_time(long_text, tmp_path):
     prepare_text(long_text, TrainingRequest(steps=1, tokenizer="byte"), tmp_path)
     assert prepare_text(long_text, TrainingRequest(minutes=SHORT, tokenizer="byte"), tmp_path).share == 1.0
 
 
-def test_a_tokenizer_learns_from_all_over_the_text(tmp_path):
+def test_tokenizer_is_trained_on_samples_of_the_whole_text(tmp_path):
     first, second = (
         "the same old words again and again. " * 30_000,
         "quixotic zephyrs vex jumpy wolves. " * 30_000,
@@ -73,7 +73,7 @@ def test_a_tokenizer_learns_from_all_over_the_text(tmp_path):
     assert len(tokenizer.encode("again and again. quixotic zephyrs")) < 10
 
 
-def test_a_tokenizer_does_not_learn_from_what_a_part_is_validated_on(tmp_path):
+def test_tokenizer_is_not_trained_on_the_validation_part(tmp_path):
     plain, secret = "the same old words again. " * 100_000, "xyzzyx " * 30_000
     assert 200_000 < len(secret) < 0.1 * len(plain)
     request = TrainingRequest(minutes=0.01, tokenizer="bpe", vocab=300)
@@ -81,7 +81,7 @@ def test_a_tokenizer_does_not_learn_from_what_a_part_is_validated_on(tmp_path):
     assert not any("xyz" in piece for piece in tokenizer.pieces(range(tokenizer.n_vocab)))
 
 
-def test_a_character_that_is_unknown_is_still_named_with_its_place(tmp_path, long_text):
+def test_unknown_character_error_includes_its_position(tmp_path, long_text):
     tokenizer = prepare_text(long_text, TrainingRequest(steps=1, tokenizer="char"), tmp_path).tokenizer
     with pytest.raises(UserError, match=r"other\.txt: 'ß' .* at character 7"):
         prepare_text(
@@ -89,7 +89,7 @@ def test_a_character_that_is_unknown_is_still_named_with_its_place(tmp_path, lon
         )
 
 
-def test_a_run_that_is_gone_on_with_takes_the_same_part(long_text, tmp_path, monkeypatch):
+def test_resumed_run_uses_the_same_part(long_text, tmp_path, monkeypatch):
     sizes = {"blocks": 1, "width": 32, "heads": 1, "context": 32, "batch": 2, "tokenizer": "byte"}
     request = TrainingRequest(minutes=SHORT, device="cpu", **sizes)
     with SavedRun.open(tmp_path / "run", long_text, request, cache=tmp_path / "cache") as kept:

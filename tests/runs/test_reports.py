@@ -1,4 +1,4 @@
-"""TensorBoard and Weights & Biases, read back with what is theirs; and what becomes of a run they refuse."""
+"""TensorBoard and Weights & Biases, read back with their own tools, and how runs handle their failures."""
 
 import json
 import math
@@ -35,7 +35,7 @@ NUMBERS = {"loss", "gradient_norm", "lr_scale", "tokens", "validation", "tokens_
 
 @pytest.fixture(autouse=True)
 def offline(tmp_path, monkeypatch):
-    """W&B where there is no network and nobody has logged in, with all its files in a place of ours."""
+    """Run W&B offline and logged out, with all its files in a temporary folder."""
     for name in ("WANDB_API_KEY", "WANDB_PROJECT", "WANDB_RUN_ID", "NETRC"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("WANDB_MODE", "offline")
@@ -46,7 +46,7 @@ def offline(tmp_path, monkeypatch):
 
 
 def take(folder, text, reports, turns=None, steps=10, breaking=()):
-    """So many turns of a run, or the rest of it, with numbers that break at these steps at first."""
+    """Run so many iterations, or to the end; the loss is NaN at the breaking steps until the first rollback."""
     request = TrainingRequest(steps=steps, **SIZES)
     kept = SavedRun.open(folder, list(documents([text])), request, True, checkpoint_every=4)
     trainer = kept.run.trainer
@@ -68,7 +68,7 @@ def take(folder, text, reports, turns=None, steps=10, breaking=()):
 
 
 def events(folder):
-    """What TensorBoard would show: for each name, steps and values."""
+    """Return what TensorBoard shows: steps and values by name."""
     found = EventAccumulator(str(folder / "tensorboard"), size_guidance={"scalars": 0})
     found.Reload()
     return {
@@ -77,7 +77,7 @@ def events(folder):
 
 
 def as_events(metrics, name):
-    """The same from the run's own metrics; of a step taken again, the last."""
+    """Return the same from the run's own metrics; for a repeated step, the last value."""
     known = {each["step"]: each[name] for each in metrics if each.get(name) is not None}
     return [(step, pytest.approx(value, rel=1e-6)) for step, value in sorted(known.items())]
 
@@ -93,10 +93,10 @@ def test_tensorboard_shows_every_step(story_file, tmp_path):
     assert all(value > 0 for _, value in shown["tokens_a_second"])
 
 
-def test_tensorboard_forgets_the_steps_that_are_taken_again(story_file, tmp_path):
+def test_tensorboard_drops_steps_that_are_repeated_after_resuming(story_file, tmp_path):
     take(
         tmp_path / "run", story_file, Reports(tensorboard=True), turns=7
-    )  # killed: the checkpoint is of step 6
+    )  # killed: the checkpoint is at step 6
     assert [step for step, _ in events(tmp_path / "run")["loss"]] == list(range(1, 8))
     run = take(tmp_path / "run", story_file, Reports(tensorboard=True))
     shown = events(tmp_path / "run")
@@ -106,7 +106,7 @@ def test_tensorboard_forgets_the_steps_that_are_taken_again(story_file, tmp_path
     assert run.notes == []
 
 
-def test_tensorboard_goes_back_with_the_run(story_file, tmp_path):
+def test_tensorboard_follows_a_rollback(story_file, tmp_path):
     run = take(tmp_path / "run", story_file, Reports(tensorboard=True), steps=20, breaking={9, 10, 11})
     assert "returned to step 8" in run.notes[0]
     shown, metrics = events(tmp_path / "run"), read_metrics(tmp_path / "run")
@@ -116,7 +116,7 @@ def test_tensorboard_goes_back_with_the_run(story_file, tmp_path):
         assert shown[name] == as_events(metrics, name)
 
 
-def test_nothing_else_of_the_run_is_different(story_file, tmp_path):
+def test_reports_do_not_change_the_run(story_file, tmp_path):
     take(tmp_path / "plain", story_file, Reports())
     take(tmp_path / "told", story_file, Reports(tensorboard=True, wandb="stories"))
     plain, told = (
@@ -129,7 +129,7 @@ def test_nothing_else_of_the_run_is_different(story_file, tmp_path):
 
 
 def records(path):
-    """The records in a file of W&B's: blocks of 32 KiB, in them pieces, each with its length and its kind."""
+    """Read the records of a W&B file: 32 KiB blocks of chunks, each with its length and type."""
     content, held = path.read_bytes(), b""
     assert content[:4] == b":W&B"
     at = 7
@@ -141,14 +141,14 @@ def records(path):
         _, length, kind = struct.unpack("<IHB", content[at : at + 7])
         held += content[at + 7 : at + 7 + length]
         at += 7 + length
-        if kind in (1, 4):  # whole, or the last piece of one
+        if kind in (1, 4):  # a full record, or the last chunk of one
             yield Record.FromString(held)
             held = b""
 
 
 def wandb_runs(folder):
-    """Of each file, in the order they were made: the id, the config, and the rows."""
-    wandb.teardown()  # waits until all is written
+    """Yield the run, its config and its rows for each file, in order of creation."""
+    wandb.teardown()  # waits until everything is written
     for path in sorted((folder / "wandb").glob("offline-run-*/run-*.wandb")):
         found = list(records(path))
         run = next(each.run for each in found if each.HasField("run"))
@@ -161,7 +161,7 @@ def wandb_runs(folder):
         yield run, config, rows
 
 
-def test_wandb_has_every_step_and_what_was_asked(story_file, tmp_path):
+def test_wandb_has_every_step_and_the_request(story_file, tmp_path):
     run = take(tmp_path / "run", story_file, Reports(wandb="stories"))
     assert run.notes == []
     [(theirs, config, rows)] = wandb_runs(tmp_path / "run")
@@ -171,11 +171,11 @@ def test_wandb_has_every_step_and_what_was_asked(story_file, tmp_path):
     assert config["plan"] == asked["plan"]
     for row, line in zip(rows, read_metrics(tmp_path / "run"), strict=True):
         assert row.pop("tokens_a_second") > 0
-        line.pop("sample", None)  # words stay in the folder
+        line.pop("sample", None)  # text samples stay in the folder
         assert row == line
 
 
-def test_wandb_goes_on_under_the_same_id(story_file, tmp_path):
+def test_wandb_resumes_under_the_same_id(story_file, tmp_path):
     take(tmp_path / "run", story_file, Reports(wandb="stories"), turns=7)
     wandb.teardown()
     take(tmp_path / "run", story_file, Reports(wandb="stories"))
@@ -186,7 +186,7 @@ def test_wandb_goes_on_under_the_same_id(story_file, tmp_path):
     assert before[-1]["loss"] == after[0]["loss"]
 
 
-def test_wandb_that_is_turned_off(story_file, tmp_path, monkeypatch):
+def test_disabled_wandb_writes_no_data(story_file, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "disabled")
     reports = Reports(wandb="stories")
     (wandb_reporter,) = reports.reporters
@@ -195,7 +195,7 @@ def test_wandb_that_is_turned_off(story_file, tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "run" / "wandb").iterdir()] == ["run-id"]
 
 
-def test_a_run_that_took_no_step_leaves_no_report(story_file, tmp_path):
+def test_run_without_steps_leaves_no_report(story_file, tmp_path):
     texts, request = list(documents([story_file])), TrainingRequest(steps=2, **SIZES)
     with SavedRun.open(tmp_path / "run", texts, request) as kept:
         kept.report_to(Reports(tensorboard=True, wandb="stories"))
@@ -203,7 +203,7 @@ def test_a_run_that_took_no_step_leaves_no_report(story_file, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_wandb_where_nobody_has_logged_in(story_file, tmp_path, monkeypatch):
+def test_wandb_without_login_raises(story_file, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "online")
     with pytest.raises(UserError, match=r"^W&B failed \(No API key.*WANDB_MODE=offline") as told:
         take(tmp_path / "run", story_file, Reports(wandb="stories"))
@@ -211,7 +211,7 @@ def test_wandb_where_nobody_has_logged_in(story_file, tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
-def test_wandb_that_cannot_be_reached_is_done_without(story_file, tmp_path, monkeypatch):
+def test_unreachable_wandb_does_not_stop_the_run(story_file, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("WANDB_API_KEY", "0123456789" * 4)
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
@@ -225,7 +225,7 @@ def test_wandb_that_cannot_be_reached_is_done_without(story_file, tmp_path, monk
 
 
 class Answers(BaseHTTPRequestHandler):
-    """As much of W&B's server as a run needs to begin."""
+    """The part of W&B's server that a run needs to start."""
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -246,7 +246,7 @@ class Answers(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_network_that_goes_is_told_of_when_the_run_is_over(story_file, tmp_path, monkeypatch):
+def test_lost_connection_is_reported_at_the_end(story_file, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("WANDB_API_KEY", "0123456789" * 4)
     monkeypatch.setattr("clearhead.runs.reports.PATIENCE", 2)
@@ -271,14 +271,14 @@ def test_a_network_that_goes_is_told_of_when_the_run_is_over(story_file, tmp_pat
 
 
 @pytest.mark.parametrize("project", ["", "a/b"])
-def test_a_project_that_cannot_be(project, story_file, tmp_path):
+def test_invalid_project_is_rejected(project, story_file, tmp_path):
     with pytest.raises(UserError, match="project"):
         take(tmp_path / "run", story_file, Reports(wandb=project))
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("asked", [{"tensorboard": True}, {"wandb": "stories"}])
-def test_a_package_that_is_missing(asked, story_file, tmp_path, monkeypatch):
+def test_missing_package_raises(asked, story_file, tmp_path, monkeypatch):
     [package] = asked
     monkeypatch.setitem(sys.modules, package, None)
     message = f"--{package} needs {package}, which is not installed: pip install 'clearhead[{package}]'"
@@ -288,17 +288,17 @@ def test_a_package_that_is_missing(asked, story_file, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("asked", [{"tensorboard": True}, {"wandb": "stories"}])
-def test_what_is_reported_needs_a_folder(asked, story_file):
+def test_reports_require_a_folder(asked, story_file):
     with pytest.raises(UserError, match="give its folder with out="):
         clearhead.train(story_file, steps=2, **SIZES, **asked)
 
 
-def test_a_disk_that_fills_is_told_of_once(disk, story_file, tmp_path):
+def test_full_disk_is_reported_once(disk, story_file, tmp_path):
     small = disk("64k")
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "tensorboard").symlink_to(small)
-    (small / "filled").write_bytes(b"\0" * 60 * 1024)  # what is left is a page
+    (small / "filled").write_bytes(b"\0" * 60 * 1024)  # leaves one page free
     run = take(folder, story_file, Reports(tensorboard=True), steps=40)
     assert run.notes == ["TensorBoard failed (No space left on device); training continues without it"]
     assert run.trainer.step == 40
@@ -307,7 +307,7 @@ def test_a_disk_that_fills_is_told_of_once(disk, story_file, tmp_path):
     assert 3 < len(shown) < 40
 
 
-def test_what_refuses_at_once_does_not_stop_the_run(story_file, tmp_path):
+def test_reporter_failing_at_start_does_not_stop_the_run(story_file, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "tensorboard").write_text("in the way")
     with pytest.warns(

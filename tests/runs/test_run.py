@@ -1,4 +1,4 @@
-"""A training run: exact, repeatable, on time."""
+"""A training run: exact, reproducible, on time."""
 
 import math
 
@@ -35,7 +35,7 @@ def finished(texts, settings):
     return run
 
 
-def test_the_same_seed_gives_the_same_weights_to_the_bit(texts):
+def test_same_seed_gives_identical_weights(texts):
     torch.manual_seed(99)
     one = finished(texts, SMALL).model.network.state_dict()
     torch.rand(5)
@@ -45,7 +45,7 @@ def test_the_same_seed_gives_the_same_weights_to_the_bit(texts):
     assert not torch.equal(one["embedding.weight"], other["embedding.weight"])
 
 
-def test_looking_on_does_not_change_what_is_learned(texts):
+def test_generating_and_evaluating_do_not_affect_training(texts):
     run = Run(texts, SMALL)
     for progress in run:
         if progress.record.step % 3 == 0:
@@ -57,7 +57,7 @@ def test_looking_on_does_not_change_what_is_learned(texts):
 
 
 def loss_by_hand(model, tokens, before):
-    """Window after window, each with the true token before it; the last one shorter."""
+    """Sum over consecutive windows, each preceded by the actual token before it; the last may be shorter."""
     ids, T = np.concatenate(([before], tokens)), model.config.n_context
     total = 0.0
     for start in range(0, len(tokens), T):
@@ -68,7 +68,7 @@ def loss_by_hand(model, tokens, before):
     return total / len(tokens)
 
 
-def test_the_validation_loss_is_exact(trained):
+def test_validation_loss_is_exact(trained):
     tokens = trained.validation[:]
     before = int(trained.tokens[:][-1])
     loss = trained.progress[-1].validation
@@ -77,7 +77,7 @@ def test_the_validation_loss_is_exact(trained):
     assert loss < math.log(trained.tokenizer.n_vocab)
 
 
-def test_the_end_of_the_text_is_for_validation(texts):
+def test_end_of_the_text_is_used_for_validation(texts):
     run = Run(texts, SMALL)
     end = run.tokenizer.end_id
     whole = [end]
@@ -91,7 +91,7 @@ def test_the_end_of_the_text_is_for_validation(texts):
     assert [*half.tokens[:], *half.validation[:]] == whole
 
 
-def test_validation_may_have_files_of_its_own(texts, story_text, tmp_path):
+def test_validation_can_use_separate_files(texts, story_text, tmp_path):
     (tmp_path / "a.txt").write_text("Anna had a kite. " * 5)
     (tmp_path / "b.txt").write_text("The kite was hers.")
     names = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
@@ -104,7 +104,7 @@ def test_validation_may_have_files_of_its_own(texts, story_text, tmp_path):
     assert run.losses[-1] == run.model.evaluate(list(documents(names))).loss
 
 
-def test_progress_counts_every_step(trained):
+def test_progress_reports_every_step(trained):
     records = [progress.record for progress in trained.progress]
     assert [record.step for record in records] == list(range(1, 31))
     batch = trained.plan.recipe.batch_size * trained.plan.config.n_context
@@ -117,7 +117,7 @@ def test_progress_counts_every_step(trained):
     assert trained.progress[-1].loss < trained.progress[0].loss
 
 
-def test_a_run_describes_itself(trained, story_text):
+def test_run_description_is_complete(trained, story_text):
     told = trained.describe()
     assert told == trained.model.training
     assert told["preset"] == "modern"
@@ -129,7 +129,7 @@ def test_a_run_describes_itself(trained, story_text):
     assert len(told["text_sha256"]) == 64
 
 
-def test_a_run_that_is_stopped_describes_where_it_stands(texts):
+def test_stopped_run_describes_its_progress(texts):
     run = Run(texts, SMALL)
     for progress in run:
         if progress.record.step == 3:
@@ -139,7 +139,7 @@ def test_a_run_that_is_stopped_describes_where_it_stands(texts):
     assert not run.model.network.training
 
 
-def test_a_loss_that_is_no_number_does_not_keep_the_model_from_being_saved(texts, tmp_path):
+def test_model_with_infinite_loss_can_be_saved(texts, tmp_path):
     run = Run(texts, request(steps=1))
     list(run)
     run.losses.append(math.inf)
@@ -149,14 +149,14 @@ def test_a_loss_that_is_no_number_does_not_keep_the_model_from_being_saved(texts
 
 
 @pytest.mark.clock
-def test_by_the_clock_it_ends_on_time(story_file):
+def test_run_ends_on_time_in_real_time(story_file):
     run = Run(list(documents([story_file])), TrainingRequest(minutes=0.1, device="cpu"))
     progress = list(run)
     assert 3 < run.seconds < 12
     assert progress[-1].validation is not None
 
 
-def test_minutes_end_on_time(story_file, work_clock):
+def test_run_with_minutes_ends_on_time(story_file, work_clock):
     run = Run(list(documents([story_file])), TrainingRequest(minutes=0.1, device="cpu"))
     progress = list(run)
     assert run.seconds == pytest.approx(6, rel=0.05)
@@ -166,8 +166,8 @@ def test_minutes_end_on_time(story_file, work_clock):
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
-def test_it_ends_on_time_though_the_machine_changes_its_speed(factor, story_file, work_clock, tmp_path):
-    """From the middle on, the same work takes `factor` times as long."""
+def test_run_ends_on_time_when_speed_changes(factor, story_file, work_clock, tmp_path):
+    """From halfway on, the same work takes `factor` times as long."""
     request = TrainingRequest(minutes=0.1, device="cpu", **SIZES)
     run = Run(list(documents([story_file])), request, tmp_path)
     progress = []
@@ -182,17 +182,17 @@ def test_it_ends_on_time_though_the_machine_changes_its_speed(factor, story_file
     assert progress[-1].record.lr_scale < 0.1, "the learning rate has not come down"
 
 
-def test_what_the_caller_does_is_part_of_the_time(story_file, tmp_path, work_clock):
+def test_time_spent_by_the_caller_counts(story_file, tmp_path, work_clock):
     request = TrainingRequest(minutes=0.1, device="cpu", **SIZES)
     run = Run(list(documents([story_file])), request, tmp_path, began=work_clock.now - 1.0)
     run.ending = 1.5
     for _ in run:
-        work_clock.advance(0.03)  # such as saving
+        work_clock.advance(0.03)  # such as saving a checkpoint
     assert run.seconds == pytest.approx(6 - 1.5, rel=0.15)
     assert run.prepared > 1.0
 
 
-def test_a_time_that_is_over_before_it_began_still_gives_a_model(story_file, tmp_path, work_clock):
+def test_expired_time_limit_still_trains_one_step(story_file, tmp_path, work_clock):
     began = work_clock.now - 100
     run = Run(
         list(documents([story_file])), TrainingRequest(minutes=0.01, device="cpu"), tmp_path, began=began
@@ -202,7 +202,7 @@ def test_a_time_that_is_over_before_it_began_still_gives_a_model(story_file, tmp
     assert progress.validation is not None
 
 
-def test_a_validation_that_takes_long_reads_less(story_text, tmp_path, work_clock):
+def test_slow_validation_reads_less_text(story_text, tmp_path, work_clock):
     request = TrainingRequest(minutes=0.05, device="cpu", validation=0.9, **SIZES)
     run = Run([Document.of("long", story_text * 20)], request, tmp_path)
     assert run.plan.validations == 1
@@ -211,14 +211,14 @@ def test_a_validation_that_takes_long_reads_less(story_text, tmp_path, work_cloc
     assert run.model.training["validation_tokens"] == run.plan.validated
 
 
-def test_deterministic_changes_nothing_on_a_processor(texts):
+def test_deterministic_changes_nothing_on_cpu(texts):
     one = finished(texts, SMALL).model.network.state_dict()
     same = finished(texts, request(deterministic=True)).model.network.state_dict()
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-def test_the_settings_asked_for_are_kept(texts, work_clock):
+def test_requested_settings_are_used(texts, work_clock):
     asked = request(
         blocks=2, heads=4, kv_heads=2, width=24, context=12, batch=6, accumulation=3, preset="lecture",
         optimizer="adamw", learning_rate=0.01, seed=7, dropout=0.0, minutes=0.01, steps=None,
@@ -235,7 +235,7 @@ def test_the_settings_asked_for_are_kept(texts, work_clock):
     ("length", "time"),
     [(20, {"steps": 2}), (300, {"steps": 2}), (20, {"minutes": 0.005}), (300, {"minutes": 0.005})],
 )
-def test_a_tiny_text_gets_a_plan_it_can_bear(length, time, story_text, work_clock):
+def test_tiny_texts_get_a_suitable_plan(length, time, story_text, work_clock):
     run = Run([Document.of("tiny", story_text[:length])], TrainingRequest(**time, device="cpu"))
     config = run.plan.config
     assert run.tokenizer.kind == "byte"
@@ -247,12 +247,12 @@ def test_a_tiny_text_gets_a_plan_it_can_bear(length, time, story_text, work_cloc
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 10])
-def test_a_text_that_is_too_short_says_so(length):
+def test_too_short_texts_are_rejected(length):
     with pytest.raises(UserError, match="give more text"):
         Run([Document.of("tiny", "abcdefghij"[:length])], TrainingRequest(steps=1, device="cpu"))
 
 
-def test_the_tokenizer_grows_with_the_text(story_text):
+def test_tokenizer_vocabulary_grows_with_the_text(story_text):
     small = Run([Document.of("a", story_text[:10_000])], request(tokenizer=None))
     large = Run([Document.of("a", story_text * 2)], request(tokenizer=None))
     assert (small.tokenizer.kind, small.tokenizer.n_vocab) == ("byte", 257)
@@ -260,20 +260,20 @@ def test_the_tokenizer_grows_with_the_text(story_text):
     assert 257 < large.tokenizer.n_vocab <= 512
 
 
-def test_what_is_validated_on_does_not_train_the_tokenizer(story_text):
+def test_tokenizer_is_not_trained_on_validation_text(story_text):
     secret = "xyzzyx" * 40
     text = story_text[:20_000]
     run = Run([Document.of("a", text + secret)], request(tokenizer="bpe", vocab=300, validation=0.05))
     assert not any("xyzzy" in piece for piece in run.tokenizer.pieces(range(run.tokenizer.n_vocab)))
 
 
-def test_a_word_about_time_is_not_needed():
+def test_time_limit_defaults_to_three_minutes():
     assert with_time(TrainingRequest()).minutes == 3
     assert with_time(TrainingRequest(steps=5)) == TrainingRequest(steps=5)
     assert with_time(TrainingRequest(minutes=1)) == TrainingRequest(minutes=1)
 
 
-def test_a_smooth_mean_forgets():
+def test_exponential_average_forgets_old_values():
     smooth = ExponentialAverage()
     assert [smooth(number) for number in (4.0, 2.0, 3.0)] == [4.0, 3.0, 3.0]
     for _ in range(400):
@@ -281,7 +281,7 @@ def test_a_smooth_mean_forgets():
     assert smooth.mean == pytest.approx(7.0)
 
 
-def test_a_run_stopped_between_validations_has_no_loss_of_its_weights(story_file, tmp_path):
+def test_run_stopped_between_validations_has_no_validation_loss(story_file, tmp_path):
     run = Run(list(documents([story_file])), request(steps=10), cache=tmp_path)
     for progress in run:
         if run.losses and progress.validation is None:

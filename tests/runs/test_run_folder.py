@@ -1,4 +1,4 @@
-"""Runs in their folders: broken off and resumed they are, to the last bit, what they would have been."""
+"""Run folders: interrupted and resumed runs are identical, bit for bit, to uninterrupted ones."""
 
 import json
 import math
@@ -29,7 +29,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def short_text(tmp_path_factory):
-    """So short that an epoch is a few steps."""
+    """Short enough that an epoch takes a few steps."""
     path = tmp_path_factory.mktemp("text") / "text.txt"
     path.write_text("The chicken didn't cross the road because it was too tired.\n" * 20)
     return path
@@ -53,14 +53,14 @@ def train_until(kept, step):
 
 @pytest.fixture(scope="module", params=["muon", "adamw"])
 def uninterrupted(request, short_text, tmp_path_factory):
-    """An optimizer, and the folder of a run with it that was never stopped."""
+    """An optimizer, and the folder of an uninterrupted run with it."""
     folder = tmp_path_factory.mktemp("whole")
     train_until(open_run(folder / "whole", short_text, folder, optimizer=request.param), None)
     return request.param, folder / "whole"
 
 
 @pytest.mark.parametrize("stops", [(1,), (7,), (8, 9), (3, 4, 23)])
-def test_resumed_is_as_if_never_stopped(uninterrupted, stops, short_text, tmp_path):
+def test_resumed_run_equals_uninterrupted_run(uninterrupted, stops, short_text, tmp_path):
     optimizer, whole = uninterrupted
     for stop in (*stops, None):
         train_until(
@@ -74,7 +74,7 @@ def test_resumed_is_as_if_never_stopped(uninterrupted, stops, short_text, tmp_pa
 
 
 @pytest.mark.parametrize("settings", [{"recipe": "classic"}, {"both_ways": True}])
-def test_other_recipes_and_blanks_resume_exactly_too(settings, short_text, tmp_path):
+def test_classic_recipe_and_masked_training_resume_exactly(settings, short_text, tmp_path):
     train_until(open_run(tmp_path / "whole", short_text, tmp_path, **settings), None)
     for stop in (8, 9, None):
         train_until(open_run(tmp_path / "broken", short_text, tmp_path, resume=True, **settings), stop)
@@ -82,7 +82,7 @@ def test_other_recipes_and_blanks_resume_exactly_too(settings, short_text, tmp_p
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
 
 
-def test_a_finished_run_is_finished(short_text, tmp_path):
+def test_finished_run_is_not_resumed_or_overwritten(short_text, tmp_path):
     train_until(open_run(tmp_path / "run", short_text, tmp_path), None)
     before = (tmp_path / "run" / "model.safetensors").read_bytes()
     assert open_run(tmp_path / "run", short_text, tmp_path, resume=True) is None
@@ -91,7 +91,7 @@ def test_a_finished_run_is_finished(short_text, tmp_path):
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
 
 
-def test_two_runs_in_one_folder(short_text, tmp_path):
+def test_second_run_in_the_same_folder_is_rejected(short_text, tmp_path):
     with open_run(tmp_path / "run", short_text, tmp_path) as kept:
         next(iter(kept))
         with pytest.raises(UserError, match="another run is training in"):
@@ -100,7 +100,7 @@ def test_two_runs_in_one_folder(short_text, tmp_path):
         open_run(tmp_path / "run", short_text, tmp_path)
 
 
-def test_another_text_or_other_settings_are_refused(short_text, tmp_path):
+def test_resuming_with_other_text_or_settings_is_rejected(short_text, tmp_path):
     train_until(open_run(tmp_path / "run", short_text, tmp_path), 3)
     other = tmp_path / "other.txt"
     other.write_text(short_text.read_text() + "!")
@@ -111,13 +111,13 @@ def test_another_text_or_other_settings_are_refused(short_text, tmp_path):
     assert open_run(tmp_path / "run", short_text, tmp_path, resume=True).run.trainer.step == 3
 
 
-def test_a_run_that_took_no_step_leaves_nothing(short_text, tmp_path):
+def test_run_without_steps_leaves_no_folder(short_text, tmp_path):
     with open_run(tmp_path / "new" / "run", short_text, tmp_path / "cache"):
         assert (tmp_path / "new" / "run" / "run.json").exists()
     assert not (tmp_path / "new").exists()
 
 
-def test_checkpoints_as_often_as_asked(short_text, tmp_path):
+def test_checkpoint_interval_is_respected(short_text, tmp_path):
     with open_run(tmp_path / "run", short_text, tmp_path, checkpoint_every=5) as kept:
         for progress in kept:
             if progress.record.step == 18:
@@ -126,7 +126,7 @@ def test_checkpoints_as_often_as_asked(short_text, tmp_path):
     assert names == ["step-000000010", "step-000000015"]
 
 
-def test_a_disk_that_refuses_checkpoints_does_not_stop_training(short_text, tmp_path, monkeypatch):
+def test_failing_checkpoints_do_not_stop_training(short_text, tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
@@ -138,7 +138,7 @@ def test_a_disk_that_refuses_checkpoints_does_not_stop_training(short_text, tmp_
         ]
 
 
-def test_snapshots_are_models_as_they_were(short_text, tmp_path):
+def test_snapshots_match_the_model_at_their_step(short_text, tmp_path):
     seen = {}
     with open_run(tmp_path / "run", short_text, tmp_path, snapshots=4) as kept:
         for progress in kept:
@@ -152,7 +152,7 @@ def test_snapshots_are_models_as_they_were(short_text, tmp_path):
         clearhead.load(tmp_path / "run", step=5)
 
 
-def test_the_best_is_kept_where_it_is_not_the_last(short_text, tmp_path, monkeypatch):
+def test_best_model_is_kept_if_not_the_last(short_text, tmp_path, monkeypatch):
     losses = iter([3.0, 2.0, 2.5, 2.6, 2.7])
     monkeypatch.setattr("clearhead.runs.run.evaluate", lambda *_: next(losses))
     with open_run(tmp_path / "run", short_text, tmp_path) as kept:
@@ -166,7 +166,7 @@ def test_the_best_is_kept_where_it_is_not_the_last(short_text, tmp_path, monkeyp
     assert not torch.equal(clearhead.load(tmp_path / "run", "cpu").logits("The"), best)
 
 
-def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp_path, monkeypatch):
+def test_non_finite_steps_are_skipped_then_rolled_back(short_text, tmp_path, monkeypatch):
     kept = open_run(tmp_path / "run", short_text, tmp_path)
     trainer = kept.run.trainer
     gather, calls = trainer._forward_backward, []
@@ -180,7 +180,7 @@ def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp
     with kept:
         records = [progress.record for progress in kept]
     assert [record.step for record in records if record.skipped] == [6, 13, 14, 15]
-    assert [record.step for record in records[14:17]] == [15, 11, 12]  # the last validation was after step 10
+    assert [record.step for record in records[14:17]] == [15, 11, 12]  # last validated after step 10
     assert len(kept.run.notes) == 1
     assert "returned to step 10, with 0.5 of the learning rate" in kept.run.notes[0]
     assert records[-1].step == 24
@@ -189,7 +189,7 @@ def test_steps_that_break_are_skipped_and_then_the_run_goes_back(short_text, tmp
 
 
 def break_at(kept, steps, least=1.0):
-    """Numbers that are not finite at these steps, until the learning rate was lowered enough."""
+    """Make the loss NaN at these steps while the learning rate scale is at least `least`."""
     trainer = kept.run.trainer
     gather = trainer._forward_backward
 
@@ -204,15 +204,13 @@ def break_at(kept, steps, least=1.0):
 @pytest.mark.parametrize(
     ("steps", "least", "good", "turns"),
     [
-        ({12, 13, 14}, 1.0, 10, range(10, 19)),  # validations are after steps 5, 10, 15, 20 and 24
-        ({12, 13, 14}, 0.5, 10, range(14, 22, 3)),  # twice back to the same state
-        ({2, 3, 4}, 1.0, 0, range(6)),  # back to the beginning
+        ({12, 13, 14}, 1.0, 10, range(10, 19)),  # validated after steps 5, 10, 15, 20 and 24
+        ({12, 13, 14}, 0.5, 10, range(14, 22, 3)),  # two rollbacks to the same state
+        ({2, 3, 4}, 1.0, 0, range(6)),  # rollback to the beginning
         ({15}, 1.0, 10, range(13, 17)),  # at a validation, one is enough
     ],
 )
-def test_a_run_interrupted_around_a_retreat_goes_the_same_way(
-    steps, least, good, turns, short_text, tmp_path
-):
+def test_run_interrupted_around_a_rollback_resumes_exactly(steps, least, good, turns, short_text, tmp_path):
     whole = break_at(open_run(tmp_path / "whole", short_text, tmp_path), steps, least)
     train_until(whole, None)
     assert [f"returned to step {good}," in note for note in whole.run.notes] == [True] * (
@@ -220,7 +218,7 @@ def test_a_run_interrupted_around_a_retreat_goes_the_same_way(
     )
     for turn in turns:
         folder = tmp_path / f"broken-{turn}"
-        for stop in (turn, None):  # broken off there; then to the end
+        for stop in (turn, None):  # interrupt there, then run to the end
             kept = open_run(folder, short_text, tmp_path, resume=True)
             break_after(break_at(kept, steps, least), stop)
         for name in ("metrics.jsonl", "model.safetensors", "clearhead.json"):
@@ -228,7 +226,7 @@ def test_a_run_interrupted_around_a_retreat_goes_the_same_way(
 
 
 def break_after(kept, stop):
-    """As `train_until`, by how many steps were taken, those of a course that was left among them."""
+    """Like `train_until`, but counts all steps taken, including those undone by a rollback."""
     with kept:
         for turn, _ in enumerate(kept):
             if turn == stop:
@@ -238,8 +236,8 @@ def break_after(kept, stop):
         kept.finish()
 
 
-def test_a_run_killed_around_a_retreat_goes_the_same_way(short_text, tmp_path):
-    """No word of where it stood: the checkpoints of every third step are all there is."""
+def test_run_killed_around_a_rollback_resumes_exactly(short_text, tmp_path):
+    """Nothing is saved on exit: only the checkpoints of every third step remain."""
     every = {"checkpoint_every": 3}
     train_until(break_at(open_run(tmp_path / "whole", short_text, tmp_path, **every), {12, 13, 14}), None)
     for turn in range(11, 16):
@@ -254,21 +252,21 @@ def test_a_run_killed_around_a_retreat_goes_the_same_way(short_text, tmp_path):
             assert (tmp_path / "whole" / name).read_bytes() == (folder / name).read_bytes(), (turn, name)
 
 
-def test_a_run_that_keeps_breaking_stops_with_a_clear_word(short_text, tmp_path, monkeypatch):
+def test_diverging_run_stops_with_a_clear_error(short_text, tmp_path, monkeypatch):
     kept = open_run(tmp_path / "run", short_text, tmp_path)
     monkeypatch.setattr(kept.run.trainer, "_forward_backward", lambda _: (math.inf, 1.0))
     with kept, pytest.raises(UserError, match="training diverged at step"):
         list(kept)
 
 
-def test_a_folder_holds_no_times_of_day(short_text, tmp_path):
+def test_run_folders_contain_no_timestamps(short_text, tmp_path):
     for name in ("one", "two"):
         train_until(open_run(tmp_path / name, short_text, tmp_path), None)
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
 
 
-def test_a_folder_that_is_held(tmp_path):
+def test_locked_folder_is_rejected(tmp_path):
     held = RunFolder(tmp_path / "run")
     with pytest.raises(UserError, match="another run"):
         RunFolder(tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Networks of every kind in runs: sized, trained, resumed, listed."""
+"""Networks of every kind in runs: sizing, training, resuming and fine-tuning."""
 
 import json
 import math
@@ -32,7 +32,7 @@ SMALL = {
 }
 
 
-def test_the_ladder_climbs_in_size_whatever_the_kind():
+def test_sizes_increase_for_every_kind():
     tokens = range(1_000_000)
     for kind in ("transformer", *CELLS):
         sizes = list_sizes(TrainingRequest(kind=kind, steps=1), tokens, 500)
@@ -56,14 +56,14 @@ def test_the_ladder_climbs_in_size_whatever_the_kind():
         ({"kind": "elman", "lora": 4}, "lora fine-tunes an existing model"),
     ],
 )
-def test_what_does_not_go_together_is_refused(settings, words):
+def test_invalid_or_incompatible_settings_are_rejected(settings, words):
     with pytest.raises(UserError, match=words):
         TrainingRequest(**settings)
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_it_learns_stories(kind, story_file, tmp_path):
-    """In so few steps the loss falls well below what the frequencies of characters alone would give."""
+def test_recurrent_networks_learn_stories(kind, story_file, tmp_path):
+    """A few steps bring the loss well below that of predicting from character frequencies alone."""
     text = story_file.read_text()
     shares = [text.count(each) / len(text) for each in set(text)]
     by_frequency = -sum(share * math.log(share) for share in shares)
@@ -90,7 +90,7 @@ def train_until(kept, step):
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_resumed_is_as_if_never_stopped(kind, story_file, tmp_path):
+def test_resumed_run_matches_an_uninterrupted_run(kind, story_file, tmp_path):
     def open_run(name):
         request = TrainingRequest(kind=kind, **SMALL)
         return SavedRun.open(tmp_path / name, list(documents([story_file])), request, True, cache=tmp_path)
@@ -104,14 +104,14 @@ def test_resumed_is_as_if_never_stopped(kind, story_file, tmp_path):
     assert ch.load(tmp_path / "broken", "cpu").config.kind == kind
 
 
-def test_minutes_are_the_dial_here_too(story_file, tmp_path, work_clock):
+def test_minutes_determine_the_size_of_recurrent_networks(story_file, tmp_path, work_clock):
     run = Run(list(documents([story_file])), TrainingRequest(kind="gru", minutes=0.1, device="cpu"), tmp_path)
     assert run.plan.config in list_sizes(run.request, run.tokens, run.tokenizer.n_vocab)
     assert not run.plan.recipe.bfloat16
     assert run.plan.seconds < 6
 
 
-def test_one_can_go_on_from_it(story_file, tmp_path):
+def test_recurrent_models_can_be_fine_tuned(story_file, tmp_path):
     ch.train(story_file, tmp_path / "first", kind="gru", **SMALL)
     more = {"steps": 4, "context": 16, "batch": 4, "device": "cpu"}
     model = ch.train(story_file, tmp_path / "more", start=str(tmp_path / "first"), **more)
@@ -126,7 +126,7 @@ def test_one_can_go_on_from_it(story_file, tmp_path):
         ch.train(story_file, start=str(tmp_path / "first"), kind="gru", **more)
 
 
-def test_runs_begun_before_there_were_kinds_are_gone_on_with(story_file, tmp_path):
+def test_runs_saved_without_a_kind_can_be_resumed(story_file, tmp_path):
     request = TrainingRequest(steps=4, width=16, heads=1, blocks=1, context=16, batch=2, device="cpu")
     texts = list(documents([story_file]))
     train_until(SavedRun.open(tmp_path / "run", texts, request, cache=tmp_path), 2)
@@ -137,10 +137,10 @@ def test_runs_begun_before_there_were_kinds_are_gone_on_with(story_file, tmp_pat
     assert len(read_metrics(tmp_path / "run")) == 4
 
 
-def test_a_small_table_of_words_is_there_twice():
+def test_embeddings_are_untied_for_small_vocabularies():
     tokens = Tokens.of(np.arange(4000) % 60)
     small, large = (usual_size(TrainingRequest(device="cpu"), tokens, n_vocab) for n_vocab in (60, 4000))
     assert (small.tied, large.tied) == (False, True)
     assert usual_size(TrainingRequest(preset="gpt2", device="cpu"), tokens, 60).tied
     spreads = [Transformer(config).embedding.weight.std().item() for config in (small, large)]
-    assert spreads == pytest.approx([0.3, 0.02], rel=0.05)  # of two uses it can have the size of one
+    assert spreads == pytest.approx([0.3, 0.02], rel=0.05)  # an untied embedding has its own initial scale

@@ -1,4 +1,4 @@
-"""Going on from a model: with all its weights, or in adapters."""
+"""Fine-tuning an existing model: all of its weights, or LoRA adapters only."""
 
 import json
 import shutil
@@ -53,7 +53,7 @@ def train_until(folder, text, cache, settings, step):
 
 
 @pytest.mark.parametrize("lora", [None, 4])
-def test_it_goes_on_where_the_model_is(lora, model_folder, text, tmp_path):
+def test_fine_tuning_starts_from_the_given_model(lora, model_folder, text, tmp_path):
     start = clearhead.load(model_folder, "cpu")
     run = Run(list(documents([text])), request(model_folder, lora=lora, learning_rate=0.01), tmp_path)
     assert run.tokenizer.to_json() == start.tokenizer.to_json()
@@ -68,7 +68,7 @@ def test_it_goes_on_where_the_model_is(lora, model_folder, text, tmp_path):
 
 
 @pytest.mark.parametrize("lora", [None, 4])
-def test_transformers_opens_what_came_of_it(lora, model_folder, text, tmp_path):
+def test_transformers_loads_the_fine_tuned_model(lora, model_folder, text, tmp_path):
     model = clearhead.train(text, tmp_path / "out", start=model_folder, lora=lora, steps=5, device="cpu")
     assert count_parameters(model.network) == model.config.n_parameter
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
@@ -80,7 +80,7 @@ def test_transformers_opens_what_came_of_it(lora, model_folder, text, tmp_path):
     assert model.generate("The", tokens=5, temperature=0) == again.generate("The", tokens=5, temperature=0)
 
 
-def test_only_the_adapters_learn(model_folder, text, tmp_path):
+def test_only_the_adapters_are_trained(model_folder, text, tmp_path):
     run = Run(list(documents([text])), request(model_folder, lora=4), tmp_path)
     before = {name: each.clone() for name, each in run.model.network.named_parameters()}
     progress = [each.record for each in run]
@@ -98,7 +98,7 @@ def test_only_the_adapters_learn(model_folder, text, tmp_path):
 
 
 @pytest.mark.parametrize("lora", [None, 4])
-def test_resumed_is_as_if_never_stopped(lora, model_folder, text, tmp_path):
+def test_resumed_run_matches_an_uninterrupted_run(lora, model_folder, text, tmp_path):
     settings = request(model_folder, lora=lora, dropout=0.1)
     train_until(tmp_path / "whole", text, tmp_path, settings, None)
     for stop in (1, 7, None):
@@ -107,7 +107,7 @@ def test_resumed_is_as_if_never_stopped(lora, model_folder, text, tmp_path):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
 
 
-def test_resuming_from_another_start_is_refused(copied_model, text, tmp_path):
+def test_resuming_from_a_different_start_model_is_rejected(copied_model, text, tmp_path):
     train_until(tmp_path / "run", text, tmp_path, request(copied_model, lora=2), 3)
     kept = json.loads((tmp_path / "run" / "run.json").read_text())["request"]
     assert kept["start"] == str(copied_model)
@@ -123,7 +123,7 @@ def test_resuming_from_another_start_is_refused(copied_model, text, tmp_path):
         train_until(tmp_path / "run", text, tmp_path, request(copied_model, lora=2), None)
 
 
-def test_a_gguf_file_is_a_start_too(model_folder, text, tmp_path):
+def test_gguf_files_can_be_fine_tuned(model_folder, text, tmp_path):
     byte = clearhead.train(
         text, tokenizer="byte", steps=2, blocks=1, width=32, heads=1, context=32, device="cpu"
     )
@@ -133,7 +133,7 @@ def test_a_gguf_file_is_a_start_too(model_folder, text, tmp_path):
     assert len(list(run)) == 2
 
 
-def test_minutes_are_kept(model_folder, text, tmp_path, work_clock):
+def test_training_takes_the_requested_minutes(model_folder, text, tmp_path, work_clock):
     run = Run(list(documents([text])), request(model_folder, steps=None, minutes=0.04, batch=None), tmp_path)
     assert run.plan.config == replace(clearhead.load(model_folder, "cpu").config, dropout=0.0)
     assert list(run)[-1].validation is not None
@@ -152,12 +152,12 @@ def test_minutes_are_kept(model_folder, text, tmp_path, work_clock):
         ({"start": None, "lora": 2}, "name it with --from"),
     ],
 )
-def test_what_does_not_go_together_is_said(settings, message, model_folder):
+def test_invalid_or_incompatible_settings_are_rejected(settings, message, model_folder):
     with pytest.raises(UserError, match=message):
         TrainingRequest(**{"steps": 1, "start": str(model_folder), "device": "cpu", **settings})
 
 
-def test_a_window_longer_than_the_context_is_refused(model_folder, text, tmp_path):
+def test_training_context_longer_than_the_model_context_is_rejected(model_folder, text, tmp_path):
     with pytest.raises(UserError, match="is 64 tokens"):
         Run(list(documents([text])), request(model_folder, context=65), tmp_path)
 
@@ -192,7 +192,7 @@ def talks(tmp_path):
     return path
 
 
-def test_conversations_are_learned_by_their_replies(talker, talks, tmp_path):
+def test_conversation_loss_counts_only_replies(talker, talks, tmp_path):
     settings = request(talker, steps=40, learning_rate=0.01, context=64, accumulation=2)
     run = Run(list(documents([talks])), settings, tmp_path)
     progress = list(run)
@@ -211,8 +211,8 @@ def test_conversations_are_learned_by_their_replies(talker, talks, tmp_path):
     assert run.model.tokenizer.config["chat_template"] == CHATML
 
 
-def test_a_batch_in_parts_learns_what_it_would_whole(talker, talks, tmp_path):
-    """Although its parts hold replies of different lengths."""
+def test_gradient_accumulation_matches_a_single_batch(talker, talks, tmp_path):
+    """Even though the micro-batches contain replies of different lengths."""
     runs = []
     for accumulation in (1, 4):
         settings = request(talker, steps=1, accumulation=accumulation, context=64)
@@ -222,6 +222,6 @@ def test_a_batch_in_parts_learns_what_it_would_whole(talker, talks, tmp_path):
     assert runs[0] == pytest.approx(runs[1], rel=1e-5)
 
 
-def test_conversations_without_a_chat_template_are_refused(model_folder, talks, tmp_path):
+def test_conversations_without_a_chat_template_are_rejected(model_folder, talks, tmp_path):
     with pytest.raises(UserError, match="has no chat template"):
         Run(list(documents([talks])), request(model_folder), tmp_path)

@@ -1,4 +1,4 @@
-"""Training as one call: what it leaves in the folder, and what it has to say."""
+"""Training with a single call: the files it writes and the warnings it gives."""
 
 import math
 import warnings
@@ -27,7 +27,7 @@ def short_file(story_text, tmp_path):
     return path
 
 
-def test_the_curve_is_in_the_folder_the_same_every_time(story_file, tmp_path):
+def test_loss_curve_is_saved_and_reproducible(story_file, tmp_path):
     for name in ("one", "two"):
         assert clearhead.train(story_file, tmp_path / name, steps=4, **SIZES).name == name
     drawn = (tmp_path / "one" / "loss.svg").read_bytes()
@@ -36,7 +36,7 @@ def test_the_curve_is_in_the_folder_the_same_every_time(story_file, tmp_path):
     assert b"4 steps; lowest validation loss" in drawn
 
 
-def test_a_curve_that_cannot_be_drawn_is_told_of(story_file, tmp_path, monkeypatch):
+def test_warns_when_the_loss_curve_cannot_be_drawn(story_file, tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no ink")
 
@@ -47,10 +47,10 @@ def test_a_curve_that_cannot_be_drawn_is_told_of(story_file, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_learning_by_heart_is_told_of_before_and_after(kept, short_file, story_text, tmp_path, monkeypatch):
+def test_warns_about_overfitting_before_and_after(kept, short_file, story_text, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "clearhead.runs.plan.MAX_REGULARIZATION", (0.0, 0.1, 0.0)
-    )  # which would keep it from it
+    )  # regularization would prevent overfitting
     other = story_text[5000:6000]
     (tmp_path / "other.txt").write_text(other)
     out = tmp_path / "run" if kept else None
@@ -72,7 +72,7 @@ def test_learning_by_heart_is_told_of_before_and_after(kept, short_file, story_t
         clearhead.train(short_file, **{**settings, "steps": 3})
 
 
-def test_numbers_that_break_are_told_of(story_file, tmp_path, monkeypatch):
+def test_warns_when_the_loss_is_not_finite(story_file, tmp_path, monkeypatch):
     gather = Trainer._forward_backward
 
     def break_some(self, rate):
@@ -96,14 +96,14 @@ def test_numbers_that_break_are_told_of(story_file, tmp_path, monkeypatch):
         {"steps": 3, "width": 32.0},
     ],
 )
-def test_numbers_that_are_none_are_refused_before_anything_is_written(wrong, story_file, tmp_path):
+def test_invalid_numbers_are_rejected_before_anything_is_written(wrong, story_file, tmp_path):
     sizes = {name: value for name, value in SIZES.items() if name not in wrong}
     with pytest.raises(clearhead.UserError, match=f"{list(wrong)[-1]} = .*: expected a"):
         clearhead.train(story_file, tmp_path / "run", **sizes, **wrong)
     assert not (tmp_path / "run").exists()
 
 
-def test_conversations_without_a_model_to_chat_are_told_to_be_plain_text(story_text, tmp_path):
+def test_warns_when_jsonl_is_read_as_plain_text(story_text, tmp_path):
     (tmp_path / "talks.jsonl").write_text(story_text[:3000])
     with pytest.warns(UserWarning, match=r"^a .jsonl file is read as plain text"):
         clearhead.train(tmp_path / "talks.jsonl", steps=1, **SIZES)

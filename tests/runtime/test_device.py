@@ -9,20 +9,20 @@ from clearhead.errors import UserError
 from clearhead.runtime.device import has_fast_bfloat16, make_deterministic, pick_device
 
 
-def test_a_device_that_is_not_here_names_those_that_are():
+def test_error_for_an_unavailable_device_lists_available_ones():
     with pytest.raises(UserError, match="device 'tpu' is not available: choose from cpu"):
         pick_device("tpu")
     with pytest.raises(UserError, match="cuda:99"):
         pick_device("cuda:99")
 
 
-def test_the_processor_is_always_there():
+def test_cpu_is_always_available():
     assert pick_device("cpu") == torch.device("cpu")
     assert pick_device() in [torch.device(kind) for kind in ("cpu", "cuda", "mps")]
 
 
-def test_fast_bfloat16_is_what_the_processor_says_of_itself():
-    """By the instructions it lists, where the system tells them."""
+def test_fast_bfloat16_matches_the_cpu_flags():
+    """The flags are read from /proc/cpuinfo, where it exists."""
     listed = Path("/proc/cpuinfo")
     if not listed.exists():
         pytest.skip("this system does not list the processor's instructions in /proc/cpuinfo")
@@ -31,7 +31,7 @@ def test_fast_bfloat16_is_what_the_processor_says_of_itself():
     assert has_fast_bfloat16(torch.device("cpu")) == expected
     if expected:
         ones = torch.ones(64, 64, dtype=torch.bfloat16)
-        assert (ones @ ones)[0, 0] == 64  # without a warning, which is an error here
+        assert (ones @ ones)[0, 0] == 64  # must not warn: warnings are errors in these tests
 
 
 EXACT = """
@@ -54,15 +54,15 @@ for name in ("modern", "lecture"):
 """
 
 
-def test_deterministic_is_asked_of_torch_and_of_cublas(forked):
-    """In a process of its own: it holds for all of one."""
+def test_deterministic_mode_configures_torch_and_cublas(forked):
+    """Runs in a subprocess, because the setting applies to the whole process."""
     env = {name: value for name, value in os.environ.items() if name != "CUBLAS_WORKSPACE_CONFIG"}
     done = subprocess.run([*forked, "-c", EXACT], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA here")
-def test_once_cuda_is_in_use_it_is_too_late(monkeypatch):
+def test_deterministic_mode_after_cuda_initialization_raises(monkeypatch):
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     torch.ones(1, device="cuda")
     with pytest.raises(UserError, match="before CUDA is initialized"):

@@ -1,4 +1,4 @@
-"""Matrices in eight bits."""
+"""Int8 quantization of linear layers."""
 
 import copy
 
@@ -24,7 +24,7 @@ SIZES = {"n_block": 2, "n_head": 4, "d_model": 96, "n_context": 64, "n_vocab": 3
 
 
 @pytest.mark.parametrize("preset_name", ["lecture", "gpt2", "modern"])
-def test_a_network_says_nearly_the_same(preset_name):
+def test_quantized_network_stays_close_to_the_original(preset_name):
     torch.manual_seed(0)
     network = Transformer(preset(preset_name, **SIZES)).eval()
     rounded = quantize(copy.deepcopy(network))
@@ -36,11 +36,11 @@ def test_a_network_says_nearly_the_same(preset_name):
 
 
 @pytest.mark.parametrize(("K", "N", "bias"), [(64, 8, True), (96, 33, False), (200, 5, True)])
-def test_a_product_is_that_of_the_rounded_numbers(K, N, bias):
+def test_output_is_the_product_of_the_quantized_values(K, N, bias):
     torch.manual_seed(0)
     linear = nn.Linear(K, N, bias=bias)
     layer = QuantizedLinear(linear)
-    vectors = torch.randn(70, K)  # more than go through together
+    vectors = torch.randn(70, K)  # more than one tile of rows
     vectors[3] = 0
     codes, scales = quantize_rows(vectors)
     rounded = (codes.view(70, -1, GROUP) * scales[..., None]).flatten(1)[:, :K]
@@ -51,14 +51,14 @@ def test_a_product_is_that_of_the_rounded_numbers(K, N, bias):
         assert torch.allclose(layer(vectors[None])[0], layer(vectors))
 
 
-def test_a_row_is_the_same_whatever_stands_beside_it():
+def test_row_does_not_depend_on_its_batch():
     layer = QuantizedLinear(nn.Linear(128, 40))
     vectors = torch.randn(100, 128)
     with torch.inference_mode():
         assert torch.equal(layer(vectors)[66:67], layer(vectors[66:67]))
 
 
-def test_each_group_is_rounded_by_its_own_scale():
+def test_each_group_has_its_own_scale():
     weight = torch.ones(1, 2 * GROUP)
     weight[0, GROUP:] = 1e-6
     codes, scales = quantize_rows(weight)
@@ -66,7 +66,7 @@ def test_each_group_is_rounded_by_its_own_scale():
     assert torch.allclose(scales, torch.tensor([[1 / 127, 1e-6 / 127]]))
 
 
-def test_what_wants_the_weights_themselves_is_refused():
+def test_operations_that_need_the_original_weights_are_rejected():
     network = Transformer(preset("gpt2", **SIZES)).eval()
     need_exact(network, "saving")
     quantize(network)
@@ -75,6 +75,6 @@ def test_what_wants_the_weights_themselves_is_refused():
         need_exact(network, "saving")
 
 
-def test_only_float32_is_rounded():
+def test_only_float32_can_be_quantized():
     with pytest.raises(UserError, match="float32"):
         quantize(Transformer(preset("gpt2", **SIZES)).to(torch.bfloat16))

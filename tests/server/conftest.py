@@ -20,13 +20,13 @@ def server(registry):
 
 @pytest.fixture
 def start(registry):
-    """Start another server, with its own limits."""
+    """Start another server with its own limits, token or registry."""
     return lambda limits=None, token=TOKEN, registry=registry: running(registry, limits, token)
 
 
 @pytest.fixture
 def registry_of():
-    """Make a registry with another number of slots or other models."""
+    """Make a registry with a different number of slots or different models."""
     made = []
 
     def make(slots=8, queue=64, **models):
@@ -69,7 +69,7 @@ def registry_of_kinds():
 
 @pytest.fixture(scope="session")
 def registry_of_templates():
-    """Make a registry with a model for each chat template, and one with a valid template."""
+    """Make a registry with one model per chat template, plus one with a valid template."""
     made = []
 
     def make(**templates):
@@ -89,5 +89,5 @@ def running_server():
 
 @pytest.fixture(scope="session")
 def make_small():
-    """Make another small model, of other sizes."""
+    """Make a small model with different sizes."""
     return make_model

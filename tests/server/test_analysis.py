@@ -1,4 +1,4 @@
-"""The analysis routes return what the trace returns in Python."""
+"""The analysis routes return the same results as a trace in Python."""
 
 import pytest
 import torch
@@ -43,7 +43,7 @@ def test_compare_two_texts(kind):
     assert "blocks 1 to 9" in post_invalid(kind, "compare", other=other, blocks=[1, 9])
 
 
-def test_compare_two_models(kind):
+def test_compare_with_an_edited_model(kind):
     name, _, client = kind
     other = {"model": name, "text": TEXT, "edits": [{"site": "block.0.head.0.output", "value": 0}]}
     found = {each["site"]: each["distance"] for each in ask(kind, "compare", other=other)["distances"]}
@@ -57,7 +57,7 @@ def test_compare_two_models(kind):
 
 
 @pytest.mark.parametrize("over", ["head", "position"])
-def test_effects_of_ablation(kind, over):
+def test_ablation_effects_match_sweep(kind, over):
     _, model, _ = kind
     trace, token = model.inspect(TEXT), 101
 
@@ -72,7 +72,7 @@ def test_effects_of_ablation(kind, over):
     assert only["after"] == [pytest.approx(found["after"][1], abs=1e-3)]
 
 
-def test_effects_of_patching(kind):
+def test_patching_effects_match_edit(kind):
     _, model, _ = kind
     token, other = 101, TEXT.replace("tired", "happy")
     found = ask(kind, "effects", token=token, source=other)
@@ -82,7 +82,7 @@ def test_effects_of_patching(kind):
     assert "does not exist" in post_invalid(kind, "effects", token=10**6)
 
 
-def test_attribution_along_a_path(kind):
+def test_attribution_along_a_path_matches_the_trace(kind):
     _, model, _ = kind
     trace, token = model.inspect(TEXT), 101
     found = ask(kind, "attribute", token=token)
@@ -106,7 +106,7 @@ def test_attribution_along_a_path(kind):
     )
 
 
-def test_score_contributions(kind):
+def test_score_contributions_sum_to_the_score(kind):
     _, model, _ = kind
     view = model.inspect(TEXT).block[1].head[0]
     found = ask(kind, "why", block=1, head=0, query_position=-1, key_position=2, count=5)
@@ -118,7 +118,7 @@ def test_score_contributions(kind):
     assert "block 7" in post_invalid(kind, "why", block=7, head=0, query_position=0, key_position=0)
 
 
-def test_logit_lens(kind):
+def test_logit_lens_matches_the_trace(kind):
     _, model, _ = kind
     trace = model.inspect(TEXT)
     found = ask(kind, "lens", token=101)["tokens"]

@@ -52,7 +52,7 @@ def routes(app):
 
 @pytest.fixture(scope="module")
 def requests(server):
-    """A request for each route of the application and of its OpenAPI document."""
+    """One request for each route of the application and of its OpenAPI document."""
     app = server.app
     known = {(method.upper(), path) for path, item in app.openapi()["paths"].items() for method in item} | {
         (method, path) for method, path in routes(app) if method != "HEAD"
@@ -74,7 +74,7 @@ def requests(server):
         "127.0.0.1,evil.com",
     ],
 )
-def test_every_route_rejects_other_hosts(server, client, requests, host):
+def test_every_route_rejects_unknown_hosts(server, client, requests, host):
     for method, path in requests:
         response = client.request(method, path, headers={"Host": host}, json={})
         assert response.status_code in (400, 403), (method, path)
@@ -122,7 +122,7 @@ def test_every_response_has_security_headers(server, client, requests):
     assert "unsafe" not in SECURITY_HEADERS["Content-Security-Policy"]
 
 
-def test_same_origin_is_accepted(client, server):
+def test_same_origin_requests_are_accepted(client, server):
     for name in ("127.0.0.1", "localhost", "LOCALHOST"):
         host = f"{name}:{server.credentials.port}"
         response = client.get("/v1/models", headers={"Host": host, "Origin": f"http://{host}"})
@@ -155,7 +155,7 @@ def test_token_in_url_is_ignored_for_post(server):
     assert httpx.post(url, json={"model": "small", "text": "a"}, trust_env=False).status_code == 401
 
 
-def test_cookies_of_other_servers_are_rejected(server):
+def test_cookies_from_other_servers_are_rejected(server):
     port = server.credentials.port
     others = [
         Credentials("another-token", port=port),
@@ -186,7 +186,7 @@ def test_cookies_of_other_servers_are_rejected(server):
         "/@evil.com",
     ],
 )
-def test_redirect_stays_on_this_server(server, path):
+def test_redirects_stay_on_this_server(server, path):
     with httpx.Client(trust_env=False) as browser:
         response = browser.get(f"{server.url}{path}?token={server.credentials.token}")
     assert response.status_code == 303
@@ -246,7 +246,7 @@ BEARER = ("authorization", "Bearer secret")
         [("host", "localhost:8000")],
     ],
 )
-def test_middleware_rejects_requests(middleware, headers):
+def test_middleware_rejects_invalid_requests(middleware, headers):
     status = call(middleware, headers=headers)[0]["status"]
     assert status == (401 if headers == [("host", "localhost:8000")] else 403)
     assert call(middleware, "websocket", headers) == [{"type": "websocket.close", "code": 1008}]
@@ -258,23 +258,23 @@ def test_websockets_ignore_a_token_in_the_url(middleware):
 
 
 @pytest.mark.parametrize("kind", ["http", "websocket"])
-def test_middleware_accepts_requests(middleware, kind):
+def test_middleware_accepts_authenticated_requests(middleware, kind):
     assert call(middleware, kind, [("host", "[::1]:8000"), BEARER]) == [{"type": "inside"}]
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", "", "127.1"])
-def test_other_hosts_require_a_token(host):
+def test_non_loopback_hosts_require_a_token(host):
     with pytest.raises(UserError, match="requires a token"):
         open_socket(host, 0, None)
 
 
-def test_error_for_a_port_in_use(server):
+def test_port_in_use_raises(server):
     with pytest.raises(UserError, match="choose another --port"):
         open_socket("127.0.0.1", server.credentials.port, "token")
 
 
 @pytest.mark.parametrize("host", ["fe80::1%nosuch", "a..b", "192.0.2.1"])
-def test_error_for_an_unavailable_host(host):
+def test_unavailable_host_raises(host):
     with pytest.raises(UserError, match="choose another --host"):
         open_socket(host, 0, "token")
 
@@ -286,7 +286,7 @@ def test_loopback_needs_no_token(start):
         assert forged.status_code == 403
 
 
-def test_credentials_accept_allowed_hosts():
+def test_credentials_include_allowed_hosts():
     with open_socket("127.0.0.1", 0, "token") as opened:
         assert "models.example" in make_credentials("127.0.0.1", opened, "token", ["Models.Example"]).hosts
         assert "10.0.0.5" in make_credentials("10.0.0.5", opened, "token").hosts
@@ -305,7 +305,7 @@ def test_other_methods_are_not_allowed(client, requests, method):
         assert method == "HEAD" or response.json()["error"]["message"]
 
 
-def test_browsers_without_the_token_get_a_page(server):
+def test_browsers_without_the_token_get_an_html_page(server):
     with httpx.Client(base_url=server.url, trust_env=False) as visitor:
         page = visitor.get("/?block=3", headers={"Accept": "text/html,*/*"})
         assert (page.status_code, page.headers["content-type"]) == (401, "text/html; charset=utf-8")

@@ -36,7 +36,7 @@ def test_list_models(ai):
         ai.models.retrieve("other")
 
 
-def test_completion_equals_generate(ai, server):
+def test_completion_matches_generate(ai, server):
     response = ai.completions.create(model="small", prompt="Once", **SEEDED)
     expected = server.model.generate("Once", 30, seed=7, temperature=0.9)
     assert response.choices[0].text == expected
@@ -47,7 +47,7 @@ def test_completion_equals_generate(ai, server):
     assert ai.completions.create(model="small", prompt="Once", **SEEDED).choices[0].text == expected
 
 
-def test_sampling_options_equal_generate(ai, server):
+def test_sampling_options_match_generate(ai, server):
     shared = {
         "top_p": 0.9,
         "presence_penalty": 0.5,
@@ -63,7 +63,7 @@ def test_sampling_options_equal_generate(ai, server):
     assert response.choices[0].text == expected
 
 
-def test_several_prompts_and_samples(ai, server):
+def test_multiple_prompts_and_samples_match_generate(ai, server):
     response = ai.completions.create(model="small", prompt=["ab", "cd"], n=2, **SEEDED)
     expected = [
         text
@@ -76,7 +76,7 @@ def test_several_prompts_and_samples(ai, server):
     assert [choice.text for choice in ids.choices] == expected
 
 
-def test_stream_equals_generate(ai, server):
+def test_stream_matches_generate(ai, server):
     parts = list(
         ai.completions.create(
             model="small", prompt="Once", n=2, stream=True, stream_options={"include_usage": True}, **SEEDED
@@ -92,7 +92,7 @@ def test_stream_equals_generate(ai, server):
     assert all(part.usage is None for part in parts[:-1])
 
 
-def test_stop_string(ai, server):
+def test_stop_string_ends_the_completion(ai, server):
     whole = server.model.generate("Once", 30, seed=7, temperature=0.9)
     stop = whole[5:7]
     response = ai.completions.create(model="small", prompt="Once", stop=stop, **SEEDED).choices[0]
@@ -101,7 +101,7 @@ def test_stop_string(ai, server):
     assert response.finish_reason == "stop"
 
 
-def test_log_probabilities(ai, server):
+def test_log_probabilities_match_generate(ai, server):
     response = ai.completions.create(model="small", prompt="Once", logprobs=3, **SEEDED).choices[0]
     expected = server.model.generate("Once", 30, seed=7, temperature=0.9, log_probabilities=3)
     logprobs = response.logprobs
@@ -124,7 +124,7 @@ def test_chat_uses_the_chat_template(ai, server):
     assert again.choices[0].message.content == expected
 
 
-def test_chat_stream(ai, server):
+def test_chat_stream_matches_generate(ai, server):
     parts = list(
         ai.chat.completions.create(
             model="small",
@@ -149,7 +149,7 @@ def test_chat_stream(ai, server):
     assert parts[-1].usage.completion_tokens == len(expected.ids)
 
 
-def test_constrained_generation(ai):
+def test_output_follows_a_json_schema_or_regex(ai):
     schema = {
         "type": "object",
         "properties": {"a": {"enum": [1, 2]}, "b": {"type": "boolean"}},
@@ -197,14 +197,14 @@ def test_constrained_generation(ai):
     ids=str,
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_errors_map_to_the_clients_exceptions(ai, wrong, error, stream):
+def test_errors_map_to_openai_exceptions(ai, wrong, error, stream):
     with pytest.raises(error) as caught:
         ai.chat.completions.create(**{"model": "small", "messages": user("a"), "stream": stream, **wrong})
     assert caught.value.body["message"]
     assert caught.value.body["code"]
 
 
-def test_wrong_token(server):
+def test_wrong_token_raises_an_authentication_error(server):
     with (
         openai.OpenAI(
             base_url=f"{server.url}/v1", api_key="wrong", http_client=httpx.Client(trust_env=False)
@@ -238,10 +238,10 @@ def test_disconnect_before_the_response_frees_slots(server, path, caplog, submit
     ]  # a disconnect is not an error
 
 
-LONG_STRING = {"type": "string", "minLength": 4000}  # so that generation does not end by itself
+LONG_STRING = {"type": "string", "minLength": 4000}  # keeps generation from ending on its own
 
 
-def test_disconnect_while_compiling_a_grammar_keeps_no_slot(server, monkeypatch, submitted):
+def test_disconnect_during_grammar_compilation_leaves_no_slot_occupied(server, monkeypatch, submitted):
     started, proceed, made = threading.Event(), threading.Event(), threading.Event()
 
     def make_slowly(*arguments):
@@ -267,7 +267,7 @@ def test_disconnect_while_compiling_a_grammar_keeps_no_slot(server, monkeypatch,
     assert {handle.events[-1].finish_reason for handle in submitted} <= {"cancelled"}
 
 
-def test_concurrent_requests(server):
+def test_concurrent_requests_match_generate(server):
     import asyncio
 
     async def ask(client, i):
@@ -285,7 +285,7 @@ def test_concurrent_requests(server):
     assert event_loop.run(ask_all()) == expected
 
 
-def test_prometheus_metrics(client):
+def test_prometheus_metrics_count_tokens(client):
     def read():
         lines = client.get("/metrics").text.splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}
@@ -301,8 +301,8 @@ def test_prometheus_metrics(client):
     assert after['clearhead_running{model="small"}'] == 0
 
 
-def test_bytes_of_tokens(client):
-    """The bytes of all tokens joined are the text, even where a token is part of a character."""
+def test_token_bytes_join_to_the_text(client):
+    """The bytes of all tokens concatenate to the text, even where a token is part of a character."""
     body = {
         "model": "small",
         "messages": user("a"),
@@ -320,7 +320,7 @@ def test_bytes_of_tokens(client):
     assert all(each["bytes"] is None for each in end)
 
 
-def test_completion_with_a_json_schema(client):
+def test_completion_follows_a_json_schema(client):
     body = {
         "model": "small",
         "prompt": "a",
@@ -369,7 +369,7 @@ def test_bookkeeping_fields_are_ignored(client):
     assert client.post("/v1/chat/completions", json=body).status_code == 200
 
 
-def test_error_messages(client):
+def test_error_messages_for_invalid_requests(client):
     def post_invalid(path, **body):
         response = client.post(path, json={"model": "small", **body})
         assert response.status_code == 400

@@ -9,7 +9,7 @@ def post(client, route, **body):
     return response.status_code, response.json()
 
 
-def test_senses_equal_python(client, server):
+def test_senses_match_python(client, server):
     sentences = ["a cat sat", "", "the cat ran to a cat", "no such word"]
     status, found = post(client, "senses", word="cat", sentences=sentences)
     assert status == 200, found
@@ -33,19 +33,19 @@ def test_senses_equal_python(client, server):
         ({"word": "cat", "sentences": ["cat " * 2000]}, "the limit is 4096"),
     ],
 )
-def test_senses_errors(client, body, message):
+def test_invalid_senses_requests_are_rejected(client, body, message):
     status, found = post(client, "senses", **body)
     assert status == 400
     assert message in found["error"]["message"]
 
 
-def test_neighbors(client, server):
+def test_nearest_neighbors_of_a_vector(client, server):
     model = server.model
     status, found = post(client, "neighbors", text="abc", position=1, count=3)
     assert status == 200, found
     assert found["neighbors"][0]["text"] == "b"
     assert found["neighbors"][0]["cosine"] == pytest.approx(1, abs=1e-4)
-    # The vector of a, moved along the direction from a to c, is nearest to c.
+    # The vector of "a", moved along the direction from "a" to "c", is nearest to "c".
     status, found = post(client, "neighbors", text="a", position=0, along={"start": "a", "end": "c"}, count=1)
     assert [each["text"] for each in found["neighbors"]] == ["c"]
     trace = model.inspect("abc")

@@ -1,4 +1,4 @@
-"""Errors have a code and the values of their message, so that clients can translate them."""
+"""Errors carry a code and the values in their message, so that clients can translate them."""
 
 import pytest
 
@@ -48,14 +48,14 @@ WEIGHTS = "block.0.head.0.weights"
         ("trace", {"text": "abc", "nose": 1}, "invalid_request", {}),
     ],
 )
-def test_code_and_values(client, route, body, code, values):
+def test_errors_have_a_code_and_values(client, route, body, code, values):
     response = client.post(f"/api/{route}", json={"model": "small", **body})
     error = response.json()["error"]
     assert response.status_code in (400, 404), error
     assert (error["code"], error["values"]) == (code, values)
 
 
-def test_text_longer_than_the_context(client, server):
+def test_error_for_text_longer_than_the_context(client, server):
     most = server.model.config.n_context
     error = client.post("/api/trace", json={"model": "small", "text": "a" * (most + 3)}).json()["error"]
     assert error["code"] == "context_length_exceeded"
@@ -63,7 +63,7 @@ def test_text_longer_than_the_context(client, server):
     assert error["values"]["count"] > most
 
 
-def test_values_are_truncated(client):
+def test_long_values_are_truncated(client):
     name = "x" * 150
     word = "y" * 180
     error = client.post("/api/trace", json={"model": name, "text": "a"}).json()["error"]

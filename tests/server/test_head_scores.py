@@ -1,4 +1,4 @@
-"""The route that scores heads returns the library's numbers, computed once per model."""
+"""The head-scoring route returns the library's scores, computed once per model."""
 
 import threading
 
@@ -12,7 +12,7 @@ def score(client, name="small"):
     return client.post("/api/heads", json={"model": name})
 
 
-def test_scores_equal_python(client, server):
+def test_scores_match_python(client, server):
     response = score(client)
     assert response.status_code == 200
     expected = lab.heads(server.model)
@@ -26,7 +26,7 @@ def test_scores_equal_python(client, server):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Count the calls and their numbers of texts; calls block until they are released."""
+    """Record the numbers of sequences and stories of each call; calls block until `go` is set."""
     calls, go = [], threading.Event()
 
     def count(model, sequences, stories, check):
@@ -38,7 +38,7 @@ def counted(monkeypatch):
     return calls, go
 
 
-def test_scored_once_while_others_are_served(registry_of, start, counted):
+def test_heads_are_scored_once_without_blocking_other_requests(registry_of, start, counted):
     calls, go = counted
     responses = []
     with start(registry=registry_of()) as server, server.client() as client:
@@ -61,7 +61,7 @@ def test_scored_once_while_others_are_served(registry_of, start, counted):
     assert calls == [(lab.REPEATED, lab.STORIES)]
 
 
-def test_large_models_use_fewer_texts(client, registry_of, start, counted, monkeypatch):
+def test_large_models_are_scored_on_fewer_texts(client, registry_of, start, counted, monkeypatch):
     calls, go = counted
     go.set()
     monkeypatch.setattr(route, "LARGE", 10)
@@ -70,17 +70,17 @@ def test_large_models_use_fewer_texts(client, registry_of, start, counted, monke
     assert calls == [(2, 10)]
 
 
-def test_models_that_cannot_be_scored(client, registry_of, start, make_small):
+def test_models_that_cannot_be_scored_return_an_error(client, registry_of, start, make_small):
     assert score(client, "nothing").status_code == 404
     assert score(client, "broken").status_code == 503
     with start(registry=registry_of(short=make_small(n_context=4))) as server, server.client() as other:
         response = score(other, "short")
         assert response.status_code == 400
         assert "too short" in response.json()["error"]["message"]
-        assert score(other, "short").status_code == 400  # the failure is not cached
+        assert score(other, "short").status_code == 400  # failures are not cached
 
 
-def test_context_too_short_for_a_pronoun(registry_of, start, make_small):
+def test_antecedent_score_is_zero_for_a_short_context(registry_of, start, make_small):
     with start(registry=registry_of(short=make_small(n_context=8))) as server, server.client() as client:
         scores = score(client, "short").json()
     assert scores["kinds"]["antecedent"] == [[0.0, 0.0]]

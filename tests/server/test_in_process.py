@@ -22,7 +22,7 @@ def local(model):
     return InProcessClient({"small": (model, ())})
 
 
-def test_same_responses_as_the_server(model, local):
+def test_responses_match_the_server(model, local):
     body = {"model": "small", "text": TEXT}
     requests = {
         "/api/trace": {**body, "count": 5},
@@ -33,7 +33,7 @@ def test_same_responses_as_the_server(model, local):
         "/api/patterns": {**body, "cells": 3},
         "/api/streams": body,
         "/api/tokens": body,
-        "/api/site": {**body, "site": "block.7.input"},  # does not exist
+        "/api/site": {**body, "site": "block.7.input"},  # no such block
         "/api/pull": {"name": "smollm2"},
         "/api/open": {"model": "elsewhere"},
     }
@@ -49,7 +49,7 @@ def test_same_responses_as_the_server(model, local):
     assert (listed["name"], listed["state"]) == ("small", "loaded")
 
 
-def test_requests_use_traces_made_in_python(model):
+def test_requests_reuse_traces_made_in_python(model):
     trace = model.inspect(TEXT, edit={"block.0.hidden": lambda x: 3 * x})
     local = InProcessClient({"small": (model, (trace,))})
 
@@ -62,7 +62,7 @@ def test_requests_use_traces_made_in_python(model):
 
     assert logits(TEXT) == pytest.approx(trace.logits[-1].topk(3).values.tolist(), rel=1e-5)
     assert logits(trace.ids[0].tolist()) == logits(TEXT)
-    longer = f"{TEXT} went"  # has the same prefix and no edits
+    longer = f"{TEXT} went"  # shares the prefix, but has no edits
     assert logits(longer) == pytest.approx(model.logits(longer)[-1].topk(3).values.tolist(), rel=1e-5)
     more = trace.edit({"block.0.head.0.output": 0})
     edits = [{"site": "block.0.head.0.output", "value": 0}]
@@ -78,7 +78,7 @@ def test_disconnect_cancels_the_request(local):
     assert run_in_background(disconnect()).result(60).status == 499
 
 
-def test_internal_errors_are_responses(model, caplog, monkeypatch):
+def test_internal_errors_return_a_500_response(model, caplog, monkeypatch):
     local = InProcessClient({"small": (model, ())})
     monkeypatch.setattr(type(model.tokenizer), "encode", lambda *_: 1 / 0)
     response = local.request("POST", "/api/tokens", json.dumps({"model": "small", "text": "a"}))
@@ -86,7 +86,7 @@ def test_internal_errors_are_responses(model, caplog, monkeypatch):
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_clients_share_one_thread(model):
+def test_clients_share_one_background_thread(model):
     for _ in range(3):
         InProcessClient({"small": (model, ())}).request("GET", "/api/models")
     assert [each.name for each in threading.enumerate()].count("clearhead-notebook") == 1

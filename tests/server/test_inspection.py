@@ -34,7 +34,7 @@ def matrix(response):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_site(every_kind, kind):
+def test_every_site_matches_the_trace(every_kind, kind):
     trace = every_kind.registry.model(kind).inspect(TEXT)
     body = {"model": kind, "text": TEXT}
     with every_kind.client() as client:
@@ -51,7 +51,7 @@ def test_every_site(every_kind, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_weight(every_kind, kind):
+def test_every_weight_matches_the_model(every_kind, kind):
     model = every_kind.registry.model(kind)
     with every_kind.client() as client:
         for name in weight_names(model.config):
@@ -59,7 +59,7 @@ def test_every_weight(every_kind, kind):
             assert torch.equal(got, model.weight(name).detach()), name
 
 
-def test_next_tokens(client, server):
+def test_next_tokens_match_the_logits(client, server):
     result = post(client, "/api/trace", {"model": "small", "text": TEXT, "count": 3}).json()["next"]
     logits = server.model.logits(TEXT)[-1]
     assert [token["id"] for token in result] == logits.topk(3).indices.tolist()
@@ -70,7 +70,7 @@ def test_next_tokens(client, server):
     assert post(client, "/api/trace", by_ids).json()["next"] == result
 
 
-def test_slices(client, server):
+def test_slices_of_sites_and_weights(client, server):
     whole = server.model.inspect(TEXT).read("logits")
     body = {"model": "small", "text": TEXT, "site": "logits"}
     for rows, columns in ((None, None), ([2, 5], None), (None, [10, 20]), ([0, 1], [256, 257])):
@@ -117,7 +117,7 @@ def test_masked_scores_are_null_in_json(client, server):
         ),
     ],
 )
-def test_edits_equal_python(client, server, edits, expected_edits):
+def test_edits_match_python(client, server, edits, expected_edits):
     expected = server.model.inspect(TEXT, edit=expected_edits).read("logits")
     body = {"model": "small", "text": TEXT, "site": "logits", "edits": edits}
     got = matrix(post(client, "/api/site", body))
@@ -125,7 +125,7 @@ def test_edits_equal_python(client, server, edits, expected_edits):
     assert not torch.allclose(got, server.model.inspect(TEXT).read("logits"), atol=1e-3)
 
 
-def test_patching_from_another_text(client, server):
+def test_patching_from_another_text_matches_python(client, server):
     other = server.model.inspect("Twice bad")
     expected = server.model.inspect(TEXT, edit={"block.0.input": Edit(other, at=[0])}).read("logits")
     edits = [{"site": "block.0.input", "text": "Twice bad", "at": [0]}]
@@ -161,14 +161,14 @@ def test_patching_from_another_text(client, server):
     ],
     ids=str,
 )
-def test_invalid_requests(client, wrong):
+def test_invalid_requests_are_rejected(client, wrong):
     body = {"model": "small", "text": TEXT, "site": "logits", **wrong}
     response = client.post("/api/site", json=body)
     assert response.status_code == 400, response.text
     assert response.json()["error"]["message"]
 
 
-def test_infinite_numbers_are_null(client):
+def test_non_finite_numbers_are_null(client):
     edits = [{"site": "block.0.input", "scale": 1e30}, {"site": "block.0.feedforward", "scale": 1e30}]
     response = post(client, "/api/trace", {"model": "small", "text": TEXT, "edits": edits})
     assert "NaN" not in response.text
@@ -176,11 +176,11 @@ def test_infinite_numbers_are_null(client):
 
 
 @pytest.mark.parametrize("name", ["nowhere", "__class__", "block.0", "block.0.head.7.W_Q", "block.-1.W_1"])
-def test_unknown_weights(client, name):
+def test_unknown_weights_are_rejected(client, name):
     assert client.post("/api/weight", json={"model": "small", "name": name}).status_code == 400
 
 
-def test_model_details(client, server):
+def test_model_list_includes_details(client, server):
     small, broken = client.get("/api/models").json()["models"]
     assert small["parameters"] == server.model.config.n_parameter
     assert small["config"] == json.loads(json.dumps(server.model.config.to_json()))
@@ -188,13 +188,13 @@ def test_model_details(client, server):
     assert broken["error"] == "could not be loaded"
 
 
-def test_tokens(client, server):
+def test_text_is_tokenized(client, server):
     result = post(client, "/api/tokens", {"model": "small", "text": "Ab é"}).json()
     assert result["ids"] == server.model.tokenizer.encode("Ab é")
     assert result["tokens"] == server.model.tokenizer.pieces(result["ids"])
 
 
-def test_texts_of_token_ids(client, server):
+def test_token_ids_are_converted_to_text(client, server):
     model = server.model
     ids = [model.config.n_vocab - 1, *model.tokenizer.encode(" é b"), 0]
     result = post(client, "/api/words", {"model": "small", "ids": ids}).json()
@@ -210,14 +210,14 @@ def test_texts_of_token_ids(client, server):
         assert message in response.json()["error"]["message"]
 
 
-def test_invalid_positions_are_named(client):
+def test_errors_name_the_invalid_field(client):
     edits = [{"site": "block.0.input", "value": 0}, {"site": "block.0.input", "value": 0, "at": []}]
     error = client.post("/api/trace", json={"model": "small", "text": TEXT, "edits": edits}).json()["error"]
     assert error["param"] == "edits.1.at"
     assert error["message"] == "edits.1.at: List should have at least 1 item after validation, not 0"
 
 
-def test_edits_at_one_site_apply_in_order(client, server):
+def test_edits_at_the_same_site_apply_in_order(client, server):
     edits = [
         {"site": "block.0.input", "value": 2},
         {"site": "block.0.feedforward", "scale": 2},
@@ -237,7 +237,7 @@ def test_edits_at_one_site_apply_in_order(client, server):
 
 
 class Runs:
-    """Counts how often a model runs, and how often concurrently. Runs wait while `go` is clear."""
+    """Counts forward passes, in total and running concurrently. Passes wait while `go` is clear."""
 
     def __init__(self):
         self.started, self.now, self.most = 0, 0, 0
@@ -270,7 +270,7 @@ def test_patch_sources_run_once(client, server):
     edits = [{"site": "block.0.input", "text": "Twice bad", "at": [i % 9]} for i in range(256)]
     with watched(server) as runs:
         post(client, "/api/trace", {"model": "small", "text": TEXT, "edits": edits})
-    assert runs.started <= 3  # the text, the source, and the edits
+    assert runs.started <= 3  # one each for the text, the source and the edits
 
 
 def test_common_prefix_is_reused(client, server, monkeypatch):
@@ -313,7 +313,7 @@ def test_disconnect_cancels_the_request(server, caplog, monkeypatch):
         runs.go.set()
         server.until(lambda: any("POST /api/trace 499" in line for line in server.log))
         post(client, "/api/trace", {"model": "small", "text": "another text"})
-        assert runs.started == 2  # the running one, and that of the other request
+        assert runs.started == 2  # the running pass, and that of the other request
     assert not [
         record for record in caplog.records if record.levelname == "ERROR"
     ]  # a disconnect is not an error

@@ -1,4 +1,4 @@
-"""Serving a recurrent network: it generates like any other model, and unsupported routes return an error."""
+"""Recurrent networks generate like any other model, and unsupported routes return an error."""
 
 import httpx
 import pytest
@@ -30,7 +30,7 @@ def registry_of_gru():
     made.close(cancel=True)
 
 
-def test_completion(client, registry_of_gru):
+def test_completion_matches_generate(client, registry_of_gru):
     body = {"model": "gru", "prompt": "Once", "max_tokens": 12, "seed": 4, "temperature": 0.8}
     response = client.post("/v1/completions", json=body)
     assert response.status_code == 200, response.text
@@ -41,7 +41,7 @@ def test_completion(client, registry_of_gru):
     assert chat.status_code == 200, chat.text
 
 
-def test_kind(client):
+def test_model_list_includes_the_kind(client):
     [gru] = [each for each in client.get("/api/models").json()["models"] if each["name"] == "gru"]
     assert gru["kind"] == "gru"
     assert gru["config"] is None
@@ -60,7 +60,7 @@ def test_kind(client):
         ("/api/neighbors", {"position": 0, "stage": "final"}),
     ],
 )
-def test_routes_for_transformers_return_an_error(client, path, more):
+def test_transformer_only_routes_return_an_error(client, path, more):
     body = {"model": "gru", **({} if path in ("/api/heads", "/api/weight") else ASKED), **more}
     response = client.post(path, json=body)
     assert response.status_code == 400, (path, response.text)
@@ -69,8 +69,8 @@ def test_routes_for_transformers_return_an_error(client, path, more):
     assert "\n" not in message
 
 
-def test_no_route_fails(client: httpx.Client):
-    """No route that takes a model returns a server error."""
+def test_no_route_returns_a_server_error(client: httpx.Client):
+    """Covers every POST route under /api/ except those for training and pulling."""
     document = client.get("/openapi.json").json()
     bodies = [ASKED, {**ASKED, "site": "final", "token": 3, "position": 0}]
     for path, methods in document["paths"].items():
@@ -80,7 +80,7 @@ def test_no_route_fails(client: httpx.Client):
                 assert response.status_code < 500, (path, response.text)
 
 
-def test_senses_of_hidden_states(client):
+def test_senses_use_hidden_states(client):
     sentences = ["I am scared of bats", "I swing bats"]
     response = client.post("/api/senses", json={"model": "gru", "word": "bats", "sentences": sentences})
     assert response.status_code == 200, response.text

@@ -13,7 +13,7 @@ def test_list_labs(client):
     assert (boost["name"], boost["kind"], boost["default"], boost["most"]) == ("boost", "number", 1.0, 100.0)
 
 
-def test_lab_equals_python(client):
+def test_lab_matches_python(client):
     response = client.post("/api/lab", json={"name": "attention", "settings": {"boost": 10}})
     assert response.status_code == 200, response.text
     expected = clearhead.lab("attention", boost=10).to_dict()
@@ -33,7 +33,7 @@ def test_lab_equals_python(client):
         ({"name": "attention", "model": "small"}, "inspects no model"),
     ],
 )
-def test_lab_errors(client, body, message):
+def test_invalid_lab_requests_are_rejected(client, body, message):
     response = client.post("/api/lab", json=body)
     assert response.status_code == 400
     assert message in response.json()["error"]["message"]

@@ -53,7 +53,7 @@ def test_content_length_is_limited(server):
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "99999999999999999999999", "5, 6", "0x10"])
-def test_invalid_content_length(server, length):
+def test_invalid_content_length_is_rejected(server, length):
     with connect(server) as connection:
         connection.sendall(head(server, f"Content-Length: {length}\r\n"))
         assert receive(connection)[9:12] in (b"400", b"413")
@@ -80,7 +80,7 @@ PIECES = f"{len(WHOLE):x}\r\n{WHOLE}\r\n0\r\n\r\n"
     ],
 )
 def test_ambiguous_requests_close_the_connection(server, more, body):
-    """What follows on the connection may be part of the request and is not answered."""
+    """The rest of the data may be part of the first request, so it gets no response."""
     after = head(server, method="GET", path="/healthz")
     with connect(server) as connection:
         connection.sendall(head(server, more) + body.encode() + after)
@@ -95,7 +95,7 @@ def test_ambiguous_requests_close_the_connection(server, more, body):
 @pytest.mark.parametrize(
     "target", ["http://evil.com/healthz", "http://127.0.0.1/healthz", "evil.com:80", "*"]
 )
-def test_other_request_targets_are_rejected(server, target):
+def test_only_origin_form_request_targets_are_accepted(server, target):
     with connect(server) as connection:
         connection.sendall(head(server, "Connection: close\r\n", "GET", target))
         assert receive(connection).startswith(b"HTTP/1.1 404 ")
@@ -113,7 +113,7 @@ def test_other_request_targets_are_rejected(server, target):
     ],
     ids=str,
 )
-def test_bodies_must_be_plain_json(client, headers):
+def test_bodies_must_be_uncompressed_json(client, headers):
     for body in (WHOLE.encode(), gzip.compress(WHOLE.encode())):
         response = client.post("/api/tokens", content=body, headers=headers)
         assert response.status_code == 415
@@ -133,7 +133,7 @@ def test_bodies_must_be_plain_json(client, headers):
     ids=lambda value: str(value)[:20],
 )
 def test_validation_stops_at_the_first_error(client, path, more):
-    """Validation blocks the event loop."""
+    """Validation blocks the event loop, so it must be fast."""
     body = json.dumps({"model": "small", **more}).encode()
     assert len(body) < 2 * MB
     started = time.process_time()
@@ -154,14 +154,14 @@ def test_validation_stops_at_the_first_error(client, path, more):
         ("/api/trace", {"edits": [{"site": "final", "value": [[1, "a"]]}]}, "edits.0.value.0.1", "number"),
     ],
 )
-def test_invalid_fields_are_named(client, path, more, where, what):
+def test_errors_name_the_invalid_field(client, path, more, where, what):
     error = client.post(path, json={**GOOD[path][1], **more}).json()["error"]
     assert error["param"] in (where, f"{where}.x")
     assert error["message"].startswith(where)
     assert what in error["message"]
 
 
-def test_json_errors_have_a_position(client):
+def test_json_errors_include_the_position(client):
     response = client.post("/api/tokens", content=WHOLE + "}", headers={"Content-Type": "application/json"})
     error = response.json()["error"]
     assert error["message"] == f"the body is not JSON: Extra data at character {len(WHOLE)}"
@@ -242,14 +242,14 @@ def test_header_size_is_limited(server):
         assert receive(connection)[9:10] in (b"", b"4")
 
 
-def test_too_many_requests(start):
+def test_requests_over_the_limit_get_429(start):
     with start(Limits(max_requests=2, body_timeout=20)) as server, server.client() as client:
         held = [connect(server) for _ in range(2)]
         try:
             for connection in held:
                 connection.sendall(head(server, "Content-Length: 100\r\n"))
             response = client.get("/healthz")
-            while response.status_code == 200:  # until both have arrived
+            while response.status_code == 200:  # until both requests have arrived
                 response = client.get("/healthz")
         finally:
             for connection in held:
@@ -260,7 +260,7 @@ def test_too_many_requests(start):
         server.until(lambda: client.get("/healthz").status_code == 200)
 
 
-def test_too_many_connections(start):
+def test_connections_over_the_limit_are_closed(start):
     with start(Limits(max_connections=3)) as server:
         held = [connect(server) for _ in range(3)]
         try:
@@ -271,7 +271,7 @@ def test_too_many_connections(start):
                 connection.close()
 
 
-def test_full_queue(start, registry_of):
+def test_full_queue_returns_429(start, registry_of):
     with start(registry=registry_of(slots=1, queue=1)) as server, server.client() as client:
         body = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}}
         with client.stream("POST", "/v1/completions", json={**body, "stream": True}) as first:
@@ -316,7 +316,7 @@ NUMBERS = [
 ]
 
 
-def test_numeric_fields_are_found():
+def test_expected_numeric_fields_are_found():
     assert {"temperature", "top_k", "seed", "n", "max_tokens", "logprobs", "best_of", "count", "rows"} <= {
         name for _, name, _ in NUMBERS
     }
@@ -350,11 +350,11 @@ FINE = {
     "prompt": ('"1"', '["1"]'),
     "text": ('"1"',),
     "logit_bias": ("{}",),
-}  # valid texts, and an empty mapping
+}  # valid texts and an empty mapping
 
 
 @pytest.mark.parametrize(("path", "name"), [(path, name) for path, name, _ in NUMBERS])
-def test_invalid_numbers(client, path, name):
+def test_invalid_numbers_are_rejected(client, path, name):
     for bad in BAD:
         good = GOOD[path][1]
         if bad in FINE.get(name, ()):
@@ -377,7 +377,7 @@ def find_bounds(annotation, found):
 
 
 @pytest.mark.parametrize(("path", "name", "field"), NUMBERS, ids=lambda value: str(value)[:30])
-def test_numbers_out_of_bounds(client, path, name, field):
+def test_numbers_out_of_bounds_are_rejected(client, path, name, field):
     bounds = [
         bound
         for bound in find_bounds(field.annotation, list(field.metadata))
@@ -413,13 +413,13 @@ def vars_of(bound):
     ],
     ids=lambda body: body[:12].decode("latin-1"),
 )
-def test_invalid_bodies(client, path, body):
+def test_invalid_bodies_are_rejected(client, path, body):
     response = client.post(path, content=body, headers={"Content-Type": "application/json"})
     assert response.status_code == 400
     assert response.json()["error"]["message"]
 
 
-def test_unusual_texts(client):
+def test_unusual_texts_cause_no_server_error(client):
     for text in ("\x00", "\u202e\ufeff", "\U0010ffff", "a\u0300" * 100, "<|endoftext|>"):
         for path, (_, good) in GOOD.items():
             for name in ("text", "prompt", "model", "site", "name"):
@@ -428,7 +428,7 @@ def test_unusual_texts(client):
                     assert response.status_code in (200, 400, 404), (path, name, response.text)
 
 
-def test_deep_schemas(client):
+def test_extreme_schemas_and_regexes_cause_no_server_error(client):
     deep = {"type": "object"}
     for _ in range(150):
         deep = {"type": "object", "properties": {"a": deep}, "required": ["a"]}
@@ -470,7 +470,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_are_not_paths(client, name):
+def test_model_names_are_not_treated_as_paths(client, name):
     for path, (_, good) in GOOD.items():
         response = client.post(path, json={**good, "model": name})
         assert response.status_code == 404, path
@@ -491,7 +491,7 @@ def test_names_are_not_paths(client, name):
         "%ff",
     ],
 )
-def test_urls_are_not_paths(server, path):
+def test_model_names_in_urls_are_not_treated_as_paths(server, path):
     with connect(server) as connection:
         connection.sendall(head(server, "Connection: close\r\n", "GET", f"/v1/models/{path}"))
         got = receive(connection)
@@ -500,7 +500,7 @@ def test_urls_are_not_paths(server, path):
         assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["type"] == "not_found_error"
 
 
-def test_not_found_has_the_error_format(client):
+def test_routing_errors_have_the_standard_error_format(client):
     for method, path, status in (
         ("GET", "/nowhere", 404),
         ("GET", "/v1/nowhere", 404),
@@ -513,7 +513,7 @@ def test_not_found_has_the_error_format(client):
         assert response.json()["error"]["message"]
 
 
-def test_error_of_a_failed_model_has_no_path(client):
+def test_error_for_a_failed_model_contains_no_path(client):
     for path, (_, good) in GOOD.items():
         response = client.post(path, json={**good, "model": "broken"})
         assert response.status_code == 503
@@ -522,7 +522,7 @@ def test_error_of_a_failed_model_has_no_path(client):
     assert "secret" not in client.get("/").text
 
 
-def test_too_many_samples(client):
+def test_completions_beyond_the_limits_are_rejected(client):
     for more in (
         {"prompt": ["a"] * 17},
         {"prompt": ["a"] * 4, "n": 5},

@@ -1,4 +1,4 @@
-"""The routes that return several matrices: each number equals the library's."""
+"""Routes that return several matrices: every value matches the library's."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def check_error(response, words):
     assert words in response.json()["error"]["message"]
 
 
-def test_several_slices_equal_single_ones(client, server):
+def test_multiple_slices_match_the_trace_and_weights(client, server):
     reads = [
         {"site": "block.0.head.1.masked", "rows": [2, 5]},
         {"weight": "block.0.head.0.W_Q", "columns": [1, 3]},
@@ -46,7 +46,7 @@ def test_several_slices_equal_single_ones(client, server):
         assert np.array_equal(part, tensor.detach().numpy())
 
 
-def test_invalid_slices(client):
+def test_invalid_slices_are_rejected(client):
     check_error(ask(client, "sites", reads=[{}]), "either a site or a weight")
     check_error(
         ask(client, "sites", reads=[{"site": "logits", "weight": "final.gain"}]), "a site or a weight"
@@ -60,7 +60,7 @@ def test_invalid_slices(client):
     check_error(ask(client, "sites", reads=[{"site": "logits"}] * 65), "reads")
 
 
-def test_total_size_is_limited(client, monkeypatch):
+def test_total_response_size_is_limited(client, monkeypatch):
     monkeypatch.setattr("clearhead.api.inspection.MAX_VALUES", 1000)
     check_error(
         ask(client, "sites", reads=[{"site": "block.0.input"}] * 4), "1,792 numbers; the limit is 1,000"
@@ -68,7 +68,7 @@ def test_total_size_is_limited(client, monkeypatch):
 
 
 @pytest.mark.parametrize("cells", [64, 10, 1])
-def test_patterns_are_pooled_weights(client, server, cells):
+def test_patterns_are_pooled_attention_weights(client, server, cells):
     (patterns,) = read(ask(client, "patterns", cells=cells))
     T = len(server.model.inspect(TEXT))
     size = -(-T // cells)
@@ -79,13 +79,13 @@ def test_patterns_are_pooled_weights(client, server, cells):
         assert np.array_equal(patterns[0], weights.detach().numpy())
 
 
-def test_patterns_of_invalid_blocks(client):
+def test_invalid_block_ranges_are_rejected(client):
     check_error(ask(client, "patterns", blocks=[0, 2]), "expected 0 <= start < stop <= 1")
     check_error(ask(client, "patterns", blocks=[0, 0]), "expected 0 <= start < stop <= 1")
     assert read(ask(client, "patterns", blocks=[0, 1], cells=8))[0].shape == (1, 2, 7, 7)
 
 
-def test_streams_are_norms(client, server):
+def test_streams_are_vector_norms(client, server):
     (streams,) = read(ask(client, "streams"))
     trace = server.model.inspect(TEXT)
     for number, site in enumerate(("input", "attention", "feedforward")):
@@ -93,7 +93,7 @@ def test_streams_are_norms(client, server):
         assert np.allclose(streams[0, number], length, rtol=1e-4, atol=1e-5)
 
 
-def test_streams_with_an_edit(client):
+def test_streams_reflect_edits(client):
     edits = [{"site": "block.0.attention", "value": 0.0}]
     (streams,) = read(ask(client, "streams", edits=edits))
     assert np.all(streams[0, 1] == 0)

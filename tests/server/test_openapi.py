@@ -37,7 +37,7 @@ CHECKS = (
     response_headers_conformance,
     response_schema_conformance,
 )
-EXAMPLES = 10  # for each operation and mode
+EXAMPLES = 10  # per operation and mode
 APP = make_api(ModelRegistry([]), ServerMetrics(ModelRegistry([])))
 DOCUMENT = APP.openapi()
 OPERATIONS = {
@@ -77,9 +77,9 @@ THERE = {
 
 
 def with_model_name(document):
-    """Restrict model names to that of the test's server; otherwise every response is a 404.
+    """Restrict model names to the test server's model; otherwise every response would be a 404.
 
-    The token is always the right one; what comes of others has tests of its own.
+    The token is always valid; other tests cover invalid tokens.
     """
     changed = copy.deepcopy(document)
     del changed["security"]
@@ -107,7 +107,7 @@ def with_existing_names(document):
 
 
 def limit_tokens(body):
-    """Return the request with a small token limit, which does not change its validity."""
+    """Return the request with a short time limit, which does not change its validity."""
     seconds = body.get("seconds") if isinstance(body, dict) else ""
     if seconds is None or (isinstance(seconds, float | int) and 0.02 < seconds <= 3600):
         return {**body, "seconds": 0.02}
@@ -116,7 +116,7 @@ def limit_tokens(body):
 
 @pytest.fixture(scope="module")
 def server(registry, running_server, tmp_path_factory):
-    """A server that can pull a model, which is already there."""
+    """A server that can pull a model, which is already downloaded."""
     home, content = tmp_path_factory.mktemp("home"), b"GGUF"
     with pytest.MonkeyPatch.context() as patch:
         tiny = dataclasses.replace(
@@ -139,7 +139,7 @@ def api(server):
     }
 
 
-# This server trains nothing; tests/server/test_training_process.py covers the routes with runs.
+# This server does not train; tests/server/test_training_process.py covers the routes for runs.
 OF_RUNS = [name for name, operation in OPERATIONS.items() if re.search("/api/(runs|train)", name)]
 TAKING = [
     name for name, operation in OPERATIONS.items() if "requestBody" in operation or "parameters" in operation
@@ -153,7 +153,7 @@ ASKED = [
 @pytest.mark.parametrize(
     ("name", "mode", "examples"), ASKED, ids=[f"{mode.value} {name}" for name, mode, _ in ASKED]
 )
-def test_server_conforms_to_the_document(server, api, name, mode, examples):
+def test_server_conforms_to_the_openapi_document(server, api, name, mode, examples):
     method, path = name.split()
     checks = [*CHECKS, negative_data_rejection] if mode is GenerationMode.NEGATIVE else CHECKS
     answered = set()
@@ -173,7 +173,7 @@ def test_server_conforms_to_the_document(server, api, name, mode, examples):
         case.body = limit_tokens(case.body) if path.startswith("/v1/") else case.body
         response = case.call(base_url=server.url, session=session, headers={"Accept": accept}, timeout=60)
         answered.add(response.status_code)
-        # This check does not know that 413 is a rejection, too.
+        # This check does not count 413 as a rejection.
         known = CHECKS if response.status_code == 413 else checks
         case.validate_response(response, checks=known)
 
@@ -184,7 +184,7 @@ def test_server_conforms_to_the_document(server, api, name, mode, examples):
     assert 200 in answered or mode is GenerationMode.NEGATIVE or name in OF_RUNS
 
 
-def test_every_route_is_described():
+def test_every_route_is_documented():
     files = {f"/{path.relative_to(SITE).as_posix()}" for path in SITE.rglob("*")}
     from_routes = {
         (method, path) for method, path in routes_of(APP) if method != "HEAD" and path not in {"/", *files}
@@ -235,7 +235,7 @@ def routes_of(app):
     return found
 
 
-def test_references_resolve():
+def test_schema_references_resolve():
     schemas = DOCUMENT["components"]["schemas"]
     named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(DOCUMENT)))
     assert named == schemas.keys()
@@ -254,7 +254,7 @@ def test_references_resolve():
         ("/v1/completions", {"prompt": "a", "regex": "a" * 20, "logit_bias": {"97": -100}}),
     ],
 )
-def test_events_conform_to_the_document(client, path, body):
+def test_streamed_events_conform_to_the_openapi_document(client, path, body):
     """The last of these streams ends early with an error."""
     schema = OPERATIONS[f"POST {path}"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
     _, as_json = schema["properties"]["data"]["anyOf"]

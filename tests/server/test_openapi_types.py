@@ -19,7 +19,7 @@ def test_generated_types_are_up_to_date(tmp_path):
     if shutil.which("node") is None or not command.exists():
         pytest.skip("there is no node, or the packages of web/ are not installed: npm ci")
     (tmp_path / "openapi.json").write_text(json.dumps(openapi_document()), encoding="utf-8")
-    # As `npm run types`, but with other input and output paths.
+    # Same as `npm run types`, but with different input and output paths.
     words = shlex.split(json.loads((WEB / "package.json").read_text())["scripts"]["types"])
     assert (words[0], words[-2:]) == (command.name, ["--output", "src/generated/api.ts"])
     made = tmp_path / "api.ts"

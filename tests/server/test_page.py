@@ -1,4 +1,4 @@
-"""Serving the page: a small one made here, the built one, and none."""
+"""Serving the page: a small test page, the built page, and no page."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ from clearhead.server.page import make_router
 from clearhead.server.process import make_url
 from tests import event_loop
 
-BUDGET = 400_000  # bytes of JavaScript and styles, gzipped
+BUDGET = 400_000  # bytes of gzipped JavaScript and CSS
 WEB = Path(__file__).parents[2] / "web"
 TOKEN = "a-token-for-the-page"
 
@@ -48,7 +48,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def get(registry):
-    """Request a raw path from the routes of a folder, behind authentication."""
+    """Request a raw path from the routes for a folder, behind authentication."""
 
     def ask(folder, path, **headers):
         app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
@@ -76,7 +76,7 @@ def get(registry):
         ("/assets/more/odd-7g8H.xyz", "assets/more/odd-7g8H.xyz", "application/octet-stream"),
     ],
 )
-def test_files_and_media_types(get, folder, path, name, kind):
+def test_files_are_served_with_their_media_types(get, folder, path, name, kind):
     response = get(folder, path)
     assert (response.status_code, response.content) == (200, (folder / name).read_bytes())
     assert response.headers["content-type"] == kind
@@ -100,7 +100,7 @@ def test_files_and_media_types(get, folder, path, name, kind):
         "/assets/index-1a2B.js%00",
     ],
 )
-def test_other_paths_do_not_exist(get, folder, path):
+def test_other_paths_are_not_served(get, folder, path):
     response = get(folder, path)
     assert response.status_code in (307, 404)
     assert b"secret" not in response.content
@@ -132,7 +132,7 @@ def test_files_require_authentication(get, folder, path, headers, status):
     assert response.headers["Cache-Control"] == "no-store"
 
 
-def test_start_page_without_a_build(get, tmp_path):
+def test_fallback_page_without_a_build(get, tmp_path):
     response = get(tmp_path, "/")
     assert response.status_code == 200
     assert "Models: small." in response.text
@@ -140,7 +140,7 @@ def test_start_page_without_a_build(get, tmp_path):
     assert get(tmp_path, "/assets/index.js").status_code == 404
 
 
-def test_page_is_not_in_the_document(client):
+def test_page_is_not_in_the_openapi_document(client):
     paths = client.get("/openapi.json").json()["paths"]
     assert all(path.startswith(("/v1/", "/api/", "/healthz", "/metrics", "/openapi.json")) for path in paths)
 
@@ -150,7 +150,7 @@ def test_page_is_self_contained(client):
     response = client.get("/")
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     assert "<style" not in response.text
-    assert not re.search(r"<script(?![^>]*\bsrc=)", response.text)  # the policy forbids inline scripts
+    assert not re.search(r"<script(?![^>]*\bsrc=)", response.text)  # the CSP forbids inline scripts
     asked = re.findall(r'(?:src|href)="(.*?)"', response.text)
     assert any(path.endswith(".js") for path in asked)
     for path in asked:
@@ -165,14 +165,14 @@ def test_page_is_self_contained(client):
 
 
 @built
-def test_page_size():
+def test_page_size_is_within_budget():
     made = [path for path in SITE.rglob("*") if path.suffix in (".js", ".css")]
     assert made
     assert sum(len(gzip.compress(path.read_bytes())) for path in made) < BUDGET
 
 
 @built
-def test_licenses_of_bundled_packages():
+def test_licenses_cover_the_bundled_packages():
     licenses = (SITE / "licenses.md").read_text(encoding="utf-8")
     assert "## svelte " in licenses
     packages = json.loads((WEB / "package.json").read_text())["devDependencies"]

@@ -1,4 +1,4 @@
-"""The server as a process. Starting takes seconds, so each test checks many things."""
+"""The server as a process. Startup takes seconds, so each test checks many things."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from clearhead.language_model import load
 from clearhead.server.model_registry import LoadOptions, load_models
 
 LONG = {"max_tokens": 4096, "seed": 1, "stream": True}
-# Never ends, and is stopped after some CPU time.
+# Never finishes, and is stopped by the CPU time limit.
 SLOW_TEMPLATE = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 
 
@@ -48,7 +48,7 @@ class Process:
         return self.log.read_text()
 
     def open(self):
-        """Wait for the URL that it prints."""
+        """Wait for the server to print its URL."""
         wait_for(lambda: re.search(r"^open http", self.output, re.MULTILINE) or self.popen.poll() is not None)
         found = re.search(r"^open (http\S+)", self.output, re.MULTILINE)
         assert found, self.output
@@ -62,7 +62,7 @@ class Process:
         return httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60)
 
     def descendants(self):
-        """Return the living processes that it or its children started."""
+        """Return the live processes in the server's session: the server and its descendants."""
         return [pid for pid, session, state in _processes() if session == self.popen.pid and state != "Z"]
 
     def left_behind(self):
@@ -73,7 +73,7 @@ def _processes():
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just exited
+        except OSError:  # exited in the meantime
             continue
         yield int(path.parent.name), int(fields[3]), fields[0]
 
@@ -99,7 +99,7 @@ def process(*arguments, **options):
 
 @contextmanager
 def streaming(client, body):
-    """Return the lines of a stream that has started."""
+    """Yield the lines of a stream that has started."""
     with client.stream("POST", "/v1/completions", json=body) as response:
         assert response.status_code == 200
         lines = response.iter_lines()
@@ -109,7 +109,7 @@ def streaming(client, body):
 
 
 def endless(folder, prompt="a", seconds=60):
-    """Return a request whose generation does not end by itself."""
+    """Return a request whose generation does not end on its own."""
     bias = {str(i): -100 for i in load(folder, "cpu").tokenizer.end_ids}
     return {
         "model": folder.name,
@@ -121,7 +121,7 @@ def endless(folder, prompt="a", seconds=60):
 
 
 def end(started, client, body, number):
-    """Signal the server while it streams: the stream must finish, and then the server must exit."""
+    """Signal the server during a stream: the stream must finish, and then the server must exit."""
     with streaming(client, body) as lines:
         started.popen.send_signal(number)
         rest = [line for line in lines if line]
@@ -136,7 +136,7 @@ def end(started, client, body, number):
 
 
 def test_start_serve_and_shut_down(model_folder, tmp_path):
-    """Two of three models cannot be loaded; clients send errors, disconnect and stream; then SIGTERM."""
+    """Two of three models fail to load; clients send bad requests, disconnect and stream; then SIGTERM."""
     bad = tmp_path / "bad"
     bad.mkdir()
     (bad / "config.json").write_text("{")
@@ -153,7 +153,7 @@ def test_start_serve_and_shut_down(model_folder, tmp_path):
             rejected = client.post("/v1/completions", json={**body, "model": "bad"})
             assert rejected.status_code == 503
             assert str(tmp_path) not in rejected.text
-            # All of these are logged, without their contents.
+            # All of these are logged without their contents.
             client.get(f"/v1/models/secretname?token={started.token}")
             client.get("/v1/models/secretname?secretquery=1")
             client.get("/secretpath")
@@ -161,7 +161,7 @@ def test_start_serve_and_shut_down(model_folder, tmp_path):
             client.post("/v1/completions", json={**body, "top_p": 5})
             client.post("/api/tokens", content=b"secretbody")
             client.get("/", headers={"Host": "secrethost"})
-            # Generation stops for a client that disconnected.
+            # Generation stops when a client disconnects.
             with started.client() as other, streaming(other, endless(model_folder)):
                 pass
             end(started, client, endless(model_folder, "secretprompt", seconds=2), signal.SIGTERM)
@@ -176,7 +176,7 @@ def test_start_serve_and_shut_down(model_folder, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 def test_kill_and_restart(copied_model, tmp_path):
-    """SIGKILL while a response streams and a template is rendered; then a second server until SIGINT."""
+    """SIGKILL during a stream and the rendering of a template; then a second server until SIGINT."""
     settings = copied_model / "tokenizer_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "chat_template": SLOW_TEMPLATE}))
     before = {path: path.read_bytes() for path in copied_model.rglob("*")}
@@ -212,12 +212,12 @@ def test_kill_and_restart(copied_model, tmp_path):
     assert not again.left_behind()
 
 
-def test_error_if_no_model_loads(tmp_path):
+def test_error_when_no_model_loads(tmp_path):
     with pytest.raises(UserError, match="none of the models"):
         load_models([str(tmp_path / "nowhere")], LoadOptions("cpu"))
 
 
-def test_names_are_unique(model_folder):
+def test_duplicate_model_names_get_a_suffix(model_folder):
     registry = load_models([str(model_folder), f"{model_folder}/"], LoadOptions("cpu", slots=1))
     try:
         assert list(registry.served) == ["small", "small-2"]

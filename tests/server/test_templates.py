@@ -1,4 +1,4 @@
-"""Models whose chat templates attack the server; tests/text/test_chat.py tests the templates alone."""
+"""Models whose chat templates attack the server; tests/text/test_chat.py tests the templates themselves."""
 
 import threading
 
@@ -33,7 +33,7 @@ def attacked(registry_of_templates, running_server):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_attacks_get_an_error(attacked, name, stream):
+def test_hostile_templates_return_an_error(attacked, name, stream):
     with attacked.client() as client:
         response = client.post("/v1/chat/completions", json={**ASKED, "model": name, "stream": stream})
     assert response.status_code == 400
@@ -55,14 +55,14 @@ def test_environment_is_not_exposed(attacked):
     assert response.json()["usage"]["prompt_tokens"] == 1
 
 
-def test_rendered_prompt_longer_than_the_context(attacked):
+def test_rendered_prompt_longer_than_the_context_is_rejected(attacked):
     with attacked.client() as client:
         response = client.post("/v1/chat/completions", json={**ASKED, "model": "writes_much"})
     assert response.status_code == 400
     assert response.json()["error"]["code"] == "context_length_exceeded"
 
 
-def test_other_models_respond_during_attacks(attacked):
+def test_other_models_respond_during_template_attacks(attacked):
     answered = []
 
     def attack(name):

@@ -1,4 +1,4 @@
-"""Runs that the server starts, watches, stops and resumes, in real processes."""
+"""Runs that the server starts, monitors, stops and resumes, in real processes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from clearhead.server.model_registry import LoadOptions, ModelRegistry
 from tests.serving import make_finished
 
 SMALL = {"blocks": 1, "heads": 2, "width": 16, "context": 32}
-LONG = 100_000  # steps: more than any test waits for
+LONG = 100_000  # steps; more than any test waits for
 TEXT = "Once upon a time"
 
 
@@ -31,7 +31,7 @@ def place(tmp_path):
 
 @pytest.fixture
 def serve(place, running_server, tmp_path):
-    """Start a server with an empty registry that trains in this folder."""
+    """Start a server with an empty registry that trains in the `place` folder."""
     made = []
 
     def run():
@@ -72,7 +72,7 @@ def wait_until_idle(server, client):
     server.until(lambda: client.get("/api/runs").json()["now"] is None, 60)
 
 
-def test_complete_run(client, server, place, story_text):
+def test_run_trains_to_completion(client, server, place, story_text):
     listed = client.get("/api/runs").json()
     assert listed == {"runs": [], "can_start": True, "now": None}
     started = start(client, story_text, steps=60, snapshots=5)
@@ -108,7 +108,7 @@ def test_complete_run(client, server, place, story_text):
 
 
 def check_snapshots(client, place, steps):
-    """Each snapshot can be opened by its name, equals what Python loads, and is not listed as a model."""
+    """Each snapshot can be opened by name, matches what Python loads, and is not listed as a model."""
     assert steps[0] == 1
     assert steps[-1] == 60
     for step in steps[:2]:
@@ -126,13 +126,13 @@ def check_snapshots(client, place, steps):
 @pytest.mark.parametrize(
     "name", ["my@", "my@x", "my@7", "my@-1", "other@1", "@1", "my@1@1", "../my@1", "my@1/"]
 )
-def test_unknown_snapshots(client, server, place, model_folder, name):
+def test_unknown_snapshots_are_not_found(client, server, place, model_folder, name):
     make_finished(place / "my", model_folder)
     rejected = client.post("/api/open", json={"model": name})
     assert (rejected.status_code, rejected.json()["error"]["code"]) == (404, "model_not_found")
 
 
-def test_metrics_of_long_runs_are_thinned(client, server, place, model_folder):
+def test_metrics_of_long_runs_are_downsampled(client, server, place, model_folder):
     make_finished(place / "my", model_folder, steps=10_000)
     told = [each["step"] for each in metrics(client)["steps"]]
     assert len(told) == 2000
@@ -164,7 +164,7 @@ def test_stop_and_resume(client, server, place, story_text):
     stopped = find(client)
     assert (stopped["state"], stopped["resumable"], stopped["error"]) == ("stopped", True, None)
     assert (place / "my" / "checkpoints").is_dir()
-    assert client.post("/api/runs/my/stop").status_code == 200  # has no effect now
+    assert client.post("/api/runs/my/stop").status_code == 200  # already stopped, so this has no effect
     client.get("/api/models")
     client.post("/api/open", json={"model": "my"})
     body = {"model": "my", "text": TEXT, "site": "logits"}
@@ -175,7 +175,7 @@ def test_stop_and_resume(client, server, place, story_text):
     assert steps == list(range(1, len(steps) + 1))
     client.post("/api/runs/my/stop")
     wait_until_idle(server, client)
-    # The model has changed, so it is loaded again.
+    # The model has changed, so it must be opened again.
     server.until(lambda: client.post("/api/site", json=body).status_code == 503)
     client.post("/api/open", json={"model": "my"})
     assert client.post("/api/site", json=body).content != before
@@ -195,7 +195,7 @@ def test_server_shutdown_stops_and_saves_the_run(serve, place, story_text):
         assert (find(client)["state"], find(client)["resumable"]) == ("stopped", True)
 
 
-def test_killed_run_is_stopped_with_an_error(client, server, place, story_text):
+def test_killed_run_is_reported_as_stopped_with_an_error(client, server, place, story_text):
     start(client, story_text, steps=LONG)
     wait_for_step(server, client, 2)
     (line,) = (each for each in server.log if each.startswith("training my"))
@@ -206,7 +206,7 @@ def test_killed_run_is_stopped_with_an_error(client, server, place, story_text):
     assert run["error"]
 
 
-def test_failed_start_has_an_error_and_leaves_no_folder(client, server, place):
+def test_failed_start_reports_an_error_and_leaves_no_folder(client, server, place):
     assert start(client, "too short", steps=5).status_code == 200
     wait_until_idle(server, client)
     run = find(client)
@@ -218,7 +218,7 @@ def test_failed_start_has_an_error_and_leaves_no_folder(client, server, place):
         "training_text_short",
         {"count": 9, "context": 32, "least": 64},
     )
-    assert not (place / "my").exists()  # the name is available again
+    assert not (place / "my").exists()  # so the name is available again
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_failed_start_has_an_error_and_leaves_no_folder(client, server, place):
         {"text": "\ud800 alone"},
     ],
 )
-def test_invalid_requests_start_nothing(client, server, place, wrong):
+def test_invalid_requests_start_no_run(client, server, place, wrong):
     body = json.dumps({"name": "my", "text": "a b c", **wrong})
     rejected = client.post("/api/train", content=body, headers={"Content-Type": "application/json"})
     assert rejected.status_code == 400
@@ -252,7 +252,7 @@ def test_invalid_requests_start_nothing(client, server, place, wrong):
     assert not place.exists() or list(place.iterdir()) == []
 
 
-def test_taken_and_unknown_names(client, server, place, model_folder):
+def test_taken_and_unknown_names_are_rejected(client, server, place, model_folder):
     make_finished(place / "my", model_folder)
     taken = start(client, "a b c")
     assert (taken.status_code, taken.json()["error"]["code"]) == (409, "name_taken")
@@ -280,7 +280,7 @@ def test_only_the_train_route_accepts_large_bodies(serve, place, tmp_path, runni
         assert client.post("/api/train", json=long).status_code == 413
 
 
-def test_without_a_library_runs_are_disabled(registry, running_server, story_text, tmp_path):
+def test_runs_are_disabled_without_a_library(registry, running_server, story_text, tmp_path):
     for library in (None, ModelLibrary([], tmp_path / "home", LoadOptions("cpu"))):
         with running_server(registry, library=library) as server, server.client() as client:
             assert client.get("/api/runs").json() == {"runs": [], "can_start": False, "now": None}
@@ -290,7 +290,7 @@ def test_without_a_library_runs_are_disabled(registry, running_server, story_tex
             assert client.post("/api/open", json={"model": "my@1"}).status_code == 404
 
 
-def test_responses_conform_to_the_document(client, server, place, model_folder, story_text):
+def test_responses_conform_to_the_openapi_document(client, server, place, model_folder, story_text):
     make_finished(place / "done", model_folder)
     document = make_api(ModelRegistry([]), ServerMetrics(ModelRegistry([]))).openapi()
 

@@ -1,4 +1,4 @@
-"""A tokenizer of each kind, trained on a few lines, and two as SentencePiece makes them."""
+"""One small tokenizer of each kind, trained on a few lines, plus two in SentencePiece style."""
 
 import pytest
 import tokenizers
@@ -21,7 +21,7 @@ ALL = pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, WORD], ids=KINDS)
 
 
 def sentencepiece(prefix: bool) -> Tokenizer:
-    """Spaces as ▁, what is not in the vocabulary as bytes; Llama 2 puts a space before every text."""
+    """▁ for spaces and byte fallback for unknown characters; Llama 2 prepends a space to every text."""
     words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcd", "▁a", "ab", "▁▁"]
     inner = tokenizers.Tokenizer(
         models.BPE(

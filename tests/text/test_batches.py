@@ -1,4 +1,4 @@
-"""Batches: each window once an epoch, pure in the step, shared without loss; evaluation."""
+"""Batches: every window once per epoch, a pure function of the step, sharded without loss; evaluation."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def counting(length: int) -> Tokens:
 
 
 def starts(batches: Batches, epoch: int) -> list[int]:
-    """The first token of each window of an epoch, in the order of the batches."""
+    """First token of each window in an epoch, in batch order."""
     rows = range(epoch * batches.windows, (epoch + 1) * batches.windows)
     return [int(batches.at(row // batches.batch_size)[0][row % batches.batch_size, 0]) for row in rows]
 
@@ -27,7 +27,7 @@ def starts(batches: Batches, epoch: int) -> list[int]:
     seed=st.integers(0, 99),
     epoch=st.integers(0, 3),
 )
-def test_an_epoch_has_every_window_once(T: int, extra: int, B: int, seed: int, epoch: int) -> None:
+def test_epoch_contains_every_window_once(T: int, extra: int, B: int, seed: int, epoch: int) -> None:
     batches = Batches(counting(2 * T + extra), T, B, seed)
     assert batches.windows == (T + extra) // T
     order = starts(batches, epoch)
@@ -45,7 +45,7 @@ def test_targets_are_the_next_tokens(step: int) -> None:
     assert (np.diff(inputs, axis=1) == 1).all()
 
 
-def test_epochs_and_seeds_differ() -> None:
+def test_order_differs_across_epochs_and_seeds() -> None:
     tokens = counting(8 * 101)
     batches = Batches(tokens, 8, 5, seed=1)
     orders = [starts(batches, epoch) for epoch in range(6)]
@@ -55,13 +55,13 @@ def test_epochs_and_seeds_differ() -> None:
     assert orders[0] != sorted(orders[0])
 
 
-def test_every_offset_comes_up() -> None:
+def test_every_offset_is_used() -> None:
     batches = Batches(counting(20), 4, 1, seed=0)
     assert {min(starts(batches, epoch)) for epoch in range(60)} == {0, 1, 2, 3}
 
 
 @given(world_size=st.sampled_from([1, 2, 3, 4, 6, 12]), step=st.integers(0, 30))
-def test_distributed_share_the_batch_of_one(world_size: int, step: int) -> None:
+def test_ranks_partition_the_single_process_batch(world_size: int, step: int) -> None:
     batches = Batches(counting(90), 4, 12, seed=3)
     shares = [batches.at(step, rank, world_size) for rank in range(world_size)]
     whole = batches.at(step)
@@ -71,7 +71,7 @@ def test_distributed_share_the_batch_of_one(world_size: int, step: int) -> None:
 
 
 @given(steps=st.lists(st.integers(0, 200), max_size=20))
-def test_a_batch_does_not_depend_on_what_was_asked_before(steps: list[int]) -> None:
+def test_batch_does_not_depend_on_earlier_calls(steps: list[int]) -> None:
     used = Batches(counting(90), 4, 8, seed=3)
     for step in steps:
         inputs, targets = used.at(step)
@@ -81,7 +81,7 @@ def test_a_batch_does_not_depend_on_what_was_asked_before(steps: list[int]) -> N
         inputs[:] = targets[:] = -1
 
 
-def test_the_batches_of_a_seed_stay_as_they_are() -> None:
+def test_batches_for_a_seed_are_stable() -> None:
     inputs, _ = Batches(counting(1000), 10, 4, seed=0).at(3)
     assert inputs[:, 0].tolist() == [818, 378, 118, 108]
 
@@ -91,7 +91,7 @@ def test_a_text_shorter_than_a_batch_repeats() -> None:
     assert inputs.shape == (10, 4)
 
 
-def test_a_text_too_short_is_refused() -> None:
+def test_text_that_is_too_short_is_rejected() -> None:
     with pytest.raises(
         UserError, match=r"the text has 15 tokens, but a context of 8 needs at least 16: .*--context"
     ):
@@ -101,7 +101,7 @@ def test_a_text_too_short_is_refused() -> None:
 
 
 @given(length=st.integers(0, 80), T=st.integers(1, 9), B=st.integers(1, 5))
-def test_evaluation_has_every_token_once_after_its_predecessor(length: int, T: int, B: int) -> None:
+def test_evaluation_covers_every_token_once_after_its_predecessor(length: int, T: int, B: int) -> None:
     found = list(windows_for_evaluation(counting(length), T, B, before=-1))
     everything = [row for _, targets in found for row in targets.tolist()]
     assert [i for row in everything for i in row] == list(range(length))
@@ -119,7 +119,7 @@ def blanked(length: int = 900, T: int = 40, B: int = 12, seed: int = 3) -> Batch
     return Batches(counting(length), T, B, seed, BLANKS)
 
 
-def test_blanks_hide_a_share_of_each_row_and_are_the_only_targets() -> None:
+def test_masking_selects_a_fraction_of_each_row_as_targets() -> None:
     whole = [Batches(counting(900), 40, 12, seed=3).at(step)[0] for step in range(40)]
     cut = [blanked().at(step) for step in range(40)]
     masked = changed = kept = 0
@@ -137,7 +137,7 @@ def test_blanks_hide_a_share_of_each_row_and_are_the_only_targets() -> None:
     assert changed / 2880 == pytest.approx(0.1, abs=0.02)
 
 
-def test_blanks_are_a_function_of_seed_and_step() -> None:
+def test_masking_is_a_function_of_seed_and_step() -> None:
     inputs, targets = blanked().at(7)
     for _ in range(2):
         again = blanked().at(7)
@@ -149,7 +149,7 @@ def test_blanks_are_a_function_of_seed_and_step() -> None:
 
 
 @given(world_size=st.sampled_from([2, 3, 12]), step=st.integers(0, 30))
-def test_distributed_share_the_blanks_of_one(world_size: int, step: int) -> None:
+def test_ranks_partition_the_single_process_masking(world_size: int, step: int) -> None:
     shares = [blanked().at(step, rank, world_size) for rank in range(world_size)]
     whole = blanked().at(step)
     assert (np.concatenate([inputs for inputs, _ in shares]) == whole[0]).all()
@@ -157,7 +157,7 @@ def test_distributed_share_the_blanks_of_one(world_size: int, step: int) -> None
 
 
 @given(length=st.integers(0, 80), T=st.integers(1, 9), B=st.integers(1, 5))
-def test_evaluation_has_the_same_blanks_whatever_the_batch(length: int, T: int, B: int) -> None:
+def test_evaluation_masking_does_not_depend_on_batch_size(length: int, T: int, B: int) -> None:
     found = list(windows_for_evaluation(counting(length), T, B, -1, BLANKS))
     single = list(windows_for_evaluation(counting(length), T, 1, -1, BLANKS))
     rows = [row for inputs, targets in found for row in zip(inputs.tolist(), targets.tolist(), strict=True)]

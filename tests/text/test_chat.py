@@ -1,4 +1,4 @@
-"""Chat templates: the same text as transformers, one line for whatever is wrong, no way past the bounds."""
+"""Chat templates: output matches transformers, errors fit on one line, and limits cannot be bypassed."""
 
 import os
 import subprocess
@@ -102,14 +102,14 @@ def in_transformers(template, messages, add_generation_prompt=True):
 @pytest.mark.parametrize("add_generation_prompt", [True, False])
 @pytest.mark.parametrize("conversation", CONVERSATIONS)
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_the_text_is_that_of_transformers(name, conversation, add_generation_prompt):
+def test_rendered_text_matches_transformers(name, conversation, add_generation_prompt):
     template, messages = TEMPLATES[name], CONVERSATIONS[conversation]
     ours = render(template, messages, bos="<s>", eos="</s>", add_generation_prompt=add_generation_prompt)
     assert ours == in_transformers(template, messages, add_generation_prompt)
     assert "Hi" in ours or "sky blue" in ours
 
 
-def test_a_known_text():
+def test_chatml_renders_the_expected_text():
     assert render(CHATML, [{"role": "user", "content": "Hi"}]) == (
         "<|im_start|>system\nYou are a helpful AI assistant<|im_end|>\n"
         "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
@@ -126,7 +126,7 @@ def test_a_known_text():
         max_size=4,
     ),
 )
-def test_any_content_is_kept_as_transformers_keeps_it(name, messages):
+def test_arbitrary_content_matches_transformers(name, messages):
     values = {"messages": messages, "bos_token": "<s>", "eos_token": "</s>", "add_generation_prompt": True}
     assert fill(TEMPLATES[name], values) == {"text": in_transformers(TEMPLATES[name], messages)}
 
@@ -142,21 +142,21 @@ def test_any_content_is_kept_as_transformers_keeps_it(name, messages):
         "{{ [1, 2] | tojson(separators=(',', ':')) }}",
     ],
 )
-def test_corners_of_the_language_are_those_of_transformers(template):
+def test_template_edge_cases_match_transformers(template):
     messages = CONVERSATIONS["system"]
     assert render(template, messages) == in_transformers(template, messages)
 
 
-def test_a_lone_surrogate_comes_through():
+def test_lone_surrogate_is_preserved():
     assert render("{{ messages[0].content }}", [{"role": "user", "content": "a\ud800b"}]) == "a\ud800b"
 
 
-def test_long_messages_fit():
+def test_long_messages_are_accepted():
     content = "🌙" * (LONGEST_MESSAGES - 10)
     assert render("{{ messages[0].content + '!' }}", [{"role": "user", "content": content}]) == content + "!"
 
 
-def test_a_template_that_refuses_says_why_in_one_line():
+def test_template_exception_becomes_a_one_line_error():
     template = "{{ raise_exception('No\x1b[31m system\nrole,   please.' ~ 'x' * 1000) }}"
     with pytest.raises(UserError) as caught:
         render(template, CONVERSATIONS["one"])
@@ -210,25 +210,25 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_template_gets_one_line_and_soon(name):
+def test_hostile_template_fails_quickly_with_a_one_line_error(name):
     template, words = HOSTILE[name]
     start = seconds_of_children()
     with pytest.raises(UserError) as caught:
         render(template, CONVERSATIONS["one"])
-    assert seconds_of_children() - start < 30  # where nothing stopped it, it would never end
+    assert seconds_of_children() - start < 30  # without a limit it would never finish
     assert words in str(caught.value)
     assert str(caught.value).startswith("the chat template ")
     assert "\n" not in str(caught.value)
 
 
 def seconds_of_children():
-    """Of the processor: how long it takes on the wall depends on what else the machine does."""
+    """CPU time of child processes; wall time would depend on what else the machine is doing."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 @pytest.mark.parametrize("template", ["{{ raise_exception.__globals__ }}", "{{ 'x' | attr('__class__') }}"])
-def test_what_is_hidden_reads_as_nothing(template):
+def test_hidden_attributes_render_as_empty_text(template):
     assert render(template, CONVERSATIONS["one"]) == ""
 
 
@@ -266,6 +266,6 @@ def test_memory_is_bounded():
         ([{"role": "user", "content": "a" * (LONGEST_MESSAGES + 1)}], "remove some"),
     ],
 )
-def test_messages_are_checked(messages, words):
+def test_invalid_messages_are_rejected(messages, words):
     with pytest.raises(UserError, match=words):
         render(CHATML, messages)

@@ -1,4 +1,4 @@
-"""Conversations: rendered as transformers does, special tokens as such, replies and nothing else learned."""
+"""Conversations: rendered as in transformers, with special tokens, and with only replies as targets."""
 
 import json
 import re
@@ -53,14 +53,14 @@ def written(path, talks=TALKS):
 
 
 def replies_of(tokenizer, tokens):
-    """What is learned, as text, a piece a stretch."""
+    """Target text, one string per contiguous run of targets."""
     targets = tokens.targets[:]
     stretches = np.split(targets, np.flatnonzero(np.diff(targets == IGNORED)) + 1)
     return ["".join(tokenizer.pieces(each.tolist())) for each in stretches if each[0] != IGNORED]
 
 
 @pytest.mark.parametrize(("template", "end"), [(CHATML, "<|im_end|>\n"), (MARKED, "<|im_end|>")])
-def test_replies_alone_are_learned(template, end, tmp_path):
+def test_only_replies_are_targets(template, end, tmp_path):
     tokenizer = chat_tokenizer(template)
     tokens = tokenize_conversations(written(tmp_path / "talks.jsonl"), tokenizer)
     theirs = PreTrainedTokenizerFast(tokenizer_object=tokenizer._reading_specials, chat_template=template)
@@ -74,7 +74,7 @@ def test_replies_alone_are_learned(template, end, tmp_path):
     assert found == [text + end for text in plain]
 
 
-def test_special_tokens_are_such_in_a_template_and_never_in_a_text():
+def test_special_tokens_are_encoded_in_templates_but_not_text():
     tokenizer = chat_tokenizer()
     assert tokenizer.specials == ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     assert tokenizer.encode_template("a<|im_end|>b") == (
@@ -85,7 +85,7 @@ def test_special_tokens_are_such_in_a_template_and_never_in_a_text():
     assert tokenizer.encode("a<|im_end|>b") == tokenizer.encode("a") + tokenizer.encode("<|im_end|>b")
 
 
-def test_many_are_rendered_as_one_is():
+def test_batch_rendering_matches_single_rendering():
     talks = [talk[:k] for talk in TALKS for k in range(2, len(talk) + 1)] * 300
     found = list(render_replies(CHATML, talks))
     assert len(found) == len(talks) == 1500
@@ -94,7 +94,7 @@ def test_many_are_rendered_as_one_is():
     ]
 
 
-def test_one_that_takes_too_long_or_is_refused_is_known():
+def test_slow_and_rejected_conversations_are_reported():
     loop = "{% if messages[0].content == 'x' %}{% for i in range(99999) %}"
     loop += "{% for j in range(99999) %}{% endfor %}{% endfor %}{% endif %}" + CHATML
     fine, bad = TALKS[1], [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
@@ -107,7 +107,7 @@ def test_one_that_takes_too_long_or_is_refused_is_known():
     assert len(found) == 2
 
 
-def test_a_template_that_rewrites_the_past_is_refused():
+def test_template_that_rewrites_earlier_messages_is_rejected():
     forgetful = "{% for m in messages %}{{ m.role + ':' + (m.content if loop.last else '…') }}{% endfor %}"
     assert "cannot be located in the text" in str(next(render_replies(forgetful, TALKS[:1])))
 
@@ -128,7 +128,7 @@ def test_a_template_that_rewrites_the_past_is_refused():
         ),
     ],
 )
-def test_a_bad_line_is_named(line, message, tmp_path):
+def test_bad_line_is_named_in_the_error(line, message, tmp_path):
     texts = written(tmp_path / "talks.jsonl", TALKS[:1])
     with (tmp_path / "talks.jsonl").open("a") as file:
         file.write(f"\n{line}\n")
@@ -136,7 +136,7 @@ def test_a_bad_line_is_named(line, message, tmp_path):
         tokenize_conversations(texts, chat_tokenizer())
 
 
-def test_no_template_no_conversations(tmp_path):
+def test_missing_template_or_conversations_are_rejected(tmp_path):
     with pytest.raises(UserError, match="has no chat template"):
         tokenize_conversations(written(tmp_path / "talks.jsonl"), Tokenizer.train("byte", []))
     (tmp_path / "empty.jsonl").write_text("\n\n")
@@ -144,7 +144,7 @@ def test_no_template_no_conversations(tmp_path):
         tokenize_conversations(list(documents([tmp_path / "empty.jsonl"])), chat_tokenizer())
 
 
-def test_they_are_known_by_their_names():
+def test_conversations_are_recognized_by_file_extension():
     talk, packed, text = (Document.of(name, "x") for name in ("a.jsonl", "b.JSONL.gz", "c.txt"))
     assert are_conversations([talk, packed])
     assert not are_conversations([text])
@@ -152,7 +152,7 @@ def test_they_are_known_by_their_names():
         are_conversations([text, talk])
 
 
-def test_windows_hold_targets_and_each_is_met_once():
+def test_windows_contain_targets_and_evaluation_covers_each_once():
     ids = np.arange(100)
     targets = np.where((ids >= 60) & (ids < 63), ids, IGNORED)
     tokens = Tokens.of(ids, Tokens.of(targets))

@@ -1,4 +1,4 @@
-"""Documents: what the arguments mean, text in safe pieces, and one-line complaints."""
+"""Documents: how sources are resolved, text split at safe boundaries, and one-line errors."""
 
 import gzip
 import io
@@ -30,7 +30,7 @@ def refused(sources: Sequence[str | Path], match: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_is_a_document_and_can_be_read_again(tmp_path: Path) -> None:
+def test_file_is_a_document_that_can_be_reread(tmp_path: Path) -> None:
     path = tmp_path / "novel"
     path.write_bytes(b"\xef\xbb\xbfIt was\r\n\xc3\xa9t\xc3\xa9.\r\n\xef\xbb\xbf")
     [document] = documents([path])
@@ -39,7 +39,7 @@ def test_a_file_is_a_document_and_can_be_read_again(tmp_path: Path) -> None:
     assert "".join(document.pieces()) == "It was\r\nété.\r\n\ufeff"
 
 
-def test_a_folder_gives_its_text_files_in_order(tmp_path: Path) -> None:
+def test_folder_yields_its_text_files_in_order(tmp_path: Path) -> None:
     for name in [
         "b/2.txt",
         "b/10.MD",
@@ -58,7 +58,7 @@ def test_a_folder_gives_its_text_files_in_order(tmp_path: Path) -> None:
     assert read(tmp_path) == ["a.text", "b/10.MD", "b/2.txt", "packed", "c.txt", "packed too"]
 
 
-def test_a_pattern_takes_whatever_it_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pattern_yields_every_matching_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep").mkdir()
     for name in ["b.py", "a.py", "a.txt", "deep/c.py", "d[1].txt"]:
         (tmp_path / name).write_text(name)
@@ -68,20 +68,20 @@ def test_a_pattern_takes_whatever_it_matches(tmp_path: Path, monkeypatch: pytest
     assert read("d[1].txt") == ["d[1].txt"]
 
 
-def test_packed_files_are_known_by_their_content(tmp_path: Path) -> None:
+def test_compressed_files_are_detected_by_content(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(gzip.compress(b"one ") + gzip.compress(b"two"))
     (tmp_path / "b.gz").write_bytes(lzma.compress(b"three"))
     (tmp_path / "c.xz").write_bytes(b"four")
     assert read(tmp_path) == ["one two", "three", "four"]
 
 
-def test_standard_input_is_kept_to_be_read_again() -> None:
+def test_standard_input_can_be_reread() -> None:
     [document] = documents(["-"], io.BytesIO("été\n".encode()))
     assert document.name == "standard input"
     assert ["".join(document.pieces()) for _ in range(2)] == ["été\n"] * 2
 
 
-def test_the_copy_of_standard_input_goes_with_its_document(
+def test_standard_input_copy_is_deleted_with_its_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -92,7 +92,7 @@ def test_the_copy_of_standard_input_goes_with_its_document(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no named pipes in the file system")
-def test_a_pipe_can_be_read_again(tmp_path: Path) -> None:
+def test_named_pipe_can_be_reread(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=("it was",))
@@ -102,7 +102,7 @@ def test_a_pipe_can_be_read_again(tmp_path: Path) -> None:
     assert ["".join(document.pieces()) for _ in range(2)] == ["it was"] * 2
 
 
-def test_a_long_file_comes_in_pieces_cut_before_white_space(tmp_path: Path) -> None:
+def test_long_file_is_split_before_whitespace(tmp_path: Path) -> None:
     text = "Éa  bc\n\nd, " * (PIECE // 3)
     (tmp_path / "long.txt").write_text(text, encoding="utf-8", newline="")
     [document] = documents([tmp_path])
@@ -114,7 +114,7 @@ def test_a_long_file_comes_in_pieces_cut_before_white_space(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("character", ["x", " ", "漢"])
-def test_a_file_with_no_place_to_cut_is_cut_anywhere(character: str) -> None:
+def test_file_without_split_points_is_split_anywhere(character: str) -> None:
     text = character * (3 * PIECE + 1)
     document = Document("long", lambda: (text[i : i + 50_000] for i in range(0, len(text), 50_000)))
     pieces = list(document.pieces())
@@ -128,13 +128,13 @@ BPE = Tokenizer.train("bpe", ["a b's  't1 ab. \n\n \tba\r\n 1a, ''s \u00a0\u2003
 
 @given(text=st.text(st.sampled_from(ODD)), length=st.integers(0, 5))
 @settings(max_examples=200)
-def test_parts_have_the_ids_of_the_whole(text: str, length: int) -> None:
+def test_split_text_encodes_to_the_same_ids(text: str, length: int) -> None:
     parts = list(cut(text, length))
     assert "".join(parts) == text
     assert [i for part in parts for i in BPE.encode(part)] == BPE.encode(text)
 
 
-def test_the_hash_is_of_the_text_and_its_bounds(tmp_path: Path) -> None:
+def test_hash_covers_text_and_document_boundaries(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(gzip.compress(b"it was"))
     plain = measure([Document.of("x", "it was")])[0]
     assert measure(documents([tmp_path]))[0] == plain
@@ -143,7 +143,7 @@ def test_the_hash_is_of_the_text_and_its_bounds(tmp_path: Path) -> None:
     assert len({plain, *(measure(Document.of("x", text) for text in texts)[0] for texts in others)}) == 5
 
 
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_sources_are_named_in_the_error(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     refused([], "no text was given")
     refused([tmp_path / "a.txt", tmp_path / "b.txt"], "no such file: .*b.txt")
@@ -159,12 +159,12 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0), lzma.compress(b"")])
-def test_an_empty_file_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_empty_file_is_rejected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.txt").write_bytes(content)
     refused([tmp_path], "a.txt is empty")
 
 
-def test_what_is_not_utf8_text_is_refused(tmp_path: Path) -> None:
+def test_text_that_is_not_utf8_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"\x89PNG"[1:] + b"ab\0c")
     refused([path], "a.txt is not text: its byte 5 is NUL")
@@ -180,7 +180,7 @@ def test_what_is_not_utf8_text_is_refused(tmp_path: Path) -> None:
     refused([path], "remove its last 3 bytes$")
 
 
-def test_the_place_of_a_broken_byte_is_counted_over_blocks(tmp_path: Path) -> None:
+def test_invalid_byte_offset_is_counted_across_blocks(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"x" * (2**20 - 1) + "é".encode() + b"ok" * 9 + b"\xff")
     refused([path], f"byte {2**20 + 1 + 18} is 0xff")
@@ -191,7 +191,7 @@ def test_the_place_of_a_broken_byte_is_counted_over_blocks(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
-def test_a_damaged_archive_is_refused(tmp_path: Path, pack) -> None:  # type: ignore[no-untyped-def]
+def test_damaged_archive_is_rejected(tmp_path: Path, pack) -> None:  # type: ignore[no-untyped-def]
     packed = pack(os.urandom(500).hex().encode())
     flipped = bytearray(packed)
     flipped[len(packed) // 2] ^= 0xFF
@@ -202,7 +202,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, pack) -> None:  # type: ig
 
 @pytest.fixture
 def nobody() -> Iterator[Path]:
-    """A folder for one who is not root: to root nothing is forbidden, so root steps down for the test."""
+    """A folder for a non-root user: root ignores file permissions, so root drops privileges for the test."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o777)
     was_root = os.geteuid() == 0
@@ -217,7 +217,7 @@ def nobody() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="files are forbidden in other ways there")
-def test_a_forbidden_file_is_refused(nobody: Path) -> None:
+def test_unreadable_file_is_rejected(nobody: Path) -> None:
     path = nobody / "a.txt"
     path.write_text("a")
     path.chmod(0)
@@ -233,7 +233,7 @@ LONG = "some words, " * 200_000
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.25, 0.06])
-def test_a_share_of_a_long_document_is_every_nth_chunk(share: float) -> None:
+def test_share_of_a_long_document_takes_every_nth_chunk(share: float) -> None:
     taken = list(thin(Document.of("long", LONG).pieces(), 0, share))
     assert all(LONG[start : start + len(stretch)] == stretch for start, stretch in taken)
     length = sum(len(stretch) for _, stretch in taken)
@@ -246,7 +246,7 @@ def test_a_share_of_a_long_document_is_every_nth_chunk(share: float) -> None:
 
 
 @pytest.mark.parametrize("share", [0.5, 0.25, 0.06])
-def test_a_share_of_many_short_documents_is_every_nth_document(share: float) -> None:
+def test_share_of_many_short_documents_takes_every_nth_document(share: float) -> None:
     taken = [number for number in range(1000) if list(thin(["a short one"], number, share))]
     assert len(taken) == pytest.approx(1000 * share, abs=3)
     assert max(b - a for a, b in pairwise(taken)) <= 3 / share

@@ -1,4 +1,4 @@
-"""What may be given as a text, and what is said of anything else."""
+"""Accepted text inputs, and errors for everything else."""
 
 import pytest
 import torch
@@ -11,16 +11,16 @@ BYTE = Tokenizer.train("byte", [])
 
 
 @pytest.mark.parametrize("given", ["hi", [104, 105], (104, 105), torch.tensor([104, 105])], ids=repr)
-def test_a_text_is_a_str_or_its_ids(given):
+def test_text_is_a_str_or_token_ids(given):
     assert read_given(given, BYTE, 257) == [104, 105]
     assert read_prompt(given, BYTE, 257) == [104, 105]
 
 
-def test_without_a_prompt_a_document_begins():
+def test_missing_prompt_starts_a_new_document():
     assert read_prompt(None, BYTE, 257) == [BYTE.end_id]
 
 
-def test_a_model_may_know_more_ids_than_its_tokenizer():
+def test_model_may_have_more_ids_than_its_tokenizer():
     assert read_given([299], BYTE, 300) == [299]
     with pytest.raises(UserError, match="id 300 does not exist: there are ids 0 to 299"):
         read_given([1, 300], BYTE, 300)
@@ -38,12 +38,12 @@ def test_a_model_may_know_more_ids_than_its_tokenizer():
         (b"hi", "the prompt is a bytes"),
     ],
 )
-def test_what_is_neither_is_refused(given, words):
+def test_other_inputs_are_rejected(given, words):
     with pytest.raises(UserError, match=words):
         read_prompt(given, BYTE, 257)
 
 
-def test_several_texts_or_one():
+def test_single_and_multiple_texts_are_distinguished():
     assert read_several("hi") == (["hi"], True)
     assert read_several([104, 105]) == ([[104, 105]], True)
     assert read_several(["hi", [104]]) == (["hi", [104]], False)

@@ -62,7 +62,7 @@ def test_the_first_story_is_the_same_on_every_machine():
     assert story(0, 0).pronouns[0] == Pronoun(Span(37, 40), antecedent=Span(13, 16))
 
 
-def test_a_story_is_one_plain_paragraph_of_five_to_nine_sentences(many):
+def test_story_is_a_paragraph_of_five_to_nine_sentences(many):
     for one in many:
         assert 5 <= len(sentences(one.text)) <= 9
         assert 30 <= len(one.text.split()) <= 90
@@ -70,11 +70,11 @@ def test_a_story_is_one_plain_paragraph_of_five_to_nine_sentences(many):
         assert one.text == " ".join(one.text.split())
 
 
-def test_every_sentence_written_parses(every_sentence):
+def test_every_generated_sentence_parses(every_sentence):
     assert [sentence for sentence in every_sentence if not parses(sentence)] == []
 
 
-def test_every_pronoun_is_recorded_once_with_the_last_mention_before_it(many):
+def test_every_pronoun_is_recorded_once_with_its_latest_antecedent(many):
     for one in many:
         found = [match.span() for match in PRONOUN.finditer(one.text)]
         assert [(pronoun.span.start, pronoun.span.stop) for pronoun in one.pronouns] == found
@@ -93,7 +93,7 @@ def test_a_story_has_at_most_one_boy_and_one_girl(many):
         assert len(words & set(GIRLS)) <= 1
 
 
-def test_it_stands_for_the_only_thing_or_animal_so_far_unless_a_reason_tells(many):
+def test_it_has_one_possible_antecedent_outside_because_clauses(many):
     for one in many:
         reasons = {match.start(3) for match in WINOGRAD.finditer(one.text)}
         for pronoun in one.pronouns:
@@ -102,7 +102,7 @@ def test_it_stands_for_the_only_thing_or_animal_so_far_unless_a_reason_tells(man
                 assert words & {*ANIMALS, *THINGS, *CONTAINERS} == {cut(one.text, pronoun.antecedent)}
 
 
-def test_the_reason_tells_what_it_stands_for(many):
+def test_because_clause_determines_the_antecedent_of_it(many):
     readings = Counter()
     for one in many:
         antecedents = {pronoun.span.start: pronoun.antecedent for pronoun in one.pronouns}
@@ -119,14 +119,14 @@ def test_the_reason_tells_what_it_stands_for(many):
     assert 0.45 < readings[True] / readings.total() < 0.55
 
 
-def test_a_thing_stays_the_same_through_the_story(many):
+def test_story_has_at_most_one_noun_of_each_kind(many):
     for one in many:
         words = set(re.findall(r"\w+", one.text))
         for nouns in (ANIMALS, THINGS, CONTAINERS, BARRIERS):
             assert len(words & set(nouns)) <= 1
 
 
-def test_five_thousand_stories_are_all_different():
+def test_five_thousand_stories_are_distinct():
     assert len({one.text for one in islice(stories(7), 5000)}) == 5000
 
 
@@ -135,7 +135,7 @@ def test_the_vocabulary_is_small(many):
     assert 150 <= len(words) <= 250
 
 
-def test_every_template_gets_written(every_sentence):
+def test_every_template_is_used(every_sentence):
     def shape(template):
         return re.compile(re.sub(r"\\\{.*?\\\}", r"[\\w ]+", re.escape(template)))
 
@@ -155,7 +155,7 @@ def test_every_template_gets_written(every_sentence):
         "Tom gave it back to her.",
     ],
 )
-def test_a_sentence_of_the_grammar_parses(sentence):
+def test_sentence_in_the_grammar_parses(sentence):
     assert parses(sentence)
 
 
@@ -218,7 +218,7 @@ def swapped(words, index, random):
 
 
 @pytest.mark.parametrize("damage", [dropped, doubled, swapped])
-def test_a_damaged_sentence_rarely_parses(every_sentence, damage):
+def test_corrupted_sentence_rarely_parses(every_sentence, damage):
     random = Random(0)
     damaged = []
     for sentence in every_sentence[:4000]:
@@ -227,7 +227,7 @@ def test_a_damaged_sentence_rarely_parses(every_sentence, damage):
     assert sum(parses(sentence) for sentence in damaged) < 0.05 * len(damaged)
 
 
-def test_sentences_undo_joining(many, every_sentence):
+def test_splitting_inverts_joining_sentences(many, every_sentence):
     for one in many:
         assert " ".join(sentences(one.text)) == one.text
     assert sentences(" ".join(every_sentence[:500])) == every_sentence[:500]
@@ -244,5 +244,5 @@ def test_sentences_undo_joining(many, every_sentence):
         ('"Where is my\nShe ran. He ran.\n', ['"Where is my', "She ran.", "He ran."]),
     ],
 )
-def test_sentences_of_other_text(text, expected):
+def test_other_text_is_split_into_sentences(text, expected):
     assert sentences(text) == expected

@@ -1,4 +1,4 @@
-"""Text streamed: the pieces add up to the whole, and none breaks a character."""
+"""Streaming text: pieces concatenate to the full text, and no piece splits a character."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +10,8 @@ from tests.text.small_tokenizers import BPE, BYTE, PIECES
 
 @pytest.mark.parametrize("name", PIECES)
 @given(text=st.text("ab é€🐔漢", max_size=20))
-def test_a_stream_of_characters_in_bytes_adds_up_to_the_whole(name: str, text: str) -> None:
-    """One after another, none of them in the vocabulary: the run of bytes between is never whole."""
+def test_streamed_byte_fallback_characters_concatenate_to_the_full_text(name: str, text: str) -> None:
+    """Consecutive characters outside the vocabulary: the run of bytes between them is never complete."""
     ids = PIECES[name].encode(text)
     stream = TextStream(PIECES[name])
     assert "".join([*(stream.push(i) for i in ids), stream.close()]) == PIECES[name].decode(ids)
@@ -26,25 +26,25 @@ def test_a_stream_of_characters_in_bytes_adds_up_to_the_whole(name: str, text: s
     )
 )
 @settings(max_examples=200)
-def test_a_stream_of_any_bytes_adds_up_to_the_whole(ids: list[int]) -> None:
+def test_streamed_bytes_concatenate_to_the_full_text(ids: list[int]) -> None:
     stream = TextStream(BYTE)
     assert "".join([*(stream.push(i) for i in ids), stream.close()]) == BYTE.decode(ids)
 
 
 @given(ids=st.lists(st.integers(0, 350), max_size=40))
-def test_a_stream_of_any_tokens_adds_up_to_the_whole(ids: list[int]) -> None:
+def test_streamed_tokens_concatenate_to_the_full_text(ids: list[int]) -> None:
     stream = TextStream(BPE)
     assert "".join([*(stream.push(i) for i in ids), stream.close()]) == BPE.decode(ids)
 
 
-def test_a_stream_never_breaks_a_character_and_never_waits_for_a_whole_one() -> None:
+def test_characters_are_streamed_as_soon_as_they_are_complete() -> None:
     stream = TextStream(BYTE)
     assert [stream.push(i) for i in BYTE.encode("a€🐔b")] == ["a", "", "", "€", "", "", "", "🐔", "b"]
     assert [stream.push(0xE2), stream.push(0x82), stream.close()] == ["", "", "\ufffd"]
     assert [stream.push(ord("c")), stream.close()] == ["c", ""]
 
 
-def test_a_stream_of_garbage_stays_short() -> None:
+def test_stream_buffer_stays_short_on_invalid_bytes() -> None:
     stream = TextStream(BYTE)
     pieces = [stream.push(0xFF) for _ in range(1000)]
     assert len(stream._ids) < 40

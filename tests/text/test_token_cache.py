@@ -1,4 +1,4 @@
-"""The cache of tokens: the right stream, kept once, never half."""
+"""Token cache: the right stream, stored once, never partially written."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def whole(tokens: Tokens) -> list[int]:
 
 
 @pytest.mark.parametrize("shard_size", [1, 3, 7, len(STREAM), 2**26])
-def test_the_stream_is_the_documents_between_ends(tmp_path: Path, shard_size: int) -> None:
+def test_documents_are_surrounded_by_end_tokens(tmp_path: Path, shard_size: int) -> None:
     tokens = tokenize(TWO, BYTE, tmp_path, shard_size)
     assert whole(tokens) == STREAM
     assert len(tokens) == len(STREAM)
@@ -40,13 +40,13 @@ def test_the_stream_is_the_documents_between_ends(tmp_path: Path, shard_size: in
     assert np.load(shards[0]).dtype == np.uint16
 
 
-def test_a_large_vocabulary_takes_four_bytes(tmp_path: Path) -> None:
+def test_large_vocabulary_uses_four_bytes_per_token(tmp_path: Path) -> None:
     text = "".join(map(chr, range(0x10000, 0x10000 + 2**16)))
     tokens = tokenize([Document.of("all", text)], Tokenizer.train("char", [text]), tmp_path)
     assert whole(tokens) == [2**16, *range(2**16), 2**16]
 
 
-def test_a_long_file_has_the_ids_of_its_text(tmp_path: Path) -> None:
+def test_long_file_encodes_to_the_ids_of_its_text(tmp_path: Path) -> None:
     text = "It wasn't tired;  the road\r\n\n was 12 miles wide, \u00a0dit-elle à l'été.\t" * 16_000
     (tmp_path / "long.txt").write_text(text, encoding="utf-8", newline="")
     for kind in ("char", "bpe"):
@@ -56,7 +56,7 @@ def test_a_long_file_has_the_ids_of_its_text(tmp_path: Path) -> None:
         assert tokens.n_bytes == len(text.encode())
 
 
-def test_what_is_kept_is_used_again(tmp_path: Path) -> None:
+def test_cached_tokens_are_reused(tmp_path: Path) -> None:
     tokenize(TWO, BYTE, tmp_path)
     [folder] = tmp_path.iterdir()
     shard = folder / "tokens-00000.npy"
@@ -66,7 +66,7 @@ def test_what_is_kept_is_used_again(tmp_path: Path) -> None:
     assert whole(tokenize(TWO, BYTE, tmp_path))[1] == ord("I")
 
 
-def test_another_text_or_tokenizer_is_kept_apart(tmp_path: Path) -> None:
+def test_different_text_or_tokenizer_gets_a_separate_entry(tmp_path: Path) -> None:
     tokenize(TWO, BYTE, tmp_path)
     tokenize(TWO[::-1], BYTE, tmp_path)
     tokenize(TWO, Tokenizer.train("char", ["it was été"]), tmp_path)
@@ -74,7 +74,7 @@ def test_another_text_or_tokenizer_is_kept_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "longer", "empty", "missing", "no manifest", "manifest", "dtype"])
-def test_what_is_damaged_is_made_again(tmp_path: Path, damage: str) -> None:
+def test_damaged_entry_is_rebuilt(tmp_path: Path, damage: str) -> None:
     tokenize(TWO, BYTE, tmp_path, 5)
     [folder] = tmp_path.iterdir()
     shard, manifest = folder / "tokens-00001.npy", folder / MANIFEST
@@ -98,7 +98,7 @@ def test_what_is_damaged_is_made_again(tmp_path: Path, damage: str) -> None:
     assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_the_users_mistakes_leave_nothing_behind(tmp_path: Path) -> None:
+def test_user_errors_leave_nothing_behind(tmp_path: Path) -> None:
     tokenizer = Tokenizer.train("char", ["it was"])
     with pytest.raises(
         UserError, match=r"two: 'é' \(U\+00E9 .*\) at character 0 is not among the 6 characters"
@@ -110,14 +110,14 @@ def test_the_users_mistakes_leave_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_text_that_changes_meanwhile_is_not_kept(tmp_path: Path) -> None:
+def test_text_that_changes_while_being_read_is_not_cached(tmp_path: Path) -> None:
     texts = iter(["it was", "it wasn't"])
     with pytest.raises(UserError, match="changed while it was being read"):
         tokenize([Document("log", lambda: [next(texts)])], BYTE, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_room_is_the_users_to_mend(tmp_path: Path) -> None:
+def test_full_disk_raises_a_user_error(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource", reason="memory is bounded by a system call of Unix")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
@@ -131,7 +131,7 @@ def test_no_room_is_the_users_to_mend(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_the_users_to_mend(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_raises_a_user_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"tokens cannot be stored in .*file"):
         tokenize(TWO, BYTE, tmp_path / "file")
@@ -154,7 +154,7 @@ tokenize([Document("endless", read)], Tokenizer.train("byte", []), Path(sys.argv
 
 
 @pytest.mark.skipif(os.name == "nt", reason="dead processes cannot be told there")
-def test_a_killed_process_leaves_nothing_that_is_used_or_stays(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_ignored_and_removed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -171,9 +171,9 @@ def test_a_killed_process_leaves_nothing_that_is_used_or_stays(tmp_path: Path) -
     assert left == {alive.name, elsewhere.name}
 
 
-def test_the_slower_of_two_takes_what_the_faster_made(tmp_path: Path) -> None:
+def test_slower_of_two_writers_uses_the_existing_entry(tmp_path: Path) -> None:
     def read() -> list[str]:
-        # The second reading is the slow one's tokenizing; meanwhile the fast one begins and ends.
+        # The slow call tokenizes on its second read; the fast call starts and finishes during it.
         calls.append(1)
         if len(calls) == 2:
             tokenize([Document.of("x", "it was")], BYTE, tmp_path)
@@ -201,7 +201,7 @@ print(len(tokenize(documents, Tokenizer.train("byte", []), Path(sys.argv[1]), 10
 """
 
 
-def test_many_processes_at_once_agree(tmp_path: Path) -> None:
+def test_concurrent_processes_agree(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ONE_OF_MANY, str(tmp_path)]
     processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(3)]
     for process in processes:
@@ -213,7 +213,7 @@ def test_many_processes_at_once_agree(tmp_path: Path) -> None:
     assert sum(json.loads((folder / MANIFEST).read_text())["shards"]) == 350_002
 
 
-def test_a_share_has_the_ends_of_the_documents_it_takes_alone(tmp_path: Path) -> None:
+def test_share_has_end_tokens_only_for_selected_documents(tmp_path: Path) -> None:
     texts = [Document.of(str(number), f"number {number}") for number in range(100)]
     tokens = tokenize(texts, BYTE, tmp_path, share=0.25)
     ids = whole(tokens)
@@ -227,7 +227,7 @@ def test_a_share_has_the_ends_of_the_documents_it_takes_alone(tmp_path: Path) ->
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_hash_that_is_not_the_texts_is_noticed(tmp_path: Path) -> None:
+def test_mismatched_text_hash_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="changed while it was being read"):
         tokenize(TWO, BYTE, tmp_path, text_sha256="0" * 64)
     assert list(tmp_path.iterdir()) == []

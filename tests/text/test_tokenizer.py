@@ -1,4 +1,4 @@
-"""Tokenizers: lossless, readable elsewhere, and loud about what they do not know."""
+"""Tokenizers: lossless, readable by other libraries, and strict about what they do not know."""
 
 import json
 from pathlib import Path
@@ -19,14 +19,14 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @ALL
-def test_known_text_makes_the_round_trip(tokenizer: Tokenizer) -> None:
+def test_known_text_round_trips(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode(TEXT)
     assert tokenizer.decode(ids) == TEXT
     assert tokenizer.encode_batch([TEXT, "", "it"]) == [ids, [], tokenizer.encode("it")]
     assert max(ids) < tokenizer.n_vocab
 
 
-def test_words_between_spaces_for_a_model_that_has_its_own() -> None:
+def test_given_word_vocabulary_splits_on_whitespace() -> None:
     tokenizer = Tokenizer.of_words(["the", "cat", "<unk>", "</s>"], "<unk>")
     assert tokenizer.encode("the  cat\nsat") == [0, 1, 2]
     assert tokenizer.decode([0, 1, 3]) == "the cat"
@@ -35,12 +35,12 @@ def test_words_between_spaces_for_a_model_that_has_its_own() -> None:
 
 @pytest.mark.parametrize("tokenizer", [BYTE, BPE], ids=["byte", "bpe"])
 @given(text=ANY_TEXT)
-def test_any_text_makes_the_round_trip(tokenizer: Tokenizer, text: str) -> None:
+def test_any_text_round_trips(tokenizer: Tokenizer, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 @ALL
-def test_the_name_of_the_end_token_in_a_text_is_text(tokenizer: Tokenizer) -> None:
+def test_end_token_name_in_text_is_plain_text(tokenizer: Tokenizer) -> None:
     if tokenizer.kind == "char":
         with pytest.raises(UserError, match=r"'<' \(U\+003C LESS-THAN SIGN\) at character 3 "):
             tokenizer.encode(f"it {END}")
@@ -51,7 +51,7 @@ def test_the_name_of_the_end_token_in_a_text_is_text(tokenizer: Tokenizer) -> No
 
 
 @ALL
-def test_the_end_token_decodes_to_nothing_and_shows_its_name(tokenizer: Tokenizer) -> None:
+def test_end_token_decodes_to_nothing_and_displays_its_name(tokenizer: Tokenizer) -> None:
     ids = [tokenizer.end_id, *tokenizer.encode("it"), tokenizer.end_id]
     assert tokenizer.decode(ids) == "it"
     assert tokenizer.pieces(ids)[0] == END
@@ -64,7 +64,7 @@ def test_pieces_are_readable() -> None:
     assert BYTE.pieces([300]) == ["<300>"]
 
 
-def test_an_unknown_character_is_named() -> None:
+def test_unknown_character_is_named_in_the_error() -> None:
     tokenizer = Tokenizer.train("char", ["abc \n"])
     with pytest.raises(UserError) as caught:
         tokenizer.encode("a b c\nééa")
@@ -75,13 +75,13 @@ def test_an_unknown_character_is_named() -> None:
 
 
 @ALL
-def test_a_lone_surrogate_is_the_users_mistake(tokenizer: Tokenizer) -> None:
+def test_lone_surrogate_is_rejected(tokenizer: Tokenizer) -> None:
     with pytest.raises(UserError, match=r"'\\ud800' at character 2 is a lone surrogate"):
         tokenizer.encode("it\ud800")
 
 
 @ALL
-def test_saved_and_loaded_it_is_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_save_and_load_round_trips(tokenizer: Tokenizer, tmp_path: Path) -> None:
     tokenizer.save(tmp_path, model_max_length=64)
     loaded = Tokenizer.load(tmp_path)
     assert loaded.to_json() == tokenizer.to_json()
@@ -103,7 +103,7 @@ def test_saved_and_loaded_it_is_the_same(tokenizer: Tokenizer, tmp_path: Path) -
 
 
 @ALL
-def test_transformers_reads_the_same_ids(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_transformers_produces_the_same_ids(tokenizer: Tokenizer, tmp_path: Path) -> None:
     transformers = pytest.importorskip(
         "transformers", reason="transformers is not installed: pip install .[dev]"
     )
@@ -117,7 +117,7 @@ def test_transformers_reads_the_same_ids(tokenizer: Tokenizer, tmp_path: Path) -
             other("it ß")
 
 
-def test_a_foreign_tokenizer_brings_its_own_end(tmp_path: Path) -> None:
+def test_foreign_tokenizer_keeps_its_own_end_token(tmp_path: Path) -> None:
     inner = tokenizers.Tokenizer(
         models.WordLevel({"▁it": 0, "▁was": 1, "<0xE2>": 2, "</s>": 9}, unk_token="</s>")
     )
@@ -140,7 +140,7 @@ def test_a_foreign_tokenizer_brings_its_own_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, WORD, *PIECES.values()], ids=[*KINDS, *PIECES])
-def test_a_token_is_spelled_as_it_is_decoded_after_another(tokenizer: Tokenizer) -> None:
+def test_token_is_spelled_as_decoded_after_another_token(tokenizer: Tokenizer) -> None:
     before = tokenizer.decode([tokenizer.letter])
     for i in range(tokenizer.n_vocab + 1):
         spelled = tokenizer.spell(i)
@@ -148,7 +148,7 @@ def test_a_token_is_spelled_as_it_is_decoded_after_another(tokenizer: Tokenizer)
     assert tokenizer.spell(tokenizer.end_id) == b""
 
 
-def test_more_tokens_may_end_a_text() -> None:
+def test_tokenizer_may_have_several_end_tokens() -> None:
     assert BYTE.end_ids == (256,)
     more = Tokenizer(BYTE._inner, BYTE.config, ends=[10, 256, 10, 257, -1, 3])
     assert (more.end_id, more.end_ids) == (256, (256, 10, 3))
@@ -164,7 +164,7 @@ def test_a_token_is_found_by_its_text() -> None:
         BYTE.find("")
 
 
-def test_broken_folders_are_the_users_to_mend(tmp_path: Path) -> None:
+def test_broken_folders_are_rejected(tmp_path: Path) -> None:
     def refused(match: str) -> None:
         with pytest.raises(UserError, match=match) as caught:
             Tokenizer.load(tmp_path)

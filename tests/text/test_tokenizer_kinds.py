@@ -1,4 +1,4 @@
-"""The kinds we train: what their tokens are, the same from the same text, and what none of them can be."""
+"""Tokenizer kinds: their tokens, deterministic training, and rejected settings."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from clearhead.text.tokenizer import Tokenizer
 from tests.text.small_tokenizers import ALL, BPE, BYTE, TEXT
 
 
-def test_a_word_that_is_known_is_a_token_and_any_other_its_bytes() -> None:
+def test_known_words_are_tokens_and_others_become_bytes() -> None:
     tokenizer = Tokenizer.train("word", ["The cat saw the cat. A dog"], 300)
     assert tokenizer.pieces(tokenizer.encode("A cat, the cat")) == [
         "A",
@@ -20,10 +20,10 @@ def test_a_word_that_is_known_is_a_token_and_any_other_its_bytes() -> None:
         " cat",
     ]
     assert (tokenizer.kind, tokenizer.end_id) == ("word", tokenizer.n_vocab - 1)
-    assert tokenizer.n_vocab == 256 + 1 + 1  # bytes, the only word that was seen twice, the end
+    assert tokenizer.n_vocab == 256 + 1 + 1  # bytes, the only word seen twice, the end token
 
 
-def test_the_most_frequent_words_are_those_that_are_known() -> None:
+def test_vocabulary_holds_the_most_frequent_words() -> None:
     tokenizer = Tokenizer.train("word", [" a few" * 3 + " of them" * 2 + " and you" * 9], 256 + 2 + 1)
     assert tokenizer.pieces(range(256, 258)) == [" and", " you"]
 
@@ -34,19 +34,19 @@ def test_char_ids_follow_the_code_points() -> None:
     assert (tokenizer.n_vocab, tokenizer.end_id, tokenizer.kind) == (5, 4, "char")
 
 
-def test_byte_ids_are_the_bytes() -> None:
+def test_byte_ids_are_the_byte_values() -> None:
     every = "".join(map(chr, range(0x250)))
     assert BYTE.encode(every) == list(every.encode())
     assert (BYTE.n_vocab, BYTE.end_id, BYTE.kind) == (257, 256, "byte")
 
 
-def test_bpe_has_the_size_asked_for_and_the_end_last() -> None:
+def test_bpe_has_the_requested_size_and_end_token_last() -> None:
     assert (BPE.n_vocab, BPE.end_id, BPE.kind) == (340, 339, "bpe")
     assert len(BPE.encode("the road was tired")) < len("the road was tired")
     assert Tokenizer.train("bpe", ["it it it it"], 340).n_vocab < 340
 
 
-def test_bpe_splits_as_gpt2_does() -> None:
+def test_bpe_splits_like_gpt2() -> None:
     tokenizer = Tokenizer.train("bpe", ["I'll  say it's 10 miles, I'll  say it's 10 miles, " * 9], 1000)
     assert tokenizer.pieces(tokenizer.encode("I'll  say it's 10 miles,")) == [
         *("I", "'ll", " ", " say", " it", "'s", " 10", " miles", ",")
@@ -71,18 +71,18 @@ def test_training_twice_gives_the_same_file(tokenizer: Tokenizer) -> None:
         ("byte", 300, "omit it for byte"),
     ],
 )
-def test_impossible_wishes_are_refused(kind: str, n_vocab: int | None, message: str) -> None:
+def test_invalid_settings_are_rejected(kind: str, n_vocab: int | None, message: str) -> None:
     with pytest.raises(UserError, match=message):
         Tokenizer.train(kind, ["it"], n_vocab)
 
 
-def test_no_characters_are_refused() -> None:
+def test_char_training_on_empty_text_is_rejected() -> None:
     with pytest.raises(UserError, match="no characters"):
         Tokenizer.train("char", [""])
 
 
 @pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
-def test_a_mask_token_comes_after_the_end_and_changes_no_other_id(kind, tmp_path):
+def test_mask_token_comes_last_and_changes_no_other_id(kind, tmp_path):
     text = "it was too tired to cross the road because it was tired. " * 5
     n_vocab = 270 if kind == "bpe" else None
     plain = Tokenizer.train(kind, [text], n_vocab)

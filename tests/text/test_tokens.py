@@ -1,4 +1,4 @@
-"""Tokens: a row over many shards that is cut as a list is."""
+"""Tokens: a sequence over many shards that slices like a list."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from clearhead.text.tokens import Tokens
     stop=st.none() | st.integers(-30, 30),
     fraction=st.floats(0, 0.99),
 )
-def test_slices_and_splits_are_those_of_a_list(
+def test_slices_and_splits_match_those_of_a_list(
     lengths: list[int], start: int | None, stop: int | None, fraction: float
 ) -> None:
     ids = np.arange(sum(lengths), dtype=np.uint16)
@@ -29,6 +29,6 @@ def test_slices_and_splits_are_those_of_a_list(
     assert last[start:stop].tolist() == plain[len(first) :][start:stop]
 
 
-def test_a_split_needs_a_fraction() -> None:
+def test_split_rejects_an_invalid_fraction() -> None:
     with pytest.raises(UserError, match=r"validation = 1\.5"):
         Tokens.of([1, 2, 3]).split(1.5)

@@ -1,4 +1,4 @@
-"""Words of a text, and a text as their numbers."""
+"""Words of a text, and the text as word ids."""
 
 import gzip
 from unicodedata import normalize
@@ -24,7 +24,7 @@ def test_words_are_letters_and_digits():
     assert split_words("… - !") == []
 
 
-def test_the_most_frequent_word_is_number_0():
+def test_most_frequent_word_has_id_0():
     corpus = read("b a c a b a")
     assert corpus.words == ["a", "b", "c"]
     assert corpus.counts.tolist() == [3, 2, 1]
@@ -32,16 +32,16 @@ def test_the_most_frequent_word_is_number_0():
     assert corpus.counts.sum() == 6
 
 
-def test_words_that_occur_as_often_are_in_order_of_the_alphabet():
+def test_equally_frequent_words_are_in_alphabetical_order():
     assert read("d b a c b d").words == ["b", "d", "a", "c"]
 
 
-def test_a_line_goes_on_and_a_blank_line_ends():
+def test_blank_lines_separate_passages_but_line_breaks_do_not():
     corpus = read("one\ntwo\n \t\nthree\r\n\r\nfour", "five")
     assert list(passages(corpus)) == [["one", "two"], ["three"], ["four"], ["five"]]
 
 
-def test_rare_words_are_left_out_of_the_text():
+def test_rare_words_are_dropped_from_the_text():
     corpus = read("x a y a z a", "b b", min_count=2)
     assert corpus.words == ["a", "b"]
     assert corpus.ids.tolist() == [0, 0, 0, END, 1, 1, END]
@@ -51,7 +51,7 @@ def test_rare_words_are_left_out_of_the_text():
         read("... !")
 
 
-def test_a_text_in_many_pieces_is_the_same_text(monkeypatch, story_text, tmp_path):
+def test_text_split_into_pieces_gives_the_same_corpus(monkeypatch, story_text, tmp_path):
     whole = read(story_text)
     assert [whole.words[i] for i in whole.ids if i != END] == split_words(story_text)
     path = tmp_path / "stories.txt.gz"
@@ -64,7 +64,7 @@ def test_a_text_in_many_pieces_is_the_same_text(monkeypatch, story_text, tmp_pat
     assert list(passages(pieces)) == list(passages(whole))
 
 
-def test_of_very_many_words_the_rarest_are_forgotten(monkeypatch):
+def test_rarest_words_are_discarded_when_there_are_too_many(monkeypatch):
     monkeypatch.setattr(words, "MOST_COUNTED", 50)
     monkeypatch.setattr("clearhead.text.corpus.PIECE", 200)
     text = " ".join(f"often{i % 10} rare{i}" for i in range(500))
@@ -76,7 +76,7 @@ def test_of_very_many_words_the_rarest_are_forgotten(monkeypatch):
     assert len(corpus.ids) == 501
 
 
-def test_nothing_is_left_on_the_disk(tmp_path, monkeypatch):
+def test_no_temporary_files_are_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     corpus = read("some words")
     del corpus

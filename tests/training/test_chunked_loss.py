@@ -10,7 +10,7 @@ from clearhead.training.objective import cross_entropy
 
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("words_at_once", [1, 7, 48])
-def test_in_parts_it_is_the_same_loss_and_the_same_gradients(tied, words_at_once):
+def test_chunked_loss_and_gradients_match_the_plain_ones(tied, words_at_once):
     torch.manual_seed(0)
     sizes = {"n_vocab": 50, "n_context": 16, "n_block": 1, "n_head": 2, "d_model": 16}
     network = Transformer(preset("gpt2", **sizes, tied=tied))
@@ -29,7 +29,7 @@ def test_in_parts_it_is_the_same_loss_and_the_same_gradients(tied, words_at_once
         assert torch.allclose(parameter.grad, 2 * gradient, atol=1e-6)
 
 
-def test_what_is_frozen_gets_no_gradient():
+def test_frozen_parameters_get_no_gradient():
     torch.manual_seed(0)
     sizes = {"n_vocab": 50, "n_context": 8, "n_block": 1, "n_head": 2, "d_model": 16}
     network = Transformer(preset("gpt2", **sizes, tied=False))
@@ -40,7 +40,7 @@ def test_what_is_frozen_gets_no_gradient():
     assert network.embedding.weight.grad is not None
 
 
-def test_many_words_of_a_large_vocabulary_are_many():
+def test_is_large_depends_on_tokens_times_vocabulary_size():
     sizes = {"n_context": 8, "n_block": 1, "n_head": 1, "d_model": 4}
     ids = torch.zeros(1, dtype=torch.long).expand(LARGE // 100, 1)
     assert is_large(Transformer(preset("gpt2", n_vocab=101, **sizes)), ids)

@@ -1,4 +1,4 @@
-"""Low-rank adapters: the network as it was, but for a thin product beside each matrix."""
+"""Low-rank adapters: the original network plus a low-rank product beside each matrix."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def make(kind="modern"):
 
 
 def taught(network, rank=3):
-    """With adapters that have learned something."""
+    """Add adapters with nonzero weights, as if trained."""
     adapt(network, rank)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
@@ -29,7 +29,7 @@ def taught(network, rank=3):
 
 @pytest.mark.parametrize("kind", ["lecture", "modern"])
 @torch.no_grad()
-def test_it_begins_as_it_was(kind):
+def test_adapted_network_starts_unchanged(kind):
     plain = make(kind)(IDS)
     network = adapt(make(kind), 3)
     assert torch.equal(network.eval()(IDS), plain)
@@ -38,7 +38,7 @@ def test_it_begins_as_it_was(kind):
 
 @pytest.mark.parametrize("kind", ["lecture", "modern"])
 @torch.no_grad()
-def test_merged_it_computes_the_same(kind):
+def test_merged_network_computes_the_same_output(kind):
     network = taught(make(kind))
     beside = network.train()(IDS)
     merged = network.eval()(IDS)
@@ -52,7 +52,7 @@ def test_merged_it_computes_the_same(kind):
     assert all(torch.equal(tensors[name], tensor) for name, tensor in own_tensors(again).items())
 
 
-def test_how_many_numbers_learn():
+def test_only_adapter_parameters_are_trainable():
     network = adapt(make(), 3)
     config = network.config
     d, queries, shared, hidden = 32, 32, 16, config.d_hidden
@@ -64,8 +64,8 @@ def test_how_many_numbers_learn():
     }
 
 
-def test_what_is_seen_follows_what_is_learned():
-    """Also when it was first looked at where no gradients are kept."""
+def test_eval_output_follows_training():
+    """Even when the network was first run in inference mode."""
     network = adapt(make(), 3).eval()
     with torch.inference_mode():
         before = network(IDS).clone()
@@ -82,7 +82,7 @@ def test_what_is_seen_follows_what_is_learned():
     assert stream.grad.isfinite().all()
 
 
-def test_a_change_while_nobody_trains_is_seen_too():
+def test_changes_made_in_eval_mode_are_visible_too():
     network = taught(make()).eval()
     layer = network.blocks[0].attention.query
     before = layer.weight
@@ -92,7 +92,7 @@ def test_a_change_while_nobody_trains_is_seen_too():
     assert torch.equal(layer.weight, layer.frozen)
 
 
-def test_merging_what_has_no_adapters_changes_nothing():
+def test_merging_without_adapters_changes_nothing():
     network = make()
     layers = list(network.modules())
     assert list(merge(network).modules()) == layers

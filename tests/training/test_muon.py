@@ -5,20 +5,20 @@ from clearhead.training.muon import BETA2, Muon, normalize_update_rows, orthogon
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 24), (1, 1, 5)])
-def test_all_directions_become_about_equally_long(shape):
+def test_singular_values_become_roughly_equal(shape):
     torch.manual_seed(0)
     matrices = torch.randn(shape) * 7
     made = orthogonalize(matrices, steps=5)
     lengths = torch.linalg.svdvals(made)
     assert lengths.min() > 0.3
     assert lengths.max() < 1.3
-    # The directions themselves stay: the nearest orthogonal matrix has the same ones.
+    # The singular vectors are preserved: the nearest orthogonal matrix has the same ones.
     left, _, right = torch.linalg.svd(matrices, full_matrices=False)
     assert ((made * (left @ right)).sum((1, 2)) / made.norm(dim=(1, 2)) > 0.95 * min(shape[1:]) ** 0.5).all()
 
 
 @pytest.mark.parametrize("normalize_rows", [False, True])
-def test_a_batch_is_done_as_each_alone(normalize_rows):
+def test_batched_updates_match_individual_updates(normalize_rows):
     torch.manual_seed(0)
     start = [torch.randn(6, 4), torch.randn(4, 6), torch.randn(6, 6), torch.randn(6, 4)]
     gradients = [torch.randn_like(matrix) for matrix in start]
@@ -38,7 +38,7 @@ def test_a_batch_is_done_as_each_alone(normalize_rows):
 
 
 @pytest.mark.parametrize("normalize_rows", [False, True])
-def test_a_step_moves_by_the_rate_and_decays(normalize_rows):
+def test_step_applies_learning_rate_and_weight_decay(normalize_rows):
     matrix = torch.nn.Parameter(torch.eye(4))
     matrix.grad = torch.eye(4)
     Muon([matrix], lr=0.1, weight_decay=0.5, normalize_rows=normalize_rows).step()
@@ -48,17 +48,17 @@ def test_a_step_moves_by_the_rate_and_decays(normalize_rows):
     tall = torch.nn.Parameter(torch.zeros(16, 4))
     tall.grad = torch.eye(16)[:, :4]
     Muon([tall], lr=0.1, normalize_rows=normalize_rows).step()
-    assert torch.allclose(tall[0, 0] / -moved[0], torch.tensor(2.0), atol=0.01)  # √(16/4) as far
+    assert torch.allclose(tall[0, 0] / -moved[0], torch.tensor(2.0), atol=0.01)  # √(16/4) times as far
 
 
-def test_what_has_no_gradient_stays():
+def test_parameter_without_a_gradient_is_unchanged():
     matrix = torch.nn.Parameter(torch.eye(4))
     Muon([matrix], lr=0.1).step()
     assert torch.equal(matrix, torch.eye(4))
 
 
 @pytest.mark.parametrize("dim", [1, 2])
-def test_rows_become_as_long_as_each_other_and_the_whole_stays_as_long(dim):
+def test_rows_get_equal_norms_and_the_total_is_preserved(dim):
     torch.manual_seed(0)
     updates = torch.randn(3, 6, 6) * torch.arange(1, 7).unsqueeze(dim - 1)
     squares = list(torch.zeros(3, 6))
@@ -69,7 +69,7 @@ def test_rows_become_as_long_as_each_other_and_the_whole_stays_as_long(dim):
     assert torch.allclose(torch.stack(squares), (1 - BETA2) * updates.square().mean(dim))
 
 
-def test_a_row_is_judged_by_how_long_it_was_of_late():
+def test_rows_are_scaled_by_their_recent_norms():
     squares = [torch.zeros(2)]
     for _ in range(100):
         normalize_update_rows(torch.tensor([[[3.0, 0.0], [0.0, 1.0]]]), squares, dim=2)
@@ -77,7 +77,7 @@ def test_a_row_is_judged_by_how_long_it_was_of_late():
     assert made[0, 0] / made[1, 0] == pytest.approx(1 / 3, rel=0.1)
 
 
-def test_where_nothing_is_learned_nothing_is_made_of_it():
+def test_zero_gradient_gives_a_zero_update():
     squares = [torch.zeros(2)]
     assert torch.equal(normalize_update_rows(torch.zeros(1, 2, 2), squares, dim=2), torch.zeros(1, 2, 2))
     matrix = torch.nn.Parameter(torch.eye(4))

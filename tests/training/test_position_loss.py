@@ -1,4 +1,4 @@
-"""Loss by position: the same sum as the plain loss, each number where it belongs."""
+"""Loss by position: sums to the plain loss, with each value at the right position."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def tokens():
     return Tokens.of(np.random.default_rng(0).integers(11, size=5 * T + 3))
 
 
-def test_all_positions_together_are_the_loss(network, tokens):
+def test_positions_add_up_to_the_total_loss(network, tokens):
     losses = measure_positions(network, windows_for_evaluation(tokens, T, 2, before=0), T)
     assert losses.tokens == len(tokens)
     assert losses.counts.tolist() == [6, 6, 6, 5, 5, 5, 5, 5]
@@ -33,7 +33,7 @@ def test_all_positions_together_are_the_loss(network, tokens):
     assert losses.total / losses.tokens == pytest.approx(plain, rel=1e-5)
 
 
-def test_each_position_by_hand(network, tokens):
+def test_position_loss_matches_a_manual_computation(network, tokens):
     losses = measure_positions(network, windows_for_evaluation(tokens, T, 2, before=0), T)
     ids = [0, *tokens[:].tolist()]
     by_hand = 0.0
@@ -46,11 +46,11 @@ def test_each_position_by_hand(network, tokens):
     assert losses.sums[3].item() == pytest.approx(by_hand, rel=1e-5)
 
 
-def test_bins_double():
+def test_bin_widths_double():
     losses = PositionLoss(torch.arange(6.0), torch.ones(6))
     assert losses.bins() == [(1.0, 0.0), (2.0, 1.0), (3.5, 2.5), (5.5, 4.5)]
     assert PositionLoss(torch.ones(2), torch.tensor([1.0, 0.0])).bins() == [(1.0, 1.0)]
 
 
-def test_bits():
+def test_bits_per_byte():
     assert bits_per_byte(8 * np.log(2), 4) == pytest.approx(2)

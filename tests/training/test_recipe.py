@@ -8,7 +8,7 @@ from clearhead.training.muon import Muon
 from clearhead.training.recipe import Recipe, make_optimizers
 
 
-def test_the_rate_climbs_then_falls_to_zero():
+def test_learning_rate_warms_up_then_decays_to_zero():
     recipe = Recipe(steps=100, batch_size=4, warmup=10)
     rates = [recipe.lr_scale(step) for step in range(100)]
     assert rates[0] == pytest.approx(0.1)
@@ -18,12 +18,12 @@ def test_the_rate_climbs_then_falls_to_zero():
     assert max(rates) == rates[9]
 
 
-def test_the_classic_rate_is_nanogpts():
+def test_cosine_schedule_matches_nanogpt():
     recipe = Recipe(steps=200, batch_size=4, warmup=10, schedule="cosine", final_lr_scale=0.1)
     rates = [recipe.lr_scale(step) for step in range(201)]
     assert rates[:10] == pytest.approx([(step + 1) / 11 for step in range(10)])
     assert rates[10] == max(rates) == 1
-    assert rates[105] == pytest.approx(0.55)  # half-way between 1 and a tenth
+    assert rates[105] == pytest.approx(0.55)  # halfway between 1 and 0.1
     assert rates[200] == pytest.approx(0.1)
     assert rates[10:] == sorted(rates[10:], reverse=True)
 
@@ -45,7 +45,7 @@ def test_the_classic_recipe_decays_everything_but_vectors(tied):
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 @pytest.mark.parametrize("preset_name", ["lecture", "modern"])
 @pytest.mark.parametrize("tied", [True, False])
-def test_every_parameter_is_in_one_group_and_only_matrices_decay(optimizer, preset_name, tied):
+def test_parameters_are_grouped_once_and_only_matrices_decay(optimizer, preset_name, tied):
     sizes = {"n_vocab": 9, "n_context": 8, "n_block": 2, "n_head": 2, "d_model": 16, "tied": tied}
     network = Transformer(preset(preset_name, **sizes))
     optimizers = make_optimizers(network, Recipe(steps=1, batch_size=1, optimizer=optimizer))
@@ -80,12 +80,12 @@ def test_every_parameter_is_in_one_group_and_only_matrices_decay(optimizer, pres
         {"final_lr_scale": -0.1},
     ],
 )
-def test_impossible_recipes_are_refused(settings):
+def test_invalid_recipes_are_rejected(settings):
     with pytest.raises(UserError):
         Recipe(**{"steps": 10, "batch_size": 4, **settings})
 
 
-def test_rates_are_the_parameters_own():
+def test_each_optimizer_has_its_own_learning_rate():
     network = Transformer(preset("modern", n_vocab=9, n_context=8, n_block=1, n_head=2, d_model=16))
     adamw, muon = make_optimizers(network, Recipe(1, 1, learning_rate=0.5, matrix_rate=0.25))
     assert adamw.param_groups[0]["lr"] == 0.5

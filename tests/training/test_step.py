@@ -21,29 +21,29 @@ def trainer(device="cpu", dropout=0.0, **settings):
     return Trainer(network, Batches(tokens, 16, 4, seed=3), recipe)
 
 
-def test_noise_changes_about_so_many_of_the_words_read_and_no_target():
+def test_token_noise_replaces_the_given_fraction_of_inputs():
     work = trainer(token_noise=0.3).training_step
     torch.manual_seed(0)
     inputs = torch.randint(30, (50, 16))
     noisy = work._add_token_noise(inputs)
-    assert 0.2 < (noisy != inputs).float().mean() < 0.35  # 29 of 30 changes are into another word
+    assert 0.2 < (noisy != inputs).float().mean() < 0.35  # 29 of 30 replacements are a different token
     assert torch.equal(trainer().training_step._add_token_noise(inputs), inputs)
 
 
-def test_noise_is_a_function_of_the_seed_and_the_step():
+def test_token_noise_is_a_function_of_seed_and_step():
     one, other = (list(trainer(token_noise=0.3)) for _ in range(2))
     assert [each.loss for each in one] == [each.loss for each in other]
     assert [each.loss for each in one] != [each.loss for each in trainer()]
 
 
-def test_a_batch_without_targets_teaches_nothing():
+def test_batch_without_targets_has_zero_loss_and_gradient():
     it = trainer()
     batch = it._take_batch()
     batch[1] = IGNORED
     assert it.training_step.forward_backward(batch, seed=0, lr_scale=1.0).tolist() == [0.0, 0.0]
 
 
-def test_the_rates_are_set_for_the_update():
+def test_learning_rates_are_scaled_for_the_update():
     it = trainer()
     it.training_step.forward_backward(it._take_batch(), seed=0, lr_scale=0.25)
     rates = [group["lr"] for each in it.optimizers for group in each.param_groups]
@@ -52,7 +52,7 @@ def test_the_rates_are_set_for_the_update():
 
 @needs_cuda
 @pytest.mark.parametrize("compiled", [False, True])
-def test_recorded_it_learns_what_it_learns_step_by_step(compiled):
+def test_cuda_graph_training_matches_eager_training(compiled):
     recorded, plain = trainer("cuda", compiled=compiled), trainer("cuda")
     plain.training_step.graph = None
     for one, other in zip(recorded, plain, strict=True):
@@ -60,7 +60,7 @@ def test_recorded_it_learns_what_it_learns_step_by_step(compiled):
 
 
 @needs_cuda
-def test_recorded_dropout_differs_from_step_to_step_and_not_from_run_to_run():
+def test_cuda_graph_dropout_depends_only_on_the_seed():
     it = trainer("cuda", dropout=0.5)
     it.network.train()
     batch = it._take_batch()

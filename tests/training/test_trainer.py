@@ -15,7 +15,7 @@ from clearhead.training.trainer import Trainer
 
 
 def tokens(length: int = 400) -> Tokens:
-    """Counting round and round: easy to learn."""
+    """A repeating count, which is easy to learn."""
     return Tokens.of(np.arange(length) % 7)
 
 
@@ -27,7 +27,7 @@ def trainer(**settings: object) -> Trainer:
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
-def test_it_learns(optimizer):
+def test_training_reduces_the_loss(optimizer):
     records = list(trainer(optimizer=optimizer, learning_rate=0.02, steps=100))
     assert [record.step for record in records] == list(range(1, 101))
     assert records[0].loss == pytest.approx(math.log(7), abs=0.1)
@@ -36,14 +36,14 @@ def test_it_learns(optimizer):
     assert all(record.seconds > 0 and record.gradient_norm > 0 for record in records)
 
 
-def test_the_same_twice_is_the_same_to_the_last_bit():
+def test_training_is_bitwise_reproducible():
     one, other = trainer(), trainer()
     assert [record.loss for record in one] == [record.loss for record in other]
     for a, b in zip(one.network.parameters(), other.network.parameters(), strict=True):
         assert torch.equal(a, b)
 
 
-def test_accumulation_gathers_the_same_gradient():
+def test_accumulation_gives_the_same_gradient():
     whole, parts = trainer(steps=3), trainer(steps=3, accumulation=4)
     for one, other in zip(whole, parts, strict=True):
         assert one.loss == pytest.approx(other.loss, abs=1e-5)
@@ -61,7 +61,7 @@ def test_the_gradient_is_clipped():
     assert seen[0] == pytest.approx(1e-3, rel=1e-2)
 
 
-def test_a_broken_loss_changes_nothing():
+def test_step_with_a_nonfinite_loss_is_skipped():
     it = trainer()
     it.network.embedding.weight.data[0] = math.inf
     before = it.network.final_norm.gain.detach().clone()
@@ -74,7 +74,7 @@ def test_a_broken_loss_changes_nothing():
 @pytest.mark.parametrize(
     "settings", [{"optimizer": "muon"}, {"optimizer": "muon", "normalize_rows": True}, {"optimizer": "adamw"}]
 )
-def test_restored_it_goes_on_bit_for_bit(settings):
+def test_restored_trainer_resumes_bit_for_bit(settings):
     whole = trainer(**settings)
     losses = [whole.take_step().loss for _ in range(6)]
     broken = trainer(**settings)
@@ -82,14 +82,14 @@ def test_restored_it_goes_on_bit_for_bit(settings):
         broken.take_step()
     kept = {name: tensor.detach().clone() for name, tensor in broken.tensors().items()}
     again = trainer(**settings)
-    torch.manual_seed(99)  # whatever else drew numbers
+    torch.manual_seed(99)  # the global random state must not matter
     again.restore(3, kept)
     assert [again.take_step().loss for _ in range(3)] == losses[3:]
     for (name, one), other in zip(whole.tensors().items(), again.tensors().values(), strict=True):
         assert torch.equal(one, other), name
 
 
-def test_a_checkpoint_of_another_version_is_refused_and_changes_nothing():
+def test_checkpoint_of_another_version_is_rejected_without_side_effects():
     it = trainer(normalize_rows=True)
     before = {name: tensor.detach().clone() for name, tensor in it.tensors().items()}
     other = {name: tensor + 1 for name, tensor in before.items() if not name.endswith(".square")}
@@ -101,7 +101,7 @@ def test_a_checkpoint_of_another_version_is_refused_and_changes_nothing():
     assert all(torch.equal(tensor, before[name]) for name, tensor in it.tensors().items())
 
 
-def test_evaluation_is_the_exact_mean_whatever_the_batch():
+def test_evaluation_is_the_exact_mean_for_any_batch_size():
     network = trainer().network.eval()
     held = Tokens.of(np.random.default_rng(0).integers(0, 7, 77))
     total = 0.0

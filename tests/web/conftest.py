@@ -1,4 +1,4 @@
-"""One real server with small models of each kind, and one real browser."""
+"""A real server with a small model of each kind, and a real browser."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ MODELS = {
 
 @pytest.fixture(scope="session")
 def models(story_text):
-    """Models whose numbers are never zero by chance, and the same on every day."""
+    """Reproducible models whose values are never zero by chance."""
     words = Tokenizer.train("bpe", [story_text], n_vocab=320)
     letters = Tokenizer.train("char", [story_text])
 
@@ -57,7 +57,7 @@ def server(registry):
 
 @pytest.fixture
 def visit(browser, server):
-    """Someone who has been here before; at the end the browser must have had nothing to complain of."""
+    """A returning visitor; the test fails if the browser has reported any problem by the end."""
     if not has_site():
         pytest.skip("the page is not built: run `pip install .` with npm installed")
     made = []
@@ -80,7 +80,7 @@ def visit(browser, server):
 
 @pytest.fixture
 def axe():
-    """Serious faults of the page as it stands."""
+    """Serious accessibility violations on the current page."""
     if not AXE.exists():
         pytest.skip("there is no axe-core: `npm ci` in web/ brings it")
 

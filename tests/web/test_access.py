@@ -1,4 +1,4 @@
-"""For everyone: keys alone, small screens, both themes, little motion, a screen reader's names."""
+"""Accessibility: keyboard only, small screens, both themes, reduced motion, and screen reader names."""
 
 import pytest
 
@@ -8,7 +8,7 @@ PLACES = [{}, {"step": 6}, {"part": "feedforward", "step": 1}, {"part": "final",
 
 @pytest.mark.parametrize("width", [1400, 800, 360])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_no_serious_fault(visit, axe, theme, width):
+def test_axe_finds_no_serious_violations(visit, axe, theme, width):
     visitor = visit(width=width, height=900, color_scheme=theme)
     for place in PLACES if width == 800 else PLACES[:2]:
         visitor.open(model="modern", text=TEXT, **place)
@@ -18,12 +18,12 @@ def test_axe_finds_no_serious_fault(visit, axe, theme, width):
 
 
 def focused_cell(visitor):
-    """Its row and column; the focus follows a key with the next frame."""
+    """Row and column of the focused cell; focus moves one frame after a key press."""
     there = visitor.page.evaluate("({...document.activeElement.dataset})")
     return int(there["row"]), int(there["column"])
 
 
-def test_with_keys_alone(visitor):
+def test_page_works_with_the_keyboard_alone(visitor):
     visitor.open(model="modern", text=TEXT)
     reached = []
     for _ in range(150):
@@ -38,7 +38,7 @@ def test_with_keys_alone(visitor):
             break
     assert {"Input text", "temperature", "min-p", "softmax", "grid"} <= set(reached)
     row, column = focused_cell(visitor)
-    visitor.page.keyboard.press("ArrowUp")  # it is in the last row, that of the followed token
+    visitor.page.keyboard.press("ArrowUp")  # focus starts in the last row, that of the followed token
     visitor.expect(lambda: focused_cell(visitor), (row - 1, column))
     visitor.page.keyboard.press("ArrowRight")
     visitor.expect(lambda: focused_cell(visitor), (row - 1, column + 1))
@@ -50,7 +50,7 @@ def test_with_keys_alone(visitor):
     visitor.expect(visitor.page.get_by_role("button", name="← Back").count, 0)
 
 
-def test_sliders_and_the_prompt_by_keys(visitor):
+def test_sliders_and_prompt_work_with_the_keyboard(visitor):
     visitor.open(model="shared", text="a cat")
     slider = visitor.page.get_by_label("temperature", exact=True)
     slider.focus()
@@ -61,7 +61,7 @@ def test_sliders_and_the_prompt_by_keys(visitor):
     visitor.expect(lambda: len(visitor.prompt.input_value()), 6)
 
 
-def test_little_motion_where_that_is_wished(visit):
+def test_reduced_motion_is_respected(visit):
     visitor = visit(reduced_motion="reduce")
     visitor.open(model="shared", text="a cat")
     visitor.page.locator(".next li button").first.click()
@@ -76,7 +76,7 @@ def test_little_motion_where_that_is_wished(visit):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_theme_is_kept(visit, theme):
+def test_theme_survives_a_reload(visit, theme):
     visitor = visit(color_scheme=theme)
     other = {"light": "dark", "dark": "light"}[theme]
     visitor.open(model="modern", text=TEXT)
@@ -111,7 +111,7 @@ def overlaps(one, other):
 
 @pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
 @pytest.mark.parametrize("width", [360, 640, 700, 768, 800, 1024, 1100, 1241, 1440, 2000])
-def test_no_heading_is_over_another(visit, width, locale):
+def test_headings_do_not_overlap(visit, width, locale):
     visitor = visit(width=width, height=900, locale=locale)
     visitor.open(model="modern", text=TEXT)
     on = visitor.page.locator(".pages button:last-child")
@@ -129,17 +129,17 @@ def test_no_heading_is_over_another(visit, width, locale):
         if not on.count() or on.is_disabled():
             break
         on.click()
-    assert len(names) == 10  # of twelve headings three are called alike
+    assert len(names) == 10  # three of the twelve headings share a name
 
 
-def test_on_a_phone_the_columns_become_steps(visit):
+def test_columns_are_split_into_pages_on_a_phone(visit):
     phone = {"is_mobile": True, "has_touch": True, "device_scale_factor": 3}
     visitor = visit(width=360, height=740, **phone)
     visitor.open(model="modern", text=TEXT)
     headings = visitor.page.locator(".heading")
     assert visitor.page.evaluate("document.documentElement.scrollWidth") == 360
     assert "query" in headings.all_inner_texts()
-    visitor.button("softmax").tap()  # what is opened is shown
+    visitor.button("softmax").tap()  # the selected step is brought into view
     visitor.expect(lambda: any("attention" in text for text in headings.all_inner_texts()), True)
     visitor.button("Next columns").tap()
     visitor.expect(lambda: "feed-forward" in headings.all_inner_texts(), True)
@@ -150,8 +150,8 @@ def test_on_a_phone_the_columns_become_steps(visit):
 
 
 @pytest.mark.parametrize("view", ["steps", "compare", "change", "why", "lens", "words", "tiny"])
-def test_no_view_is_wider_than_a_phone(visit, view):
+def test_views_fit_on_a_phone(visit, view):
     visitor = visit(width=360, height=740, locale="de-DE")
     visitor.open(model="modern", text=TEXT, view=view, other="The frog was tired of the long road")
-    visitor.page.wait_for_timeout(800)  # views ask for their own
+    visitor.page.wait_for_timeout(800)  # views load their own data
     assert visitor.page.evaluate("document.documentElement.scrollWidth") == 360

@@ -1,4 +1,4 @@
-"""Compare, change, why and lens: what the page shows is what Python says, and what one does there happens."""
+"""Compare, edit, attribution and lens views show Python's values, and their controls take effect."""
 
 import json
 import re
@@ -16,7 +16,7 @@ def number(text):
 
 
 def cells(visitor, label):
-    """The numbers of a grid, by row and column."""
+    """Cell texts of a grid, by row and column."""
     grid = visitor.page.get_by_role("grid", name=label)
     grid.wait_for()
     found = grid.locator("[role=gridcell]").evaluate_all(
@@ -26,7 +26,7 @@ def cells(visitor, label):
 
 
 def filled(visitor, label):
-    """The same, once all of them have come."""
+    """Like `cells`, but waits until every cell has a value."""
     visitor.expect(lambda: any(text in ("", "–") for text in cells(visitor, label).values()), False)
     return cells(visitor, label)
 
@@ -36,7 +36,7 @@ def model(models):
     return models["modern"]
 
 
-def test_two_texts_side_by_side(visitor, model):
+def test_compare_view_shows_two_texts_side_by_side(visitor, model):
     visitor.open(model="modern", text=TEXT, view="compare", other=OTHER, block=1, head=1, step=6)
     compared = model.inspect(TEXT).compare(model.inspect(OTHER))
     site = "block.1.head.1.weights"
@@ -48,7 +48,7 @@ def test_two_texts_side_by_side(visitor, model):
     visitor.button("Other text").click()
     other = filled(visitor, f"Other text: {site}")
     assert shows(other[3, 1], compared.other[site][3, 1].item())
-    # The sites that differ most, most first.
+    # Sites that differ most, in descending order.
     expected = [(name, far) for name, far in compared.ranking(10**6) if far > 0]
     sites = visitor.page.locator(".sites li")
     visitor.expect(sites.count, min(40, len(expected)))
@@ -59,7 +59,7 @@ def test_two_texts_side_by_side(visitor, model):
     assert visitor.page.locator(".tokens .differs").count() == 2 * sum(
         one != second for one, second in zip(compared.one.tokens, compared.other.tokens, strict=True)
     )
-    # Each site of the list is a door.
+    # Clicking a site in the list opens it.
     visitor.page.get_by_label("Filter sites").select_option("heads")
     first = sites.first.locator("button")
     name = first.locator("code").inner_text()
@@ -68,9 +68,9 @@ def test_two_texts_side_by_side(visitor, model):
     assert f"block={name.split('.')[1]}" in visitor.page.url or name.startswith("block.0.")
 
 
-def test_one_text_through_two_models(visitor, models):
+def test_compare_view_shows_one_text_in_two_models(visitor, models):
     visitor.open(model="gpt2", text=TEXT, view="compare", block=1, head=0, step=4)
-    visitor.page.locator(".controls select").select_option("lecture")  # same sites, other weights
+    visitor.page.locator(".controls select").select_option("lecture")  # same sites, different weights
     site = "block.1.head.0.weights"
     found = filled(visitor, f"Difference: {site}")
     compared = models["gpt2"].inspect(TEXT).compare(models["lecture"].inspect(TEXT))
@@ -78,16 +78,16 @@ def test_one_text_through_two_models(visitor, models):
         assert shows(text, compared.difference(site)[row, column].item())
 
 
-def test_models_that_cannot_be_compared_are_told(visitor):
+def test_models_of_different_shapes_are_reported_as_incomparable(visitor):
     visitor.open(model="modern", text=TEXT, view="compare", otherModel="gpt2")
     visitor.page.get_by_text("The two models have different shapes").wait_for()
     assert visitor.page.locator(".sites").count() == 0
     assert visitor.page.get_by_role("list", name="Predictions for the other text").locator("li").count() == 6
 
 
-def test_the_top_site_is_opened_and_a_pair_with_nothing_in_common_clears_it(visitor, model):
+def test_top_site_is_selected_and_cleared_for_incomparable_texts(visitor, model):
     visitor.open(model="modern", text=TEXT, view="compare")
-    visitor.button("bats / bats").click()  # both texts at once: no mixed pair is asked about
+    visitor.button("bats / bats").click()  # sets both texts at once, so no mixed pair is requested
     top = visitor.page.locator(".sites li").first
     visitor.expect(top.locator("[aria-current=true]").count, 1)
     visitor.forgive("status 400|400")
@@ -104,7 +104,7 @@ def prediction(visitor):
     return {row.locator("th").inner_text(): row.locator("td").all_inner_texts()[:2] for row in rows.all()}
 
 
-def test_a_head_is_silenced_and_the_change_undone(visitor, model):
+def test_head_is_ablated_and_the_edit_undone(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change", block=1, head=1)
     target = visitor.page.get_by_role("group", name="head 1.1")
     target.get_by_role("button", name="Ablate").click()
@@ -124,7 +124,7 @@ def test_a_head_is_silenced_and_the_change_undone(visitor, model):
         [True, True],
     )
     assert "edits=" in visitor.page.url
-    # Whatever is shown is with the change in force, after a reload too.
+    # The edit stays active, even after a reload.
     visitor.page.reload()
     visitor.settle()
     assert visitor.page.locator(".edits li").inner_text().startswith("head 1.1: ablated")
@@ -133,7 +133,7 @@ def test_a_head_is_silenced_and_the_change_undone(visitor, model):
     visitor.expect(lambda: "edits=" in visitor.page.url, False)
 
 
-def test_scaled_taken_from_the_other_text_and_removed_one_by_one(visitor, model):
+def test_scale_and_patch_edits_are_applied_and_removed(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change", block=0, head=0, row=3, other=OTHER)
     visitor.page.get_by_role("group", name="head 0.0").get_by_role("button", name="×").click()
     visitor.page.locator(".edits li").nth(0).wait_for()
@@ -156,7 +156,7 @@ def test_scaled_taken_from_the_other_text_and_removed_one_by_one(visitor, model)
     visitor.expect(visitor.page.locator(".edits li").count, 1)
 
 
-def test_an_attention_weight_is_dragged(visitor, model):
+def test_attention_weight_is_edited_with_the_slider(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change", block=1, head=0)
     slider = visitor.page.get_by_label(re.compile(r"head 1\.0: attention from"))
     slider.wait_for()
@@ -177,8 +177,8 @@ def test_an_attention_weight_is_dragged(visitor, model):
     )
 
 
-def test_changes_that_no_longer_fit_are_put_aside(visitor, model):
-    """A longer text keeps a weight that was set; a shorter one, where its position is gone, does not."""
+def test_edits_that_no_longer_fit_are_dropped(visitor, model):
+    """A longer text keeps an edited weight; a shorter one without that position drops it."""
     visitor.forgive("status 400|400")
     edits = [
         {
@@ -199,13 +199,13 @@ def test_changes_that_no_longer_fit_are_put_aside(visitor, model):
     visitor.expect(listed.count, 0)
     assert visitor.page.locator("[data-place=flow] canvas").count() == 1
     assert "edits" not in visitor.page.url
-    # An address with changes that fit nothing opens all the same.
+    # A URL whose edits do not fit still opens.
     wrong = json.dumps([{"site": "block.7.input", "value": 0}])
     visitor.open(model="modern", text=TEXT, view="change", edits=wrong)
     visitor.page.get_by_text("One edit does not fit this text or model").wait_for()
 
 
-def test_a_weight_is_set_by_keys_and_undone(visitor, model):
+def test_attention_weight_is_edited_by_keyboard_and_undone(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change", block=1, head=0)
     slider = visitor.page.get_by_label("attention from")
     before = float(slider.input_value())
@@ -220,7 +220,7 @@ def test_a_weight_is_set_by_keys_and_undone(visitor, model):
     assert visitor.page.evaluate("document.activeElement.innerText") == "Active edits"
 
 
-def test_the_map_of_what_matters(visitor, model):
+def test_effect_map_matches_python(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change")
     trace = model.inspect(TEXT)
     word = trace.logits[-1].argmax().item()
@@ -244,7 +244,7 @@ def test_the_map_of_what_matters(visitor, model):
     visitor.expect(lambda: "block=1" in visitor.page.url and "head=1" in visitor.page.url, True)
 
 
-def test_what_wrote_a_word_followed_back(visitor, model):
+def test_attribution_is_followed_back_through_a_head(visitor, model):
     visitor.open(model="modern", text=TEXT, view="why")
     trace = model.inspect(TEXT)
     word = trace.logits[-1].argmax().item()
@@ -268,7 +268,7 @@ def test_what_wrote_a_word_followed_back(visitor, model):
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(expected.total, abs=0.002))
 
 
-def test_why_a_head_looks_there(visitor, model):
+def test_attention_score_is_decomposed_into_pairs(visitor, model):
     visitor.open(model="modern", text=TEXT, view="why", block=1, head=1)
     trace = model.inspect(TEXT)
     looked_at = trace["block.1.head.1.weights"][-1].argmax().item()
@@ -279,10 +279,10 @@ def test_why_a_head_looks_there(visitor, model):
     visitor.expect(shown.count, len(pairs) + 1)
     values = [number(text) for text in shown.all_inner_texts()]
     assert values[:-1] == pytest.approx([value for _, _, value in pairs], abs=0.002)
-    assert sum(values) == pytest.approx(score, abs=0.01)  # with the rest in the last line
+    assert sum(values) == pytest.approx(score, abs=0.01)  # including the remainder in the last line
 
 
-def test_the_lens(visitor, model):
+def test_lens_shows_top_tokens_and_probabilities(visitor, model):
     visitor.open(model="modern", text=TEXT, view="lens")
     trace = model.inspect(TEXT)
     lens = trace.lens()
@@ -292,7 +292,7 @@ def test_the_lens(visitor, model):
         best = lens[1 - k].argmax(-1).tolist()
         words = [visible(text) for text in model.tokenizer.pieces(best)]
         assert row.locator("td").all_inner_texts() == words
-    # By keys, too: a cell says how likely its word is, and so does the line below.
+    # By keyboard too: a cell's label gives the probability of its token, and so does the line below.
     share = percent(lens[1].softmax(-1)[-1].max().item())
     last = visitor.page.locator(".lens td[tabindex='0']")
     last.focus()
@@ -308,7 +308,7 @@ def test_the_lens(visitor, model):
 
 @pytest.mark.parametrize("view", ["compare", "change", "why", "lens"])
 @pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
-def test_each_view_is_said_in_words_and_without_serious_faults(visit, view, locale, axe):
+def test_each_view_has_an_introduction_and_no_serious_violations(visit, view, locale, axe):
     visitor = visit(locale=locale)
     visitor.open(model="modern", text=TEXT, view=view, other=OTHER)
     visitor.page.locator("[data-place=detail] .intro").wait_for()

@@ -1,4 +1,4 @@
-"""A model that sees both ways is looked at like any other, and is not asked to write on."""
+"""A bidirectional model can be inspected like any other but does not generate text."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ def both_ways():
         yield made
 
 
-def test_it_guesses_the_word_that_stands_there_and_writes_nothing(visit, both_ways):
+def test_bidirectional_model_predicts_in_place_without_generating(visit, both_ways):
     visitor = visit(both_ways)
     visitor.open(model="both", text="Once upon")
     page = visitor.page
@@ -33,7 +33,7 @@ def test_it_guesses_the_word_that_stands_there_and_writes_nothing(visit, both_wa
     assert page.locator("[data-place=prompt]").input_value() == "Once upon"
 
 
-def test_one_that_looks_back_writes_on(visit):
+def test_causal_model_can_generate(visit):
     visitor = visit()
     visitor.open(text="Once upon")
     page = visitor.page

@@ -1,4 +1,4 @@
-"""The server is far away, gone, back, or another; and texts that are long."""
+"""Unreachable, restarted and replaced servers, and long texts."""
 
 import json
 
@@ -10,7 +10,7 @@ TEXT = "The duck was too tired"
 LOST = "The server is not responding"
 
 
-def test_a_killed_and_restarted_server(registry, visit):
+def test_page_reconnects_to_a_restarted_server(registry, visit):
     with running(registry) as server:
         visitor = visit(server=server)
         visitor.open(model="modern", text=TEXT)
@@ -31,7 +31,7 @@ def test_a_killed_and_restarted_server(registry, visit):
         visitor.page.get_by_role("alert").filter(has_text="does not recognize this page").wait_for()
 
 
-def test_what_is_known_is_there_without_a_network(visitor):
+def test_loaded_values_are_available_offline(visitor):
     visitor.open(model="modern", text=TEXT, step=6)
     weights = visitor.see("block.0.head.0.weights")["cells"]
     visitor.page.keyboard.press("ArrowLeft")
@@ -65,7 +65,7 @@ def test_a_long_text_does_not_block_the_page(visitor, long_text):
     assert visitor.page.evaluate("window.longest ?? 0") < 3000
 
 
-def test_a_long_text_is_shown_in_parts(visitor, models, long_text):
+def test_long_text_is_loaded_in_parts(visitor, models, long_text):
     model, text = models["long"], long_text
     length = len(model.tokenizer.encode(text))
     assert length >= 1024
@@ -82,9 +82,9 @@ def test_a_long_text_is_shown_in_parts(visitor, models, long_text):
     ]
     assert {read["site"] for read in reads} >= {"block.0.head.0.weights", "block.0.hidden"}
     for read in reads:
-        assert "rows" in read, read  # never the whole of it
+        assert "rows" in read, read  # never the whole matrix
         assert read["rows"][1] - read["rows"][0] <= (1024 if "columns" in read else 256)
-    # A number of the map, and the same in the grid, is Python's.
+    # A value in the map, and the same value in the grid, is Python's.
     trace = model.inspect(model.tokenizer.encode(text))
     visitor.page.locator(".map canvas").hover(position={"x": 78 + 3, "y": 22 + 300})  # names
     told = visitor.page.locator(".map .value-label b")

@@ -1,4 +1,4 @@
-"""What the page says of every number is true: formulas and sources, for models of many kinds."""
+"""The formula and sources shown for every value are correct, for models of many kinds."""
 
 import json
 import math
@@ -78,7 +78,7 @@ def _listed(tensor):
     return [[value if math.isfinite(value) else None for value in row] for row in rows]
 
 
-def test_every_number_is_what_the_page_says_it_was_made_of(tmp_path):
+def test_every_value_follows_from_its_displayed_formula(tmp_path):
     npx = shutil.which("npx")
     if npx is None or not (WEB / "node_modules" / "vitest").is_dir():
         pytest.skip("the page's tests need npm and what it installs: make check")

@@ -1,4 +1,4 @@
-"""The page in German: what the server refuses is said in German, and numbers have a comma."""
+"""The page in German: server errors are translated, and numbers use a decimal comma."""
 
 import re
 import shutil
@@ -27,13 +27,13 @@ def alert(visitor, text):
     visitor.page.get_by_role("alert").filter(has_text=text).first.wait_for()
 
 
-def test_a_character_that_the_model_does_not_know(german):
+def test_unknown_character_is_reported_in_german(german):
     german.open(model="shared", text=TEXT)
     german.page.get_by_label("Eingabetext").fill("Ω")
     alert(german, "Das Zeichen „Ω“ kennt dieses Modell nicht")
 
 
-def test_words_that_are_not_there_or_are_several_tokens(german):
+def test_missing_and_multi_token_words_are_reported_in_german(german):
     german.open(model="modern", text=TEXT, view="words")
     german.page.get_by_label("Wort", exact=True).fill("unicorn")
     german.page.get_by_label("Sätze, einer je Zeile").fill("the duck\na cat")
@@ -43,7 +43,7 @@ def test_words_that_are_not_there_or_are_several_tokens(german):
     alert(german, "„ unicorn“ besteht für dieses Modell aus")
 
 
-def test_texts_that_are_too_long_or_have_nothing_in_common(german, models):
+def test_long_and_incomparable_texts_are_reported_in_german(german, models):
     german.open(model="modern", text=TEXT, view="compare", other="ß")
     alert(german, "Die beiden Texte haben kein Token gemeinsam")
     longer = "The duck was tired. " * 20
@@ -54,7 +54,7 @@ def test_texts_that_are_too_long_or_have_nothing_in_common(german, models):
     alert(german, f"Der Text hat {count} Tokens; der Kontext dieses Modells fasst höchstens 48.")
 
 
-def test_a_run_that_is_refused(visit, tmp_path, home, model_folder):
+def test_rejected_run_is_reported_in_german(visit, tmp_path, home, model_folder):
     place = tmp_path / "runs"
     shutil.copytree(model_folder, place / "first")
     loader = LoadOptions("cpu", slots=1)
@@ -77,7 +77,7 @@ def test_a_run_that_is_refused(visit, tmp_path, home, model_folder):
     registry.close(cancel=True)
 
 
-def test_numbers_have_a_comma_and_follow_the_language(visit, models):
+def test_decimal_separator_follows_the_language(visit, models):
     visitor = visit(locale="de-DE")
     visitor.open(model="modern", text=TEXT, block=1, head=1, step=6)
     site = "block.1.head.1.weights"
@@ -97,7 +97,7 @@ def test_numbers_have_a_comma_and_follow_the_language(visit, models):
     ]
 
 
-def test_what_is_taken_away_or_typed_has_a_point(visit, tmp_path):
+def test_exports_and_urls_use_a_decimal_point(visit, tmp_path):
     visitor = visit(locale="de-DE")
     visitor.open(model="modern", text=TEXT, step=6, temperature="0.7")
     assert "temperature=0.7" in visitor.page.url
@@ -109,7 +109,7 @@ def test_what_is_taken_away_or_typed_has_a_point(visit, tmp_path):
     assert re.search(r",0\.\d{6,}", rows[-1])
 
 
-def test_every_code_that_the_page_has_words_for_is_one_that_is_given():
+def test_every_translated_error_code_exists():
     codes = re.findall(r"^  (\w+): \(", TOLD.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(codes) > 25
     places = [*(ROOT / "src").rglob("*.py"), *(ROOT / "web" / "src").rglob("*.ts")]

@@ -1,4 +1,4 @@
-"""The labs on the page: what they show is what Python gives."""
+"""Labs on the page show what Python computes."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def found(visitor, name):
     return number(visitor.page.locator(f"[data-found='{name}']").inner_text())
 
 
-def test_a_lab_is_run_again_with_other_numbers(visitor):
+def test_lab_is_rerun_with_new_settings(visitor):
     visitor.open(model="modern", text=TEXT, view="labs")
     name = "weight on the target"
     visitor.expect(lambda: found(visitor, name), pytest.approx(0.4754, abs=1e-4))
@@ -36,7 +36,7 @@ def test_a_lab_is_run_again_with_other_numbers(visitor):
     visitor.expect(lambda: found(visitor, name), pytest.approx(0.4754, abs=1e-4))
 
 
-def test_lines_and_another_lab(visitor):
+def test_selecting_another_lab_shows_its_line_chart(visitor):
     visitor.open(model="modern", text=TEXT, view="labs")
     visitor.page.get_by_role("button", name=LABS["scale"].title).click()
     visitor.page.locator("[data-line=undivided]").first.wait_for()
@@ -45,7 +45,7 @@ def test_lines_and_another_lab(visitor):
     assert len(points) == len(clearhead.lab("scale").part("largest weight").x)
 
 
-def test_a_wrong_setting_is_told_where_it_is(visitor):
+def test_invalid_setting_is_reported(visitor):
     visitor.forgive("status 400|400")
     visitor.open(model="modern", text=TEXT, view="labs")
     visitor.page.get_by_label("sequence").fill("012")
@@ -53,7 +53,7 @@ def test_a_wrong_setting_is_told_where_it_is(visitor):
     visitor.page.get_by_role("alert").filter(has_text="expected digits 0 and 1").wait_for()
 
 
-def test_in_german_by_keyboard_on_a_phone(visit):
+def test_lab_works_in_german_by_keyboard_on_a_phone(visit):
     visitor = visit(width=360, height=740, locale="de-DE")
     visitor.open(model="modern", text=TEXT, view="labs")
     visitor.page.get_by_role("button", name="Warum durch √d_k geteilt wird").press("Enter")
@@ -67,7 +67,7 @@ def test_in_german_by_keyboard_on_a_phone(visit):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_without_serious_faults(visit, axe, theme):
+def test_labs_have_no_serious_violations(visit, axe, theme):
     visitor = visit(color_scheme=theme)
     for lab in ("attention", "scale"):
         visitor.open(model="modern", text=TEXT, view="labs", lab=lab)
@@ -75,7 +75,7 @@ def test_without_serious_faults(visit, axe, theme):
         assert axe(visitor) == []
 
 
-# So few that it takes a moment.
+# Settings small enough to run in a moment.
 QUICK = {
     "any-one": {"trained": "short", "seeds": 1, "steps": 3},
     "matrix": {"longest": 8, "repeats": 1},
@@ -93,11 +93,11 @@ QUICK = {
     "stream": {"steps": 20},
     "scale": {"widest": 16, "samples": 20},
 }
-TIMED = ("matrix",)  # whose numbers are of a clock
+TIMED = ("matrix",)  # its values are timings
 
 
 @pytest.mark.parametrize("name", LABS)
-def test_each_lab_shows_what_python_gives(visitor, models, name):
+def test_each_lab_shows_what_python_computes(visitor, models, name):
     lab, quick = LABS[name], QUICK.get(name, {})
     visitor.open(model="modern", text=TEXT, view="labs", lab=name, settings=json.dumps(quick))
     if lab.long:
@@ -118,7 +118,7 @@ def test_each_lab_shows_what_python_gives(visitor, models, name):
             assert number(text) == pytest.approx(value, rel=0.01, abs=6e-5), told
 
 
-def test_each_lab_is_told_in_german():
+def test_each_lab_is_translated_into_german():
     told = (Path(__file__).parents[2] / "web" / "src" / "messages" / "labs.de.ts").read_text(encoding="utf-8")
     for name, lab in LABS.items():
         assert f"\n  {name}: {{" in told or f'\n  "{name}": {{' in told, name

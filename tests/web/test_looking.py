@@ -1,4 +1,4 @@
-"""What colors and names say, and how a head is found among all."""
+"""Color legends, labels, and finding a head."""
 
 from io import BytesIO
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +14,7 @@ def legend(visitor, place="detail"):
     return visitor.page.locator(f"[data-place={place}] [data-testid=legend]").first
 
 
-def test_legends_have_numbers_and_only_the_signs_there_are(visitor, models):
+def test_legends_show_numbers_and_only_the_signs_present(visitor, models):
     trace = models["modern"].inspect(TEXT)
     visitor.open(model="modern", text=TEXT, part="norm", step=1)
     sizes = trace["block.0.normed"].abs().flatten().sort().values
@@ -30,7 +30,7 @@ def test_legends_have_numbers_and_only_the_signs_there_are(visitor, models):
     visitor.expect(lambda: legend(visitor, "flow").inner_text().split("\n"), ["0", "1.00", "masked"])
 
 
-def test_a_map_of_a_long_text_can_be_seen(visitor):
+def test_map_of_a_long_text_is_legible(visitor):
     text = "The duck was too tired to cross the road. Tom saw a ball. " * 8
     visitor.open(model="long", text=text, step=6)
     map_ = visitor.page.locator(".map canvas")
@@ -40,15 +40,15 @@ def test_a_map_of_a_long_text_can_be_seen(visitor):
         visitor.expect(lambda place=place: "≥" in legend(visitor, place).inner_text(), True)
     picture = Image.open(BytesIO(map_.screenshot())).convert("RGB")
     names, side = (78, 22), 420  # pixels
-    assert picture.getpixel((names[0] + 336, names[1] + 84)) == (0xE2, 0xE4, 0xEA)  # what comes later
+    assert picture.getpixel((names[0] + 336, names[1] + 84)) == (0xE2, 0xE4, 0xEA)  # future positions
     last = [picture.getpixel((names[0] + x, names[1] + side - 12)) for x in range(4, 396)]
-    assert min(map(min, last)) < 0xD0  # some of what is looked at has a color one sees
+    assert min(map(min, last)) < 0xD0  # some attended positions have a visible color
     rows = picture.crop((0, names[1], names[0] - 4, names[1] + side)).convert("L")
     columns = picture.crop((names[0], 0, names[0] + side, names[1] - 6)).convert("L")
     assert all(part.getextrema()[0] < 0x90 for part in (rows, columns))  # letters
 
 
-def test_columns_of_the_vocabulary_say_their_words(visitor, models):
+def test_vocabulary_columns_are_labeled_with_their_tokens(visitor, models):
     trace = models["modern"].inspect(TEXT)
     visitor.open(model="modern", text=TEXT, part="final", step=2, column=270)
     visitor.see("logits")
@@ -58,10 +58,10 @@ def test_columns_of_the_vocabulary_say_their_words(visitor, models):
     visitor.expect(
         lambda: set(visitor.page.locator("[role=columnheader]").all_inner_texts()) <= set(shown), True
     )
-    assert len(set(shown)) == len(shown)  # no two look alike
+    assert len(set(shown)) == len(shown)  # all labels are distinct
 
 
-def test_a_head_is_found_or_said_not_to_be(visitor):
+def test_head_search_selects_a_head_or_reports_no_match(visitor):
     visitor.open(model="modern", text=TEXT)
     find = visitor.page.get_by_label("Find a head")
     said = visitor.page.locator("[data-place=heads] [role=status]")
@@ -76,7 +76,7 @@ def test_a_head_is_found_or_said_not_to_be(visitor):
     visitor.expect(lambda: "such head" in said.inner_text(), False)
 
 
-def test_keys_walk_in_the_order_that_is_shown(visitor, server):
+def test_keys_follow_the_displayed_head_order(visitor, server):
     with server.client() as client:
         kinds = client.post("/api/heads", json={"model": "modern"}).json()["kinds"]["first"]
     names = sorted(((0, 0), (0, 1), (1, 0), (1, 1)), key=lambda name: -kinds[name[0]][name[1]])
@@ -96,7 +96,7 @@ def test_keys_walk_in_the_order_that_is_shown(visitor, server):
     visitor.see(f"block.{names[-1][0]}.head.{names[-1][1]}.query_raw")
 
 
-def test_thumbnails_keep_their_room_before_they_come(visitor):
+def test_thumbnails_reserve_space_before_loading(visitor):
     held = []
     visitor.page.route("**/api/patterns", lambda route: held.append(route))
     visitor.page.goto(
@@ -111,7 +111,7 @@ def test_thumbnails_keep_their_room_before_they_come(visitor):
     assert place.bounding_box()["height"] == before
 
 
-def test_the_address_says_where_one_stands(visitor):
+def test_url_holds_the_clamped_position(visitor):
     visitor.open(model="modern", text=TEXT, block=999, step=77, head=9, row=500)
     query = parse_qs(urlsplit(visitor.page.url).query)
     there = {name: query[name][0] for name in ("block", "head", "step", "row")}

@@ -1,4 +1,4 @@
-"""Going through the page: steps, blocks and heads, cells and what they are made of, text, the next word."""
+"""Navigating the page: steps, blocks, heads, cells and their sources, text, and the next word."""
 
 import re
 import time
@@ -9,19 +9,19 @@ TEXT = "The duck was too tired"
 STEPS = ["project", "QK-norm", "rotate", "compare", "divide", "mask", "softmax", "weigh", "sum", "write"]
 
 
-def test_pointing_at_a_number_tells_how_it_was_made(visitor):
+def test_hovering_a_value_shows_how_it_was_computed(visitor):
     visitor.open(model="modern", text=TEXT, step=6)
     site = "block.0.head.0.weights"
     visitor.see(site)
     visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").hover()
     seen = visitor.see(site, (site, 3, 1))
     made = [cell for cell, _ in seen["made"]]
-    assert made[0] == "block.0.head.0.masked 3 1"  # its own, and then those that weigh most
+    assert made[0] == "block.0.head.0.masked 3 1"  # its own score, then those with the largest weights
     assert sorted(made) == sorted(f"block.0.head.0.masked 3 {column}" for column in range(len(made)))
     assert visitor.page.locator(".formula math").count() == 2
     card = visitor.page.get_by_test_id("card")
     assert card.locator("h3").inner_text().startswith("block.0.head.0.weights")
-    # Of a number whose sources are on screen too, those light up.
+    # Sources of a value are highlighted when they are on screen too.
     visitor.button("mask").click()
     visitor.page.locator("[role=gridcell][data-row='2'][data-column='1']").hover()
     visitor.see("block.0.head.0.masked", ("block.0.head.0.masked", 2, 1))
@@ -30,20 +30,20 @@ def test_pointing_at_a_number_tells_how_it_was_made(visitor):
     visitor.see("block.0.normed", ("block.0.normed", 1, 2))
 
 
-def test_what_a_number_was_computed_from_lights_up(visitor):
+def test_sources_of_a_hovered_value_are_highlighted(visitor):
     visitor.open(model="modern", text=TEXT, step=5)
     masked, weights = "block.0.head.0.masked", "block.0.head.0.weights"
     visitor.see(masked)
     flow = visitor.page.locator("[data-place=flow]")
     left = flow.locator(".heading.attention").evaluate("(heading) => parseFloat(heading.style.left)")
-    top, row = 46, 26  # pixels; the squares of so short a text are as wide as its rows are high
+    top, row = 46, 26  # pixels; with a text this short, cells are as wide as rows are high
     flow.locator("canvas").hover(position={"x": left + 1.5 * row, "y": top + 3.5 * row})
     seen = visitor.see(masked, (weights, 3, 1))
     columns = {column for _, column, _ in seen["cells"]}
     assert seen["highlighted"] == [[3, column] for column in sorted(columns)]
 
 
-def test_through_doors_down_to_a_weight_and_back(visitor):
+def test_value_is_traced_down_to_a_weight_and_back(visitor):
     visitor.open(model="modern", text=TEXT, block=1, step=6)
     cell = ("block.1.head.0.weights", 3, 1)
     visitor.see(cell[0])
@@ -73,7 +73,7 @@ def test_through_doors_down_to_a_weight_and_back(visitor):
     visitor.see(cell[0], cell)
 
 
-def test_steps_by_keys_and_buttons(visitor):
+def test_steps_change_by_keys_and_buttons(visitor):
     visitor.open(model="modern", text=TEXT)
     assert visitor.page.locator(".steps .pill").all_inner_texts() == STEPS
     visitor.page.keyboard.press("ArrowRight")
@@ -83,7 +83,7 @@ def test_steps_by_keys_and_buttons(visitor):
     visitor.button("Previous step").click()
     visitor.page.keyboard.press("ArrowLeft")
     visitor.expect(lambda: visitor.step, "project")
-    visitor.page.keyboard.press("ArrowLeft")  # the part before
+    visitor.page.keyboard.press("ArrowLeft")  # the previous part
     visitor.see("block.0.normed")
     visitor.button("Feed-forward").click()
     visitor.see("block.0.hidden_gate")
@@ -104,7 +104,7 @@ def test_play_and_pause(visitor):
     visitor.expect(lambda: visitor.step, STEPS[3])
 
 
-def test_blocks_and_heads_by_keys_and_buttons(visitor):
+def test_blocks_and_heads_change_by_keys_and_buttons(visitor):
     def stands():
         found = re.match(r"Block (\d), head (\d)", visitor.page.locator(".detail h2").inner_text())
         return found.groups()
@@ -121,14 +121,14 @@ def test_blocks_and_heads_by_keys_and_buttons(visitor):
     visitor.expect(stands, tuple("01"))
 
 
-def test_a_head_is_picked_from_the_small_pictures(visitor):
+def test_head_is_selected_from_the_thumbnails(visitor):
     visitor.open(model="modern", text=TEXT)
     pictures = visitor.page.locator("[data-place=heads] canvas")
     pictures.click(position={"x": 2 * 48 + 20, "y": 20})
     visitor.see("block.1.head.0.query_raw")
 
 
-def test_a_column_and_a_token_of_the_flow_open(visitor):
+def test_flow_columns_and_tokens_can_be_selected(visitor):
     visitor.open(model="modern", text=TEXT)
     flow = visitor.page.locator("[data-place=flow]")
     flow.get_by_role("button", name="feed-forward").click()
@@ -139,7 +139,7 @@ def test_a_column_and_a_token_of_the_flow_open(visitor):
     visitor.page.wait_for_selector("[role=row][aria-rowindex='3'] .strong")
 
 
-def test_typing_and_examples(visitor, models):
+def test_typing_and_examples_update_the_tokens(visitor, models):
     visitor.open(model="lecture", text="a", part="embedding")
     visitor.prompt.press("End")
     visitor.prompt.press_sequentially(" duck saw")
@@ -153,7 +153,7 @@ def test_typing_and_examples(visitor, models):
     visitor.expect(lambda: [token.strip("␣") for token in visitor.said], tokens)
 
 
-def test_what_cannot_be_read_is_said_where_it_happens(visitor):
+def test_unknown_character_is_reported_until_corrected(visitor):
     visitor.forgive("400")
     visitor.open(model="shared", text="a cat")
     visitor.prompt.fill("a çat")
@@ -163,7 +163,7 @@ def test_what_cannot_be_read_is_said_where_it_happens(visitor):
     visitor.expect(visitor.page.get_by_role("alert").count, 0)
 
 
-def test_a_candidate_is_appended(visitor):
+def test_clicking_a_candidate_appends_it(visitor):
     visitor.open(model="shared", text="a cat", part="embedding")
     word = visitor.page.locator(".next li button").nth(2)
     title = word.get_attribute("title")
@@ -173,10 +173,10 @@ def test_a_candidate_is_appended(visitor):
     assert (
         title == f"Append “{visitor.prompt.input_value()[5:]}”" or visitor.prompt.input_value()[5:].isspace()
     )
-    assert visitor.page.locator(".pulse").count() == 1  # only that token goes its way
+    assert visitor.page.locator(".pulse").count() == 1  # only the new token is animated
 
 
-def test_the_next_word_is_drawn_and_it_writes_until_stopped(visitor):
+def test_next_token_is_sampled_and_generation_can_be_stopped(visitor):
     visitor.open(model="shared", text="a cat")
     visitor.page.get_by_label("temperature", exact=True).fill("0")
     likeliest = visitor.page.locator(".next li button").first.get_attribute("title")
@@ -195,7 +195,7 @@ def test_the_next_word_is_drawn_and_it_writes_until_stopped(visitor):
     assert visitor.prompt.input_value() == text
 
 
-def test_the_window_slides_over_a_text_that_is_too_long(visitor, models):
+def test_window_slides_over_text_beyond_the_context(visitor, models):
     text = "the duck saw a cat near the pond and the cat saw the duck"
     model = models["shared"]
     beyond = len(text) - 48
@@ -209,7 +209,7 @@ def test_the_window_slides_over_a_text_that_is_too_long(visitor, models):
 
 
 @pytest.mark.parametrize("model", ["gpt2", "lecture"])
-def test_another_model(visitor, model):
+def test_model_can_be_switched(visitor, model):
     visitor.open(model="modern", text=TEXT)
     visitor.page.locator("header button").first.click()
     visitor.page.locator("[popover] li button").filter(has_text=model).first.click()
@@ -217,7 +217,7 @@ def test_another_model(visitor, model):
     visitor.page.wait_for_function("() => document.querySelectorAll('.steps .pill').length === 8")
 
 
-def test_another_language(visit):
+def test_language_can_be_switched(visit):
     visitor = visit(locale="de-DE")
     visitor.open(model="modern", text=TEXT)
     assert visitor.page.locator("html").get_attribute("lang") == "de"
@@ -228,7 +228,7 @@ def test_another_language(visit):
     visitor.page.get_by_label("Language").wait_for()
 
 
-def test_a_first_visit_is_shown_around_once(visit):
+def test_tour_is_shown_on_the_first_visit_only(visit):
     visitor = visit(walked=False)
     visitor.open(model="modern", text=TEXT)
     walk = visitor.page.get_by_label("Short tour")

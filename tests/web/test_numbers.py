@@ -1,4 +1,4 @@
-"""Every number on the page is the model's own, to the digits shown."""
+"""Every number on the page is the model's, to the digits shown."""
 
 import math
 
@@ -14,7 +14,7 @@ WEIGHED = "weighed"
 
 
 def numbers_of(model, text):
-    """What Python says stands at a place, also of a weight, and of what the page alone shows."""
+    """A trace, and a function for Python's value at any cell, including weights and page-only values."""
     trace, known = model.inspect(text), {}
 
     def at(name, row, column, followed):
@@ -32,7 +32,7 @@ def numbers_of(model, text):
 
 
 def steps_of(model, block, head):
-    """Each step's sites, in the order in which the page goes through them."""
+    """Sites of each step, in the order the page visits them."""
     config, b, h = model.config, f"block.{block}", f"block.{block}.head.{head}"
     mean = ["mean"] if config.norm == "layer" else []
 
@@ -89,7 +89,7 @@ def check(seen, site, at, followed):
         ("shared", 1, 1, PROMPTS[1]),
     ],
 )
-def test_every_number_of_every_step(visitor, models, name, block, head, text):
+def test_every_number_of_every_step_matches_python(visitor, models, name, block, head, text):
     model = models[name]
     trace, at = numbers_of(model, text)
     followed = len(trace) - 1
@@ -104,11 +104,11 @@ def test_every_number_of_every_step(visitor, models, name, block, head, text):
             check(seen, site, at, followed)
             tokens = {row for row, _, _ in seen["cells"]}
             assert len(tokens) >= min(len(trace), 15)
-    visitor.page.keyboard.press("ArrowRight")  # past the last step there is none
+    visitor.page.keyboard.press("ArrowRight")  # there is no step after the last
     visitor.see("probabilities")
 
 
-def test_cells_that_are_scrolled_to(visitor, models):
+def test_cells_scrolled_into_view_match_python(visitor, models):
     text = " ".join(["the duck saw a red ball near the pond"] * 2)
     trace, at = numbers_of(models["lecture"], text)
     visitor.open(model="lecture", text=text, part="final", step=3)
@@ -123,7 +123,7 @@ def test_cells_that_are_scrolled_to(visitor, models):
     assert max(seen) == (len(trace) - 1, models["lecture"].config.n_vocab - 1)
 
 
-def test_another_token_is_followed(visitor, models):
+def test_values_of_another_followed_token_match_python(visitor, models):
     trace, at = numbers_of(models["modern"], PROMPTS[0])
     visitor.open(model="modern", text=PROMPTS[0], block=1, head=1, row=3, step=7)
     for _ in range(2):
@@ -148,7 +148,7 @@ ADDRESS = {"temperature": "temperature", "top_k": "topK", "top_p": "topP", "min_
 
 
 @pytest.mark.parametrize("name", ["lecture", "modern"])
-def test_chances_of_the_next_word(visitor, models, name):
+def test_next_token_probabilities_match_python(visitor, models, name):
     trace = models[name].inspect(PROMPTS[0])
     logits = trace.logits[-1].detach().float()
     likeliest = logits.topk(9).indices.tolist()
@@ -173,7 +173,7 @@ def test_chances_of_the_next_word(visitor, models, name):
         assert shown == exact(word)
 
 
-def test_numbers_are_written_as_said():
+def test_numbers_are_formatted_as_on_the_page():
     assert [short(x) for x in (0.125, -0.001, -1.5, 12.34, 123.4, -math.inf)] == [
         *("0.13", "0.00", "−1.50", "12.3", "123", "−∞")
     ]

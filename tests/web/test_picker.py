@@ -1,4 +1,4 @@
-"""Choosing a model: those on this disk, one that is damaged, and one that is pulled."""
+"""Model picker: local models, a damaged one, and one that is pulled."""
 
 import shutil
 
@@ -14,7 +14,7 @@ from tests.serving import make_pullable, running
 
 @pytest.fixture
 def home_server(model_folder, home, tmp_path, monkeypatch):
-    """A server that has opened one of four models, one damaged and one recurrent, and knows one to pull."""
+    """A server with one of four models loaded, one damaged and one recurrent, and one available to pull."""
     make_pullable(tmp_path, monkeypatch)
     runs, loader = tmp_path / "runs", LoadOptions("cpu", slots=1)
     for name in ("first", "second", "damaged"):
@@ -50,15 +50,15 @@ def focused(visitor):
     return visitor.page.evaluate("document.activeElement.querySelector('b')?.innerText")
 
 
-def test_another_model_by_keys_alone(chooser):
+def test_model_can_be_switched_by_keyboard_alone(chooser):
     assert chosen(chooser) == "first"
     chooser.page.locator("[data-place=model]").focus()
     chooser.page.keyboard.press("Enter")
     names = panel(chooser).locator(".model b")
     names.nth(2).wait_for()
     assert sorted(names.all_inner_texts()) == ["damaged", "first", "recurrent", "second"]
-    chooser.expect(lambda: focused(chooser), "first")  # the one that is shown
-    for _ in range(5):  # three here and two to pull: round and back to it
+    chooser.expect(lambda: focused(chooser), "first")  # the current model
+    for _ in range(5):  # three local and two to pull: enough to wrap around
         if focused(chooser) == "second":
             break
         chooser.page.keyboard.press("ArrowDown")
@@ -70,7 +70,7 @@ def test_another_model_by_keys_alone(chooser):
     assert chooser.prompt.input_value() == "Once upon a time"
 
 
-def test_a_damaged_model_says_so_where_it_stands(chooser):
+def test_damaged_model_shows_its_error_in_the_list(chooser):
     chooser.forgive("status 503|503")
     chooser.page.locator("[data-place=model]").click()
     damaged = panel(chooser).locator(".model", has_text="damaged")
@@ -81,7 +81,7 @@ def test_a_damaged_model_says_so_where_it_stands(chooser):
     assert chosen(chooser) == "first"
 
 
-def test_a_model_without_heads_is_listed_and_cannot_be_chosen(chooser):
+def test_model_without_heads_is_listed_but_disabled(chooser):
     chooser.page.locator("[data-place=model]").click()
     recurrent = panel(chooser).locator(".model", has_text="recurrent")
     recurrent.wait_for()
@@ -89,7 +89,7 @@ def test_a_model_without_heads_is_listed_and_cannot_be_chosen(chooser):
     assert recurrent.is_disabled()
 
 
-def test_pulled_with_its_progress_and_chosen(chooser):
+def test_pulled_model_can_be_selected(chooser):
     chooser.page.locator("[data-place=model]").click()
     chooser.button("Pull Tiny").click()
     pulled = panel(chooser).locator(".model", has_text="tiny")

@@ -1,4 +1,4 @@
-"""The page in a real browser, in a few seconds: every view opens, and its numbers are Python's."""
+"""Smoke test in a real browser, in a few seconds: every view opens and shows Python's numbers."""
 
 import pytest
 

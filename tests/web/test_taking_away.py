@@ -1,4 +1,4 @@
-"""What one takes away: pictures, numbers, and the address, which brings back all there is."""
+"""Exports: images, numbers, and a URL that restores the whole state."""
 
 import csv
 from urllib.parse import parse_qs, urlsplit
@@ -25,7 +25,7 @@ def take(visitor, kind, folder):
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_numbers_as_csv_and_npy(visitor, models, tmp_path, site):
+def test_numbers_are_exported_as_csv_and_npy(visitor, models, tmp_path, site):
     visitor.open(model="modern", text=TEXT, block=1, head=1, **SITES[site])
     trace = models["modern"].inspect(TEXT)
     expected = trace[site].detach().numpy()
@@ -42,7 +42,7 @@ def test_numbers_as_csv_and_npy(visitor, models, tmp_path, site):
     assert len(head) == len(rows[0])
 
 
-def test_pictures(visitor, tmp_path):
+def test_images_are_exported_as_svg_and_png(visitor, tmp_path):
     visitor.open(model="modern", text=TEXT, step=6)
     svg = ElementTree.parse(take(visitor, "SVG", tmp_path)).getroot()
     assert svg.tag.endswith("svg")
@@ -62,7 +62,7 @@ def test_pictures(visitor, tmp_path):
     assert {"0", "1.00"} <= set(said)  # the legend
 
 
-def test_a_large_matrix_is_a_small_picture(visitor, tmp_path):
+def test_large_matrix_is_exported_as_a_small_image(visitor, tmp_path):
     visitor.open(model="long", text="The duck was tired. " * 40, step=6)
     path = take(visitor, "SVG", tmp_path)
     assert path.stat().st_size < 2_000_000
@@ -70,7 +70,7 @@ def test_a_large_matrix_is_a_small_picture(visitor, tmp_path):
     assert [each.tag.split("}")[1] for each in svg].count("image") == 1
 
 
-def test_heads_and_the_next_word(visitor, models, tmp_path):
+def test_heads_and_next_token_are_exported(visitor, models, tmp_path):
     visitor.open(model="modern", text=TEXT)
     for place, names in (("heads", {"0.0", "1.1"}), ("next", {"modern · next word"})):
         with visitor.page.expect_download() as waiting:
@@ -91,7 +91,7 @@ def test_heads_and_the_next_word(visitor, models, tmp_path):
     numpy.testing.assert_allclose(taken[:, 1], chances, rtol=1e-3, atol=1e-6)
 
 
-def test_a_name_in_a_picture_is_only_text(visitor, tmp_path):
+def test_special_characters_in_images_are_escaped(visitor, tmp_path):
     text = '<b> & "x" ]]> \x0b'
     visitor.open(model="modern", text=text, part="embedding")
     said = "".join(ElementTree.parse(take(visitor, "SVG", tmp_path)).getroot().itertext())
@@ -117,7 +117,7 @@ def seen(visitor):
     return numbers["cells"], numbers["told"], chances, visitor.prompt.input_value()
 
 
-def test_the_copied_link_brings_all_of_it_back(visit):
+def test_copied_link_restores_the_whole_state(visit):
     visitor, other = visit(), visit()
     visitor.open(**PLACE)
     visitor.page.locator("[role=gridcell][data-row='4'][data-column='2']").click()
@@ -135,7 +135,7 @@ def test_the_copied_link_brings_all_of_it_back(visit):
     assert seen(other) == seen(visitor)
 
 
-def test_back_and_forth(visitor):
+def test_browser_history_goes_back_and_forward(visitor):
     visitor.open(**{**PLACE, "text": "a"})
     visitor.page.keyboard.press("[")
     visitor.see("block.1.head.0.weights")
@@ -146,7 +146,7 @@ def test_back_and_forth(visitor):
     visitor.see("block.1.hidden_gate")
     for site, text in [
         ("block.1.head.0.weights", "a duck"),
-        ("block.1.head.0.weights", "a"),  # what is typed in one go is one
+        ("block.1.head.0.weights", "a"),  # continuous typing is one history entry
         ("block.1.head.1.weights", "a"),
     ]:
         visitor.page.go_back()
@@ -160,7 +160,7 @@ def test_back_and_forth(visitor):
     visitor.see("block.1.head.0.weights")
 
 
-def test_a_wrong_address_is_as_at_the_start(visitor):
+def test_invalid_url_falls_back_to_defaults(visitor):
     visitor.open(model="none", block="-3", head="99", part="toString", step="x", row="1e9", edits="{")
     assert visitor.prompt.input_value().startswith("The chicken")
     assert visitor.site.endswith("query_raw")

@@ -1,4 +1,4 @@
-"""What one takes away of each view that asks: its numbers are Python's, with all their digits."""
+"""Exports of each analysis view contain Python's values at full precision."""
 
 import csv
 from xml.etree import ElementTree
@@ -28,7 +28,7 @@ def model(models):
 
 @pytest.fixture
 def take(tmp_path):
-    """Press a button of one of the groups by which things are taken away, and keep the file."""
+    """Click a button in one of the export groups and save the file."""
 
     def press(visitor, kind, name, which=0, within=".view"):
         groups = visitor.page.locator(within).get_by_role("group", name="Export")
@@ -61,7 +61,7 @@ def check_png(path, svg):
         assert len(picture.getcolors(100_000)) > 10
 
 
-def test_compare(visitor, model, take):
+def test_compare_exports_match_python(visitor, model, take):
     visitor.open(model="modern", text=TEXT, view="compare", other=OTHER, block=1, head=1, step=6)
     compared = model.inspect(TEXT).compare(model.inspect(OTHER))
     expected = {name: far for name, far in compared.ranking(10**6) if far > 0}
@@ -82,14 +82,14 @@ def test_compare(visitor, model, take):
     check_png(take(visitor, "PNG", f"modern-{site}-other.png", 1), svg)
 
 
-def test_why(visitor, model, take):
+def test_attribution_exports_match_python(visitor, model, take):
     visitor.open(model="modern", text=TEXT, view="why", block=1, head=1)
     trace = model.inspect(TEXT)
     expected = trace.attribute(trace.logits[-1].argmax().item())
     rows = read(take(visitor, "CSV", "modern-why.csv"))
     parts = {row["part"]: float(row["value"]) for row in rows if row["source"] == ""}
     assert parts == pytest.approx(dict(zip(expected.names, expected.values.tolist(), strict=True)), **CLOSE)
-    # What each token gave through a head adds up to what the head gave.
+    # What each token contributes through a head adds up to the head's contribution.
     given = [row for row in rows if row["part"] == "block.1.head.1.output" and row["source"] != ""]
     assert [row["token"] for row in given] == trace.tokens
     assert sum(float(row["value"]) for row in given) == pytest.approx(parts["block.1.head.1.output"], **CLOSE)
@@ -110,7 +110,7 @@ def test_why(visitor, model, take):
     assert float(others["value"]) == pytest.approx(score - listed, abs=1e-4)
 
 
-def test_lens(visitor, model, take):
+def test_lens_exports_match_python(visitor, model, take):
     visitor.open(model="modern", text=TEXT, view="lens")
     trace = model.inspect(TEXT)
     chances = torch.stack([logits.softmax(-1) for logits in trace.lens()])
@@ -129,8 +129,8 @@ def test_lens(visitor, model, take):
     check_png(take(visitor, "PNG", "modern-lens.png"), svg)
 
 
-def test_words(visitor, model, take):
-    visitor.forgive("status 400|400")  # while one types there may be no such word
+def test_word_vector_exports_match_python(visitor, model, take):
+    visitor.forgive("status 400|400")  # a partially typed word may not exist
     visitor.open(model="modern", text=TEXT, view="words", row=1)
     visitor.page.get_by_label("Word", exact=True).fill("cat")
     visitor.page.get_by_label("Sentences, one per line").fill("\n".join(SENTENCES))
@@ -144,7 +144,10 @@ def test_words(visitor, model, take):
     cosines = numpy.array([float(row["cosine"]) for row in rows]).reshape(len(names), 3)
     numpy.testing.assert_allclose(cosines, expected.cosines[:, 0].detach(), rtol=1e-4, atol=2e-6)
     points = numpy.array([[float(row["x"]), float(row["y"])] for row in rows]).reshape(len(names), 3, 2)
-    found, wanted = abs(points[1:]), abs(expected.points[1:].detach().numpy())  # a direction has two ends
+    found, wanted = (
+        abs(points[1:]),
+        abs(expected.points[1:].detach().numpy()),
+    )  # the sign of a direction is arbitrary
     numpy.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
     svg = take(visitor, "SVG", "modern-words.svg")
     assert {"0", "1", "2", "modern · cat · final"} <= set(said(svg))
@@ -161,7 +164,7 @@ def test_words(visitor, model, take):
     assert f"static · {exact(rows[0]['word'])}" in bars
 
 
-def test_training(visit, tmp_path, home, model_folder, take):
+def test_training_exports_match_the_run_folder(visit, tmp_path, home, model_folder, take):
     place = tmp_path / "runs"
     make_finished(place / "one", model_folder, 300, validation=2.0, sample="a cat")
     make_finished(place / "two", model_folder, 120)

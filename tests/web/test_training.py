@@ -1,4 +1,4 @@
-"""A run begun on the page with a dropped text, watched, stopped, gone on with, and scrubbed through."""
+"""Training on the page: start from a dropped text, watch, stop, resume, and scrub through snapshots."""
 
 import shutil
 import time
@@ -23,7 +23,7 @@ def place(tmp_path):
 
 @pytest.fixture
 def school(place, home):
-    """A server that trains; with the models that are there when it starts."""
+    """A server that trains, with the models that exist when it starts."""
     made = []
 
     def serve():
@@ -39,7 +39,7 @@ def school(place, home):
 
 
 def drop(visitor, text, name="My tales.txt"):
-    """Let a file fall into the form, as from a desktop."""
+    """Drop a file on the form, as from the desktop."""
     files = visitor.page.evaluate_handle(
         """([text, name]) => {
           const data = new DataTransfer();
@@ -59,7 +59,7 @@ def fill(visitor, **sizes):
 
 
 def row(visitor, run="My-tales"):
-    """What the table says of a run, at the step that is read."""
+    """The table row of a run, at the selected step."""
     cells = visitor.page.locator(f"tr[data-run='{run}'] td")
     return dict(cells.evaluate_all("cells => cells.map((each) => [each.dataset.field, each.innerText])"))
 
@@ -78,7 +78,7 @@ def whole(text):
 
 
 def check_row(visitor, run, records, step):
-    """Every number of the table is that of the run's folder."""
+    """Check that every number in the table matches the run folder."""
     shown, record = row(visitor, run), records[step - 1]
     assert whole(shown["step"]) == record["step"] == step
     assert shows(shown["loss"], record["loss"], lambda x: fixed(x, 4))
@@ -93,7 +93,7 @@ def check_row(visitor, run, records, step):
         assert (whole(at) if at else step) == validated[-1]["step"]
 
 
-def test_from_the_first_step_to_the_end_and_then_scrubbed(visit, school, place, story_text):
+def test_run_is_trained_to_the_end_and_scrubbed(visit, school, place, story_text):
     with school() as server:
         visitor = visit(server, width=1400)
         visitor.page.goto(f"{server.url}/?token={server.credentials.token}")
@@ -121,7 +121,7 @@ def test_from_the_first_step_to_the_end_and_then_scrubbed(visit, school, place, 
 
 
 def watch(visitor):
-    """Steps and speeds that are shown until it is over."""
+    """Steps and speeds shown until the run finishes."""
     steps, speeds, end = [], [], time.monotonic() + 240
     while state(visitor) != "finished":
         assert time.monotonic() < end
@@ -133,12 +133,12 @@ def watch(visitor):
 
 
 def assert_samples(visitor, records):
-    """The last is on top."""
+    """Check that samples are listed newest first."""
     written = [each for each in records if each.get("sample") is not None]
     shown = visitor.page.locator(".samples li").evaluate_all(
         "items => items.map((each) => [+each.dataset.step, each.querySelector('.text').textContent])"
     )
-    # What a page cannot hold, such as carriage returns, it may show otherwise.
+    # Compare lengths only: the page may render some characters, such as carriage returns, differently.
     assert [step for step, _ in shown] == [each["step"] for each in reversed(written)]
     assert [len(text) for _, text in shown] == [len(each["sample"]) for each in reversed(written)]
 
@@ -160,7 +160,7 @@ def scrub(visitor, folder, last):
     visitor.page.keyboard.press("ArrowRight")
     check_head(visitor, folder, steps[1])
     assert slider.get_attribute("aria-valuetext") == f"step {steps[1]} of {last:,}"
-    visitor.page.reload()  # the address holds the step
+    visitor.page.reload()  # the URL holds the step
     check_head(visitor, folder, steps[1])
     slider.focus()
     visitor.page.keyboard.press("End")
@@ -169,7 +169,7 @@ def scrub(visitor, folder, last):
 
 
 def check_head(visitor, folder, step):
-    """The open head's weights are Python's at that step."""
+    """Check that the selected head's weights are Python's at that step."""
     name = visitor.page.get_by_test_id("training-time")
     visitor.expect(
         lambda: name.get_attribute("data-model"), "My-tales" if step is None else f"My-tales@{step}"
@@ -184,7 +184,7 @@ def check_head(visitor, folder, step):
     visitor.expect(same, True)
 
 
-def test_stopped_and_gone_on_with(visit, school, place, model_folder, story_text):
+def test_run_is_stopped_and_resumed(visit, school, place, model_folder, story_text):
     shutil.copytree(model_folder, place / "first")
     with school() as server:
         visitor = visit(server, width=1400, locale="de-DE")
@@ -216,8 +216,8 @@ def past(place, model_folder):
     make_finished(place / "two", model_folder, 120)
 
 
-def test_one_goes_along_as_it_trains(visit, school, place, story_text):
-    """From snapshot to snapshot, each as soon as it is there, until one takes the slider oneself."""
+def test_page_follows_the_latest_snapshot_during_training(visit, school, place, story_text):
+    """Each snapshot is shown as soon as it exists, until the user moves the slider."""
     with school() as server:
         visitor = visit(server, width=1400)
         visitor.page.goto(f"{server.url}/?token={server.credentials.token}")
@@ -245,7 +245,7 @@ def test_one_goes_along_as_it_trains(visit, school, place, story_text):
         visitor.button("Resume My-tales").wait_for(timeout=60_000)
 
 
-def test_runs_overlaid_and_in_the_address(visit, school, place, past):
+def test_runs_are_overlaid_and_stored_in_the_url(visit, school, place, past):
     with school() as server:
         visitor = visit(server, width=1400)
         visitor.open(text=TEXT, view="training", model="one")
@@ -272,7 +272,7 @@ def test_runs_overlaid_and_in_the_address(visit, school, place, past):
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1400, "light"), (800, "dark"), (360, "light")])
-def test_axe_finds_no_serious_fault(visit, axe, school, past, width, theme):
+def test_axe_finds_no_serious_violations(visit, axe, school, past, width, theme):
     with school() as server:
         visitor = visit(server, width=width, height=900, color_scheme=theme)
         visitor.open(text=TEXT, view="training", runs="one,two", model="one@1")
@@ -282,12 +282,12 @@ def test_axe_finds_no_serious_fault(visit, axe, school, past, width, theme):
         assert axe(visitor) == []
 
 
-def test_one_model_at_two_times_of_its_training(visit, school, past):
+def test_model_is_compared_at_two_training_steps(visit, school, past):
     with school() as server:
         visitor = visit(server, width=1400)
         visitor.open(text=TEXT, view="compare", model="one")
         visitor.page.get_by_role("combobox", name="Model").select_option("one@1")
-        # Both are the same small model here: nothing differs, and that is said by every cell.
+        # Both are the same small model here, so every cell shows a difference of zero.
         visitor.expect(lambda: "otherModel=one%401" in address(visitor), True)
         visitor.settle()
         cells = visitor.page.locator("[role=gridcell]")
@@ -295,7 +295,7 @@ def test_one_model_at_two_times_of_its_training(visit, school, past):
         visitor.expect(lambda: {text.lstrip("−") for text in cells.all_inner_texts()}, {"0.00"})
 
 
-def test_played_and_what_is_no_text_is_refused(visit, school, place, past):
+def test_playback_works_and_invalid_text_is_rejected(visit, school, place, past):
     with school() as server:
         visitor = visit(server, width=1400)
         visitor.open(text=TEXT, view="training", model="one")

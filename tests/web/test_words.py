@@ -1,4 +1,4 @@
-"""Words as vectors, and the tiny head: what the page shows is what Python says."""
+"""Word vectors and the tiny head show what Python computes."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ def number(text):
     return float(text.replace("−", "-"))
 
 
-def test_a_word_in_many_sentences(visitor, models):
+def test_word_is_compared_across_sentences(visitor, models):
     model = models["modern"]
     visitor.open(model="modern", text=TEXT, view="words")
     visitor.page.get_by_label("Word", exact=True).fill("cat")
@@ -45,7 +45,7 @@ def test_a_word_in_many_sentences(visitor, models):
     visitor.page.get_by_role("alert").filter(has_text="does not occur").wait_for()
 
 
-def test_neighbors_and_a_direction(visitor, models):
+def test_neighbors_and_directions_match_python(visitor, models):
     model = models["modern"]
     visitor.open(model="modern", text=TEXT, view="words", row=1)
     trace = model.inspect(TEXT)
@@ -68,7 +68,7 @@ def test_neighbors_and_a_direction(visitor, models):
     visitor.expect(lambda: shown(0), [visible(each) for each in model.tokenizer.pieces(ids)])
 
 
-def test_the_tiny_head_is_changed_by_hand(visitor):
+def test_edited_tiny_head_matches_python(visitor):
     visitor.open(model="modern", text=TEXT, view="tiny")
     table = visitor.page.get_by_role("table", name="softmax: A")
     assert number(table.locator("tbody tr").first.locator("td").nth(2).inner_text()) == 0.99986
@@ -87,7 +87,7 @@ def test_the_tiny_head_is_changed_by_hand(visitor):
         torch.testing.assert_close(torch.tensor(shown), expected, atol=6e-6, rtol=0)
 
 
-def test_what_the_tiny_head_cannot_read_is_told(visitor):
+def test_tiny_head_rejects_invalid_input(visitor):
     visitor.open(model="modern", text=TEXT, view="tiny")
     sequence = visitor.page.get_by_label("Sequence")
     sequence.fill("0123")
@@ -98,24 +98,24 @@ def test_what_the_tiny_head_cannot_read_is_told(visitor):
     cell = visitor.page.get_by_label("W^K, row 1, column 1")
     cell.fill("")
     visitor.expect(lambda: cell.get_attribute("aria-invalid"), "true")
-    cell.blur()  # the number that counts is back
+    cell.blur()  # the last valid number is restored
     visitor.expect(cell.input_value, "10")
     assert cell.get_attribute("aria-invalid") == "false"
 
 
 @pytest.mark.parametrize("view", ["words", "tiny"])
 @pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
-def test_each_is_said_in_words_and_without_serious_faults(visit, view, locale, axe):
+def test_views_have_no_serious_violations(visit, view, locale, axe):
     visitor = visit(locale=locale, width=900)
-    visitor.forgive("status 400|400")  # the example's word is none of this model's
+    visitor.forgive("status 400|400")  # this model does not know the example's word
     visitor.open(model="modern", text=TEXT, view=view)
     visitor.page.locator("[data-place=detail] .intro").wait_for()
     visitor.settle()
     assert axe(visitor) == []
 
 
-def test_what_is_typed_travels_in_the_address(visitor):
-    visitor.forgive("status 400|400")  # the new word is in none of the old sentences
+def test_typed_input_is_stored_in_the_url(visitor):
+    visitor.forgive("status 400|400")  # the new word does not occur in the old sentences
     visitor.open(model="modern", text=TEXT, view="words")
     visitor.page.get_by_label("Word", exact=True).fill("cat")
     visitor.page.get_by_label("Sentences, one per line").fill("\n".join(SENTENCES))

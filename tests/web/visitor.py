@@ -1,4 +1,4 @@
-"""Someone at the page, in a real browser: what they do, what they see, and what the browser complains of."""
+"""A visitor in a real browser: what they do, what they see, and what the browser reports."""
 
 import re
 import time
@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from math import inf, isinf
 from urllib.parse import urlencode, urlsplit
 
-# The grid's site and numbers, and the card's cell and result, once all of it is there.
+# The grid's site and values, and the card's cell and result, once all of them are present.
 SEE = """([site, cell]) => {
   const main = document.querySelector("main");
   const grid = document.querySelector("[role=grid]");
@@ -54,7 +54,7 @@ class Visitor:
             self.complaints.append(f"another host: {request.url}")
 
     def _fail(self, request):
-        if request.failure != "net::ERR_ABORTED":  # what the page itself no longer wants
+        if request.failure != "net::ERR_ABORTED":  # canceled by the page itself
             self.complaints.append(f"failed: {request.url} {request.failure}")
 
     def _answer(self, response):
@@ -62,21 +62,21 @@ class Visitor:
             self.complaints.append(f"status {response.status}: {response.url}")
 
     def forgive(self, pattern):
-        """What the test itself brings about."""
+        """Ignore problems that the test itself causes."""
         self.forgiven.append(re.compile(pattern))
 
     def left(self):
         return [each for each in self.complaints if not any(known.search(each) for known in self.forgiven)]
 
     def open(self, token=True, **place):
-        """Go to a place by its address."""
+        """Open the page at the URL with these parameters."""
         query = urlencode({**place, **({"token": self.server.credentials.token} if token else {})})
         self.page.goto(f"{self.server.url}/?{query}")
         self.settle()
-        self.page.locator(".brand").click()  # a click is known to arrive, a first key may be dropped
+        self.page.locator(".brand").click()  # a click always arrives; a first key press may be dropped
 
     def settle(self):
-        """Wait until all is drawn that belongs on screen."""
+        """Wait until everything on screen is drawn."""
         self.page.wait_for_function(
             """async () => {
               for (let i = 0; i < 3; i++) {
@@ -90,14 +90,14 @@ class Visitor:
         )
 
     def expect(self, look, wanted, seconds=60):
-        """Look until it is what it should be: a browser that is busy takes its time."""
+        """Poll until the value is as expected; a busy browser takes time."""
         end = time.monotonic() + seconds
         while (found := look()) != wanted:
             assert time.monotonic() < end, f"{found!r} is not {wanted!r}"
             time.sleep(0.02)
 
     def see(self, site, cell=None):
-        """The numbers of a site, and what the card tells of one of its cells, or of another."""
+        """Values of a site, and what the card shows for one of its cells or for another cell."""
         told = None if cell is None else " ".join(map(str, cell))
         return self.page.wait_for_function(SEE, arg=[site, told]).json_value()
 
@@ -119,7 +119,7 @@ class Visitor:
 
     @property
     def said(self):
-        """The tokens in the names of the rows."""
+        """Tokens in the row headers."""
         return self.page.locator("[role=rowheader]").all_inner_texts()
 
     def button(self, name, exact=True):
@@ -127,13 +127,13 @@ class Visitor:
 
 
 def short(x):
-    """A number as the page's cells show it."""
+    """Format a number as in the page's cells."""
     size = abs(x)
     return fixed(x, 2 if size < 9.995 else 1 if size < 99.95 else 0)
 
 
 def precise(x):
-    """A number as the page's formulas show it: small ones keep two digits that say something."""
+    """Format a number as in the page's formulas: small ones keep two significant digits."""
     size = abs(x)
     if isinf(x) or size == 0 or size >= 0.0995:
         return fixed(x, 2)
@@ -156,15 +156,15 @@ def percent(p):
 
 
 def shows(shown, x, write=short):
-    """Whether a text is this number, to the digits shown: rounding of last bits may tip the last digit."""
+    """Whether a text shows this number; rounding errors may change the last digit shown."""
     near = 1e-6 * (1 + abs(x)) if not isinf(x) else 0.0
-    if "e" in shown:  # so small that the last bits may tip any digit
+    if "e" in shown:  # so small that rounding errors may change any digit
         return abs(float(shown.replace("−", "-")) - x) <= near + 0.05 * abs(x)
     return shown in {write(x), write(x - near), write(x + near)}
 
 
 def visible(token):
-    """A token as the page writes it: what cannot be seen is drawn."""
+    """A token as the page shows it, with invisible characters made visible."""
     drawn = token.replace("\n", "⏎").replace("\t", "⇥")
     drawn = re.sub(r"[\x00-\x1f]", lambda found: chr(0x2400 + ord(found[0])), drawn)
     trimmed = drawn.removeprefix(" ")
@@ -173,6 +173,6 @@ def visible(token):
 
 
 def exact(token):
-    """With a space before it drawn too."""
+    """Like `visible`, but also shows a leading space."""
     text = visible(token)
     return f"␣{text}" if token.startswith(" ") and not text.startswith("␣") else text

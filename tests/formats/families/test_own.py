@@ -1,4 +1,4 @@
-"""Our own family: networks that no other program computes, in a folder of safetensors and JSON."""
+"""Clearhead's own family: networks that no other program supports, saved as safetensors and JSON."""
 
 import json
 
@@ -27,7 +27,7 @@ def save(folder, kind="lstm", **more):
 
 @pytest.mark.parametrize("kind", CELLS)
 @pytest.mark.parametrize("tied", [True, False])
-def test_saved_and_opened_it_is_the_same(kind, tied, tmp_path):
+def test_saved_models_round_trip(kind, tied, tmp_path):
     model = save(tmp_path / "model", kind, tied=tied, dropout=0.25)
     again = ch.load(tmp_path / "model", "cpu")
     assert again.config == model.config
@@ -64,7 +64,7 @@ def change(path, **settings):
         ({"n_vocab": -1}, "n_vocab = -1"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused_in_a_line(settings, words, tmp_path):
+def test_mismatched_settings_are_rejected_in_one_line(settings, words, tmp_path):
     save(tmp_path)
     change(tmp_path / "config.json", **settings)
     with pytest.raises(UserError, match=words) as error:
@@ -72,7 +72,7 @@ def test_settings_that_do_not_fit_are_refused_in_a_line(settings, words, tmp_pat
     assert "\n" not in str(error.value)
 
 
-def test_weights_that_are_damaged_are_refused_in_a_line(tmp_path):
+def test_damaged_weights_are_rejected_in_one_line(tmp_path):
     weights = tmp_path / "model.safetensors"
     for damage, words in (
         (lambda tensors: tensors.pop("blocks.1.cell.bias_hh_l0"), r"has no blocks.1.cell.bias_hh_l0"),
@@ -97,7 +97,7 @@ def test_weights_that_are_damaged_are_refused_in_a_line(tmp_path):
         ch.load(tmp_path, "cpu")
 
 
-def test_other_programs_have_no_such_architecture(tmp_path):
+def test_export_to_other_programs_is_rejected(tmp_path):
     model = save(tmp_path / "model", "gru")
     for name in ("x", "x.gguf"):
         with pytest.raises(UserError, match="no other program has an architecture for this gru"):

@@ -1,4 +1,4 @@
-"""Tokens that end a text, in GGUF metadata: by their keys, and by names that other programs know too."""
+"""End tokens in GGUF metadata: given by key, or recognized by names that other programs know too."""
 
 import pytest
 
@@ -10,14 +10,14 @@ BYTE = Tokenizer.train("byte", [])
 
 
 def named(*names: str, ends: tuple[int, ...] = ()) -> Tokenizer:
-    """The bytes, and special tokens of these names from 257 on."""
+    """Return a byte tokenizer with special tokens of these names, from id 257 on."""
     made = Tokenizer.train("byte", [])
     made._inner.add_special_tokens(list(names))
     return Tokenizer(made._inner, made.config, ends)
 
 
-def test_a_gguf_file_may_leave_out_ends_that_are_known_by_their_names():
-    """As files of Gemma and SmolLM2 do; llama.cpp looks for the names too."""
+def test_end_tokens_without_keys_are_recognized_by_name():
+    """Files of Gemma and SmolLM2 omit the keys; llama.cpp checks the names too."""
     tokenizer = named("<|im_start|>", "<|im_end|>", "<end_of_turn>", "<|eot_id|>", "<|eom_id|>")
     metadata = write_tokenizer(tokenizer, tokenizer.n_vocab)
     assert "tokenizer.ggml.eot_token_id" not in metadata
@@ -30,13 +30,13 @@ def test_a_gguf_file_may_leave_out_ends_that_are_known_by_their_names():
 
 
 @pytest.mark.parametrize("end", [-1, 257, "x", 1.5, True])
-def test_a_gguf_file_whose_end_is_no_token(end):
+def test_invalid_end_token_id_is_rejected(end):
     metadata = write_tokenizer(BYTE, 257) | {"tokenizer.ggml.eot_token_id": end}
     with pytest.raises(UserError, match=r"eot_token_id is .*expected a token id below 257"):
         read_tokenizer(metadata)
 
 
-def test_a_word_that_only_looks_like_an_end_is_none():
+def test_normal_token_that_looks_like_an_end_is_ignored():
     metadata = write_tokenizer(BYTE, 257)
     tokens = metadata["tokenizer.ggml.tokens"]
     tokens[0], metadata["tokenizer.ggml.pre"] = "<|im_end|>", "gpt-2"

@@ -1,4 +1,4 @@
-"""GGUF files that gguf's own writer made, read by us."""
+"""Read GGUF files written by gguf's own writer."""
 
 import gc
 import threading
@@ -18,7 +18,7 @@ DRAWN = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ1_S", "IQ2_XXS", "IQ3_S", "I
 
 
 def write(path, tensors=(), metadata=(), alignment=None):
-    """`tensors` are (name, kind, rows of bytes or numbers), `metadata` (the writer's verb, key, value)."""
+    """`tensors` holds (name, kind, rows of bytes or numbers), `metadata` (writer method, key, value)."""
     writer = gguf.GGUFWriter(path, "llama")
     if alignment:
         writer.add_custom_alignment(alignment)
@@ -38,7 +38,7 @@ def numbers(*shape, seed=0):
 
 
 def drawn_rows(kind, rows, blocks):
-    """Random blocks, but with all that is read as a float16 finite and small."""
+    """Return random blocks in which every float16 field is finite and small."""
     _, n_bytes = GGML_QUANT_SIZES[GGMLQuantizationType[kind]]
     raw = np.random.default_rng(1).integers(0, 256, (rows * blocks, n_bytes), dtype=np.uint8)
     return (raw & 0x3B).reshape(rows, blocks * n_bytes)
@@ -49,7 +49,7 @@ def path(tmp_path):
     return tmp_path / "model.gguf"
 
 
-def test_metadata_of_every_kind_comes_back(path):
+def test_metadata_of_every_type_is_read(path):
     metadata = [
         ("uint8", "a.u8", 200),
         ("int8", "a.i8", -100),
@@ -74,7 +74,7 @@ def test_metadata_of_every_kind_comes_back(path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_tensor_reads_as_gguf_reads_it(path, kind):
+def test_tensors_match_gguf(path, kind):
     packed = gguf.quants.quantize(numbers(5, 256), GGMLQuantizationType[kind])
     write(path, [("other", "F32", numbers(3)), ("w", kind, packed)])
     with GGUFFile.open(path) as file:
@@ -87,7 +87,7 @@ def test_a_tensor_reads_as_gguf_reads_it(path, kind):
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_blocks_drawn_at_random_read_as_gguf_reads_them(path, kind):
+def test_random_blocks_match_gguf(path, kind):
     packed = drawn_rows(kind, rows=6, blocks=2)
     write(path, [("w", kind, packed)])
     expected = gguf.quants.dequantize(packed, GGMLQuantizationType[kind])
@@ -96,7 +96,7 @@ def test_blocks_drawn_at_random_read_as_gguf_reads_them(path, kind):
 
 @pytest.mark.parametrize("kind", ["F32", "F16", "Q8_0", "Q6_K"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
-def test_chunks_and_kinds_of_result_change_nothing(path, monkeypatch, kind, dtype):
+def test_chunked_reads_match_for_every_dtype(path, monkeypatch, kind, dtype):
     packed = (
         drawn_rows(kind, 7, 3)
         if kind == "Q6_K"
@@ -119,7 +119,7 @@ def test_shapes_are_outermost_first(path):
     assert file.read("v").shape == (7,)
 
 
-def test_a_tensor_knows_where_it_lies(path):
+def test_tensor_offset_points_to_its_data(path):
     write(path, [("a", "F32", numbers(3)), ("b", "F32", numbers(2, seed=1))], alignment=64)
     file = GGUFFile.open(path)
     b = file.tensors["b"]
@@ -128,7 +128,7 @@ def test_a_tensor_knows_where_it_lies(path):
     assert path.read_bytes()[b.offset :][: b.n_bytes] == numbers(2, seed=1).tobytes()
 
 
-def test_version_2_reads_the_same(path):
+def test_version_2_files_are_read(path):
     write(path, [("w", "F32", numbers(3))], [("string", "a.text", "yes")])
     raw = bytearray(path.read_bytes())
     raw[4] = 2
@@ -138,8 +138,8 @@ def test_version_2_reads_the_same(path):
     assert file.read("w").tolist() == numbers(3).tolist()
 
 
-def test_memory_is_the_result_and_little_more(path):
-    # numpy reports its allocations to tracemalloc; torch's are the result and two buffers of a chunk.
+def test_reading_uses_little_extra_memory(path):
+    # tracemalloc sees numpy's allocations; torch's are the result and two chunk buffers.
     import tracemalloc
 
     packed = drawn_rows("Q2_K", rows=4096, blocks=8)
@@ -150,11 +150,11 @@ def test_memory_is_the_result_and_little_more(path):
     file.read("w")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 4096 * 2048 * 4 == 2**25  # the result's bytes, which one whole float copy would double
+    assert 4096 * 2048 * 4 == 2**25  # size of the result in bytes; a full float copy would double it
     assert peak < 2**25
 
 
-def test_threads_may_read_at_once(path):
+def test_tensors_can_be_read_concurrently(path):
     wanted = {f"w{i}": numbers(300, 64, seed=i) for i in range(8)}
     write(path, [(name, "F32", data) for name, data in wanted.items()])
     file = GGUFFile.open(path)
@@ -173,7 +173,7 @@ def test_threads_may_read_at_once(path):
     assert wrong == []
 
 
-def test_it_closes_by_itself_or_when_told(path):
+def test_file_closes_on_garbage_collection_or_context_exit(path):
     write(path, [("w", "F32", numbers(3))])
     file = GGUFFile.open(path)
     handle = file._file
@@ -186,7 +186,7 @@ def test_it_closes_by_itself_or_when_told(path):
 
 
 @pytest.mark.parametrize("kind", ["I32", "F64"])
-def test_a_kind_nobody_unpacks_is_refused_by_name_only_when_asked_for(path, kind):
+def test_unsupported_type_is_rejected_only_when_read(path, kind):
     data = np.arange(4, dtype=np.int32 if kind == "I32" else np.float64)
     write(path, [("counts", kind, data), ("w", "F32", numbers(3))])
     file = GGUFFile.open(path)
@@ -196,13 +196,13 @@ def test_a_kind_nobody_unpacks_is_refused_by_name_only_when_asked_for(path, kind
     assert str(path) in str(refusal.value)
 
 
-def test_a_tensor_that_is_not_there_is_named(path):
+def test_missing_tensor_is_named_in_the_error(path):
     write(path, [("w", "F32", numbers(3))])
     with pytest.raises(UserError, match=r"model\.gguf has no tensor 'v'"):
         GGUFFile.open(path).read("v")
 
 
-def test_a_number_too_large_for_the_result_is_refused(path):
+def test_values_too_large_for_the_dtype_are_rejected(path):
     write(path, [("w", "F32", np.array([1.0, 1e6], np.float32))])
     file = GGUFFile.open(path)
     assert file.read("w", torch.bfloat16)[0] == 1
@@ -210,7 +210,7 @@ def test_a_number_too_large_for_the_result_is_refused(path):
         file.read("w", torch.float16)
 
 
-def test_a_file_cut_while_open_is_refused(path):
+def test_file_truncated_while_open_is_rejected(path):
     write(path, [("w", "F32", numbers(1000))])
     file = GGUFFile.open(path)
     with path.open("r+b") as other:

@@ -1,4 +1,4 @@
-"""Tokenizers to GGUF metadata and back: the same ids, and the same as the tokenizers they were made from."""
+"""Tokenizers converted to GGUF metadata and back produce the same ids as the originals."""
 
 import json
 
@@ -43,7 +43,7 @@ TEXTS = [
 
 
 def byte_level(split, merges_from=TEXTS, n_vocab=400, normalizer=None, ignore_merges=False):
-    """A tokenizer as a published model has it: trained with its own split, special tokens after."""
+    """Return a tokenizer like a published model's: trained with its own split, special tokens added last."""
     inner = tokenizers.Tokenizer(models.BPE(ignore_merges=ignore_merges))
     inner.normalizer = normalizer
     inner.pre_tokenizer = split
@@ -64,7 +64,7 @@ def cut_by(regex):
     return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(regex), "isolated"), NO_REGEX])
 
 
-# As the tokenizer.json of each model has it.
+# As in the tokenizer.json of each model.
 ORIGINALS = {
     "gpt-2": {"split": GPT_2},
     "olmo": {"split": GPT_2, "normalizer": normalizers.NFC()},
@@ -95,7 +95,7 @@ ORIGINALS = {
 
 
 @pytest.mark.parametrize("name", ORIGINALS)
-def test_a_published_split_is_known_by_name_and_gives_the_originals_ids(name):
+def test_published_split_is_recognized_and_preserves_ids(name):
     original = byte_level(**ORIGINALS[name])
     metadata = write_tokenizer(original, original.n_vocab)
     assert metadata["tokenizer.ggml.pre"] == name
@@ -108,8 +108,8 @@ def test_a_published_split_is_known_by_name_and_gives_the_originals_ids(name):
     assert write_tokenizer(again, again.n_vocab) == metadata
 
 
-def test_splits_tell_texts_apart():
-    """Each split does cut differently from the others, or the test above would prove nothing."""
+def test_known_splits_differ_from_each_other():
+    """Each split cuts differently from the others; otherwise the test above would prove nothing."""
     text = "It'S 1234 naïve CamelCase e\u0301"
     cuts = {}
     for name in ("gpt-2", "smollm", "llama-bpe", "qwen2", "tekken", "gpt-4o", "qwen35"):
@@ -121,7 +121,7 @@ def test_splits_tell_texts_apart():
     assert len(set(cuts.values())) == len(cuts)
 
 
-def test_digits_stand_alone_and_leave_their_spaces_together():
+def test_digits_are_split_individually_and_spaces_stay_together():
     inner = tokenizers.Tokenizer(models.BPE())
     SPLITS["smollm"].apply(inner)
     cut = [piece for piece, _ in inner.pre_tokenizer.pre_tokenize_str("in    12 x")]
@@ -129,7 +129,7 @@ def test_digits_stand_alone_and_leave_their_spaces_together():
 
 
 @pytest.mark.parametrize("kind", ["byte", "bpe"])
-def test_ours_come_back_as_they_were(kind):
+def test_our_tokenizers_round_trip(kind):
     ours = Tokenizer.train(kind, TEXTS * 3)
     metadata = write_tokenizer(ours, ours.n_vocab)
     again = read_tokenizer(metadata)
@@ -148,11 +148,11 @@ AGAIN = read_tokenizer(write_tokenizer(OURS, OURS.n_vocab + 7))
 
 @settings(max_examples=100)
 @given(st.text())
-def test_any_text_has_the_same_ids(text):
+def test_round_trip_preserves_the_ids_of_any_text(text):
     assert AGAIN.encode(text) == OURS.encode(text)
 
 
-def test_unused_ids_get_names_and_are_forgotten_again():
+def test_unused_ids_are_padded_and_dropped_again():
     ours = Tokenizer.train("byte", [])
     metadata = write_tokenizer(ours, 260)
     assert metadata["tokenizer.ggml.tokens"][256:] == ["<|endoftext|>", "[PAD257]", "[PAD258]", "[PAD259]"]
@@ -163,7 +163,7 @@ def test_unused_ids_get_names_and_are_forgotten_again():
 
 
 @pytest.mark.parametrize("kind", ["byte", "bpe"])
-def test_through_a_real_file(tmp_path, kind):
+def test_tokenizer_round_trips_through_a_gguf_file(tmp_path, kind):
     ours = Tokenizer.train(kind, TEXTS * 3)
     writer = gguf.GGUFWriter(tmp_path / "t.gguf", "gpt2")
     for key, value in write_tokenizer(ours, ours.n_vocab + 3).items():
@@ -182,7 +182,7 @@ def test_through_a_real_file(tmp_path, kind):
     assert [again.encode(text) for text in TEXTS] == [ours.encode(text) for text in TEXTS]
 
 
-def test_special_tokens_and_the_template_are_in_the_config():
+def test_special_tokens_and_chat_template_are_in_the_config():
     metadata = write_tokenizer(byte_level(GPT_2), 420)
     template = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
     metadata |= {"tokenizer.chat_template": template, "tokenizer.ggml.add_bos_token": True}
@@ -198,13 +198,13 @@ def test_special_tokens_and_the_template_are_in_the_config():
     assert write_tokenizer(read_tokenizer(metadata), 420) == metadata
 
 
-def test_a_user_defined_token_is_whole_in_a_text_and_a_control_token_is_not():
+def test_only_user_defined_tokens_are_matched_in_text():
     tokenizer = read_tokenizer(write_tokenizer(byte_level(GPT_2), 420))
     assert tokenizer.pieces(tokenizer.encode("a<think>b")) == ["a", "<think>", "b"]
     assert len(tokenizer.encode("<|endoftext|>")) > 1
 
 
-def test_a_folder_saved_from_it_opens_in_transformers(tmp_path):
+def test_saved_tokenizer_opens_in_transformers(tmp_path):
     from transformers import AutoTokenizer
 
     tokenizer = read_tokenizer(write_tokenizer(byte_level(**ORIGINALS["smollm"]), 420))
@@ -214,11 +214,11 @@ def test_a_folder_saved_from_it_opens_in_transformers(tmp_path):
         assert theirs.encode(text, add_special_tokens=False) == tokenizer.encode(text)
 
 
-# SentencePiece: the plain algorithm first, then ours against it.
+# SentencePiece: a reference implementation first, then ours compared with it.
 
 
 def plain_sentencepiece(text, tokens, types, scores, prefix=True):
-    """Merge the two neighbors that make the best-scored piece, the leftmost of equals, until none do."""
+    """Merge the adjacent pair that forms the highest-scoring piece, leftmost on ties, until none is left."""
     ids = {token: i for i, token in enumerate(tokens)}
     pieces = {token for token, kind in zip(tokens, types, strict=True) if kind == NORMAL}
     text = text.replace(" ", "▁")
@@ -244,13 +244,13 @@ def plain_sentencepiece(text, tokens, types, scores, prefix=True):
 
 
 def sentencepiece_metadata(prefix=True):
-    """As Llama 2's: <unk>, <s>, </s>, 256 bytes, then pieces with falling scores, then characters."""
+    """Like Llama 2's: <unk>, <s>, </s>, 256 bytes, then pieces with decreasing scores, then characters."""
     inner = tokenizers.Tokenizer(models.BPE())
     trainer = trainers.BpeTrainer(vocab_size=300, show_progress=False, max_token_length=8)
     words = [text.replace(" ", "▁") for text in TEXTS[:8]] * 3
     inner.train_from_iterator(words, trainer)
     learned = sorted(inner.get_vocab().items(), key=lambda item: item[1])
-    learned = [token for token, _ in learned if max(token) < "\u3000"]  # the others are left to bytes
+    learned = [token for token, _ in learned if max(token) < "\u3000"]  # the others fall back to bytes
     pieces = [token for token in learned if len(token) > 1]
     characters = [token for token in learned if len(token) == 1]
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -275,7 +275,7 @@ def lists(metadata):
 
 
 @pytest.mark.parametrize("prefix", [True, False])
-def test_pieces_are_merged_as_sentencepiece_merges_them(prefix):
+def test_merges_match_sentencepiece(prefix):
     metadata = sentencepiece_metadata(prefix)
     tokenizer = read_tokenizer(metadata)
     for text in TEXTS:
@@ -292,11 +292,11 @@ READ = read_tokenizer(PIECES)
 
 @settings(max_examples=100)
 @given(st.text(st.sampled_from("Onceuptaim h'x\n日👋 "), max_size=40))
-def test_any_text_is_cut_into_pieces_as_sentencepiece_cuts_it(text):
+def test_any_text_is_tokenized_like_sentencepiece(text):
     assert READ.encode(text) == plain_sentencepiece(text, *lists(PIECES))
 
 
-def test_merges_are_those_transformers_derives():
+def test_derived_merges_match_transformers():
     from transformers.tokenization_utils_base import generate_merges
 
     tokens, types, scores = lists(PIECES)
@@ -306,7 +306,7 @@ def test_merges_are_those_transformers_derives():
 
 
 @pytest.mark.parametrize("prefix", [True, False])
-def test_pieces_come_back_as_they_were(prefix):
+def test_sentencepiece_tokenizers_round_trip(prefix):
     metadata = sentencepiece_metadata(prefix)
     tokenizer = read_tokenizer(metadata)
     written = write_tokenizer(tokenizer, tokenizer.n_vocab + 5)
@@ -320,7 +320,7 @@ def test_pieces_come_back_as_they_were(prefix):
     assert write_tokenizer(again, again.n_vocab + 5) == written
 
 
-def test_runs_of_spaces_as_gemma_has_them_are_tokens_of_their_own():
+def test_gemma_style_runs_of_spaces_are_separate_tokens():
     metadata = sentencepiece_metadata(prefix=False)
     metadata["tokenizer.ggml.tokens"] += ["  ", "   ", "\n\t"]
     types = metadata["tokenizer.ggml.token_type"].tolist() + [USER_DEFINED] * 3
@@ -355,7 +355,7 @@ def test_runs_of_spaces_as_gemma_has_them_are_tokens_of_their_own():
         ({"bos_token_id": "<s>"}, "bos_token_id is '<s>'"),
     ],
 )
-def test_what_is_wrong_is_said_by_name(change, reason):
+def test_invalid_metadata_is_named_in_the_error(change, reason):
     tokenizer = byte_level(GPT_2, n_vocab=409)
     metadata = write_tokenizer(tokenizer, tokenizer.n_vocab)
     assert len(metadata["tokenizer.ggml.tokens"]) == 412
@@ -369,12 +369,12 @@ def test_what_is_wrong_is_said_by_name(change, reason):
 @pytest.mark.parametrize(
     "scores", [None, [0.0], [float("nan")] * len(PIECES["tokenizer.ggml.tokens"]), "abc"]
 )
-def test_pieces_need_a_score_each(scores):
+def test_every_piece_needs_a_score(scores):
     with pytest.raises(UserError, match="scores is missing or not one number for each"):
         read_tokenizer({**PIECES, "tokenizer.ggml.scores": scores})
 
 
-def test_pieces_made_to_keep_us_busy_are_refused_or_passed_over():
+def test_adversarial_vocabularies_are_rejected_or_handled():
     long = [*PIECES["tokenizer.ggml.tokens"], "a" * 2**20]
     n = len(long)
     metadata = PIECES | {
@@ -391,7 +391,7 @@ def test_pieces_made_to_keep_us_busy_are_refused_or_passed_over():
         derive_merges(many, [NORMAL] * len(many), [0.0] * len(many))
 
 
-def test_what_gguf_has_no_form_for_is_refused_with_the_reason():
+def test_unsupported_tokenizers_are_rejected_with_the_reason():
     with pytest.raises(UserError, match="cannot be written to a GGUF file: it splits into characters"):
         write_tokenizer(Tokenizer.train("char", ["abc"]), 10)
     with pytest.raises(UserError, match="its pre-tokenizer is not among those known: gpt-2"):
