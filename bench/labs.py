@@ -29,7 +29,7 @@ def _any_one(result: Result) -> bool:
 
 def _stream(result: Result) -> bool:
     """The induction head forms; ablating it, or the previous-token head it relies on, raises the loss."""
-    found = result.found
+    found = result.findings
     learned, lost = _number(found["loss, repetition"]), _number(found["without all induction heads"])
     without = [_number(found[f"without the {head}"]) for head in ("induction head", "previous-token head")]
     return learned < 0.5 and lost > 3 and min(without) > learned + 0.5
@@ -37,7 +37,7 @@ def _stream(result: Result) -> bool:
 
 def _neighbors(result: Result) -> bool:
     """Every other animal is closer to the cat than any place or thing."""
-    found = result.found
+    found = result.findings
     others = [_number(found[f"largest cosine of cat and a {group}"]) for group in ("place", "thing")]
     return _number(found["smallest cosine of cat and an animal"]) > max(others)
 
@@ -104,8 +104,8 @@ def _measure(of: Lab, seeds: int, settings: dict[str, Any]) -> dict[str, Any]:
 def _found(results: list[Result]) -> dict[str, Spread]:
     """Return the spread of every result that is a number with all seeds."""
     found: dict[str, Spread] = {}
-    for name in results[0].found:
-        values = [result.found.get(name) for result in results]
+    for name in results[0].findings:
+        values = [result.findings.get(name) for result in results]
         if all(isinstance(value, int | float) for value in values):
             found[name] = _spread(map(_number, values))
     return found

@@ -42,7 +42,7 @@ class Finding:
 
     group: Literal["machine", "software", "extras", "places"]
     name: str
-    says: str
+    message: str
     state: State = "fine"
     do: str | None = None  # how to fix it
 
@@ -130,11 +130,11 @@ def _look_at_devices() -> Iterator[Finding]:
     best = pick_device()
     names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     if best.type == "cuda":
-        says = f"cuda: {', '.join(names)}; {(memory_of(best) or 0) / 1e9:.0f} GB"
+        message = f"cuda: {', '.join(names)}; {(memory_of(best) or 0) / 1e9:.0f} GB"
     else:
-        says = "mps: Apple GPU" if best.type == "mps" else "cpu: neither CUDA nor MPS is available"
+        message = "mps: Apple GPU" if best.type == "mps" else "cpu: neither CUDA nor MPS is available"
     quick = "fast" if has_fast_bfloat16(best) else "slow, so float32 is used"
-    yield Finding("software", "device", f"{says}; bfloat16 is {quick}")
+    yield Finding("software", "device", f"{message}; bfloat16 is {quick}")
     if best.type == "cuda" and not can_compile(best):
         yield Finding(
             "software",
@@ -166,8 +166,8 @@ def _look_for(name: str) -> Finding:
     version = _version(extra.package) if is_installed(name) else None
     if version is not None:
         return Finding("extras", name, f"{extra.package} {version}, for {extra.purpose}")
-    says = f"{extra.package} is not installed; for {extra.purpose}"
-    return Finding("extras", name, says, "missing", f"pip install 'clearhead[{name}]'")
+    message = f"{extra.package} is not installed; for {extra.purpose}"
+    return Finding("extras", name, message, "missing", f"pip install 'clearhead[{name}]'")
 
 
 def _look_at_places() -> Iterator[Finding]:
@@ -179,17 +179,17 @@ def _look_at_places() -> Iterator[Finding]:
     yield _look_at_place("home", home, f"{home}; {len(models) - len(here)} models")
 
 
-def _look_at_place(name: str, path: Path, says: str) -> Finding:
+def _look_at_place(name: str, path: Path, message: str) -> Finding:
     there = next((each for each in (path.absolute(), *path.absolute().parents) if each.is_dir()), Path("/"))
     free = shutil.disk_usage(there).free
-    says = f"{says}; {free / 1e9:.1f} GB of disk free"
+    message = f"{message}; {free / 1e9:.1f} GB of disk free"
     if not os.access(there, os.W_OK):
         do = (
             "go to a folder of your own"
             if path == Path(RUNS)
             else "set CLEARHEAD_HOME to a folder of your own"
         )
-        return Finding("places", name, f"{says}; {there} is not writable", "missing", do)
+        return Finding("places", name, f"{message}; {there} is not writable", "missing", do)
     if free < LITTLE_ROOM:
-        return Finding("places", name, says, "missing", "free some space: a model may not fit")
-    return Finding("places", name, says)
+        return Finding("places", name, message, "missing", "free some space: a model may not fit")
+    return Finding("places", name, message)

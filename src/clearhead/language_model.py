@@ -39,7 +39,7 @@ from clearhead.runtime.quantization import need_exact
 from clearhead.runtime.quantization import quantize as round_matrices
 from clearhead.text.chat import render
 from clearhead.text.corpus import Document, documents
-from clearhead.text.given import read_given, read_prompt
+from clearhead.text.inputs import encode_prompt, encode_text
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.evaluation import Evaluation, evaluate_texts
 
@@ -128,7 +128,7 @@ class LanguageModel:
     @torch.inference_mode()
     def logits(self, text: str | Sequence[int]) -> Tensor:
         """The logits of the next token after each token of the text: T V."""
-        ids = read_given(text, self.tokenizer, self.config.n_vocab)
+        ids = encode_text(text, self.tokenizer, self.config.n_vocab)
         return self.network(torch.tensor([ids], device=self.device))[0]
 
     def generate(
@@ -370,7 +370,7 @@ class LanguageModel:
         return weight(self.transformer("a weight by that name"), name)
 
     def _read_prompt(self, prompt: str | Sequence[int] | None) -> list[int]:
-        return read_prompt(prompt, self.tokenizer, self.config.n_vocab)
+        return encode_prompt(prompt, self.tokenizer, self.config.n_vocab)
 
 
 def load(

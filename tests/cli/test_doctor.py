@@ -28,10 +28,10 @@ def test_environment_is_reported(findings, clearhead):
     import torch
 
     found = findings()
-    assert found["torch"]["says"] == torch.__version__
+    assert found["torch"]["message"] == torch.__version__
     assert (
         f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
-        in (found["processor"]["says"])
+        in (found["processor"]["message"])
     )
     out = clearhead("doctor").out
     assert all(name in out for name in found)
@@ -45,15 +45,15 @@ def test_models_and_runs_are_counted(findings, copied_model, home):
     (home / "models").mkdir()
     (home / "models" / "other.gguf").touch()
     found = findings()
-    assert found["runs/"]["says"].startswith("1 runs, 1 models; ")
-    assert found["home"]["says"].startswith(f"{home}; 1 models; ")
+    assert found["runs/"]["message"].startswith("1 runs, 1 models; ")
+    assert found["home"]["message"].startswith(f"{home}; 1 models; ")
 
 
 def test_missing_extras_are_optional(findings, monkeypatch, clearhead):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     found = findings()["probes"]
     assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[probes]'")
-    assert found["says"] == "scikit-learn is not installed; for ch.probe and the lab pronoun"
+    assert found["message"] == "scikit-learn is not installed; for ch.probe and the lab pronoun"
     assert re.search(r"Missing, but optional: .*probes", clearhead("doctor").out)
 
 
@@ -76,16 +76,16 @@ def test_broken_torch_is_reported(findings, monkeypatch, clearhead):
 
 def test_missing_required_package_is_reported(findings, monkeypatch):
     monkeypatch.setattr("importlib.metadata.requires", lambda _: ["no-such-one>=2", "some; extra == 'dev'"])
-    assert findings(code=1)["packages"]["says"] == "missing: no-such-one"
+    assert findings(code=1)["packages"]["message"] == "missing: no-such-one"
 
 
 def test_defaults_file_is_checked(findings):
     assert findings()["clearhead.toml"]["state"] == "fine"
     Path("clearhead.toml").write_text("[train]\nminutes = 3\n")
-    assert findings()["clearhead.toml"]["says"] == "clearhead.toml, for train"
+    assert findings()["clearhead.toml"]["message"] == "clearhead.toml, for train"
     Path("clearhead.toml").write_text("[train]\nminuts = 3\n")
     found = findings(code=1)["clearhead.toml"]
-    assert (found["state"], "did you mean 'minutes'?" in found["says"]) == ("broken", True)
+    assert (found["state"], "did you mean 'minutes'?" in found["message"]) == ("broken", True)
 
 
 def test_low_disk_space_is_reported(findings, clearhead, monkeypatch):

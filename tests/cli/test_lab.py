@@ -15,7 +15,7 @@ def test_labs_are_listed(clearhead):
 def test_lab_settings_are_options(clearhead):
     printed = json.loads(clearhead("lab", "attention", "--sequence", "0010", "--boost", "10", "--json").out)
     assert printed["settings"]["boost"] == 10
-    assert printed["found"]["weight on the target"] == pytest.approx(0.99986, abs=5e-6)
+    assert printed["findings"]["weight on the target"] == pytest.approx(0.99986, abs=5e-6)
 
 
 def test_lab_gives_numbers_a_question_and_a_figure(clearhead, tmp_path):

@@ -192,7 +192,7 @@ def test_attribution_lens_and_word_vector_views_load(come, model):
 def test_labs_show_results_and_tiny_head_is_editable(come):
     guest = come(query="?view=labs")
     guest.expect(guest.page.locator(".labs nav button").count, 2)
-    weight = guest.page.locator("[data-found='weight on the target']")
+    weight = guest.page.locator("[data-findings='weight on the target']")
     weight.wait_for()
     assert weight.inner_text() == "0.4754"
     assert guest.page.locator(".labs .settings label").count() == 0

@@ -9,7 +9,7 @@ from clearhead.export.precompute import MAX_QUERIES
 from clearhead.export.saved_page import save_html
 from clearhead.export.saved_views import choose_views
 from clearhead.language_model import LanguageModel
-from tests.web.test_asking import cells, filled, number
+from tests.web.test_analysis_views import cells, filled, number
 from tests.web.visitor import fixed, percent, shows, visible
 
 TEXT, OTHER = "The duck was too tired", "The duck was too happy"

@@ -31,7 +31,7 @@ def test_weights_are_uniform_when_nothing_matches():
 def test_boosted_keys():
     result = clearhead.lab("attention", boost=10.0)
     assert [row[0] for row in result.part("steps").values] == [0, 0, 10, 0]
-    assert result.found["weight on the target"] == pytest.approx(0.99986, abs=5e-6)
+    assert result.findings["weight on the target"] == pytest.approx(0.99986, abs=5e-6)
 
 
 @pytest.mark.parametrize("sequence", ["", "012", "zero"])

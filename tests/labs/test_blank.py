@@ -28,7 +28,7 @@ def model(request):
 
 def test_attributions_sum_to_the_logit(model):
     result = clearhead.lab("blank", model, sentence=SENTENCE, word="sad")
-    found = result.found
+    found = result.findings
     logit = model.logits(SENTENCE)[-1, model.tokenizer.encode(" ")[0]].item()
     assert found["its logit"] == pytest.approx(logit, abs=1e-4)
     brought = [values[0] for values in result.part("attribution and ablation by token").values]
@@ -58,11 +58,11 @@ def test_short_sentence_or_empty_word_is_rejected(model):
 
 def test_girl_has_the_largest_effect_in_damians_will(smollm2):
     result = clearhead.lab("blank", smollm2)
-    assert result.found["token"] == " her"
-    assert result.found["largest attribution, before the last"] == "8  girl"
-    assert result.found["largest ablation effect, before the last"] == "8  girl"
+    assert result.findings["token"] == " her"
+    assert result.findings["largest attribution, before the last"] == "8  girl"
+    assert result.findings["largest ablation effect, before the last"] == "8  girl"
     brought, missed = result.part("attribution and ablation by token").values[8]
     assert brought == pytest.approx(1.28, abs=0.05)
     assert missed == pytest.approx(-3.23, abs=0.05)
     boy = clearhead.lab("blank", smollm2, sentence=result.settings["sentence"].replace("girl", "boy"))
-    assert boy.found["its probability"] < 0.2 * result.found["its probability"]
+    assert boy.findings["its probability"] < 0.2 * result.findings["its probability"]

@@ -47,7 +47,7 @@ def test_integers_are_accepted_as_floats():
 
 def test_results_export_to_json_and_csv():
     document = json.loads(RESULT.to_json())
-    assert document["found"] == {"most": 0.5, "infinite": None}
+    assert document["findings"] == {"most": 0.5, "infinite": None}
     assert [part["kind"] for part in document["parts"]] == ["table", "table", "lines", "points"]
     lines = list(csv.reader(io.StringIO(RESULT.to_csv())))
     assert lines[0] == ["part", "row", "column", "value"]
@@ -80,6 +80,6 @@ def test_unknown_labs_and_settings_are_rejected():
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
 def test_every_lab_has_a_description_and_valid_defaults(lab):
-    assert lab.says.endswith((".", "?"))
+    assert lab.description.endswith((".", "?"))
     assert lab.question.endswith("?")
     assert lab.check({}) == {setting.name: setting.default for setting in lab.settings}

@@ -9,15 +9,15 @@ import clearhead
 def test_loops_and_matrices_agree(seed):
     result = clearhead.lab("matrix", longest=32, repeats=1, seed=seed)
     assert result.part("difference").x == [2, 4, 8, 16, 32]
-    assert result.found["largest difference"] == max(result.part("difference").lines["of the numbers"])
-    assert 0 < result.found["largest difference"] < 5e-6  # 4e-7 to 1e-6 across seeds
+    assert result.findings["largest difference"] == max(result.part("difference").lines["of the numbers"])
+    assert 0 < result.findings["largest difference"] < 5e-6  # 4e-7 to 1e-6 across seeds
 
 
 @pytest.mark.clock
 def test_matrices_are_faster_especially_for_longer_inputs():
     result = clearhead.lab("matrix")
     ratios = result.part("speedup").lines["matrices"]
-    assert ratios[-1] == result.found["speedup at the longest"] > 10  # about 500
+    assert ratios[-1] == result.findings["speedup at the longest"] > 10  # about 500
     assert ratios[-1] > ratios[0]
     seconds = result.part("time").lines
     assert seconds["loops"][-1] / seconds["matrices"][-1] == pytest.approx(ratios[-1])

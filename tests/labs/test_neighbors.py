@@ -17,7 +17,7 @@ def test_animals_are_nearer_to_cat_than_places_and_things():
     nearest = result.part("nearest to cat")
     assert sorted(nearest.rows) == sorted(set(ANIMALS) - {"cat"})
     assert {group for _, group in nearest.values} == {"animals"}
-    found = result.found
+    found = result.findings
     assert found["animals among the 15 nearest to cat"] == 15
     assert found["cosine of cat and dog"] > 0.5
     assert found["smallest cosine of cat and an animal"] > found["largest cosine of cat and a place"] + MARGIN

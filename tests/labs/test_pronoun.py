@@ -21,7 +21,7 @@ def test_weights_are_summed_over_all_heads(model):
             assert result.part(part).values[row] == pytest.approx(
                 [each.item() for each in expected], abs=1e-6
             )
-    assert result.found["largest difference at it between the two"] < 1e-6
+    assert result.findings["largest difference at it between the two"] < 1e-6
     assert result.part("from the last word").values[0] != result.part("from the last word").values[1]
 
 
@@ -38,12 +38,12 @@ def test_invalid_words_and_missing_model_are_rejected(model):
 
 def test_bidirectional_models_can_be_inspected(model):
     model.network.config = replace(model.config, causal=False)
-    found = clearhead.lab("pronoun", model, seeds=0).found
+    found = clearhead.lab("pronoun", model, seeds=0).findings
     assert found["largest difference at it between the two"] > 1e-6
 
 
 def test_tired_attends_to_chicken_and_wide_to_road(smollm2):
-    found = clearhead.lab("pronoun", smollm2, seeds=0).found
+    found = clearhead.lab("pronoun", smollm2, seeds=0).findings
     assert round(found["tired: to chicken minus to road"], 2) == 1.28
     assert round(found["wide: to chicken minus to road"], 2) == -0.73
     assert found["largest difference at it between the two"] < 1e-5
@@ -105,7 +105,7 @@ def test_accuracy_improves_during_training(learned):
 
 @pytest.mark.slow
 def test_masking_alone_does_not_teach_the_antecedent():
-    found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).found
+    found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).findings
     assert found["bidirectional: accuracy at it"] < 0.2
     assert abs(found["bidirectional: attention to the antecedent minus the other"]) < 0.1
     assert found["smollm2, which is not installed"] == "clearhead pull smollm2"

@@ -36,8 +36,8 @@ def test_all_entries_are_ranked_by_bits_per_byte(made, model_folder):
     assert set(names) == {"ngram", "lstm", "transformer", str(model_folder)}
     bits = [of(made, name)["bits per byte"] for name in names]
     assert bits == sorted(bits)
-    assert made.found["best"] == names[0] == "ngram"  # no network catches up with counting in a second
-    assert made.found["its bits per byte"] == bits[0]
+    assert made.findings["best"] == names[0] == "ngram"  # no network catches up with counting in a second
+    assert made.findings["its bits per byte"] == bits[0]
     for name in names:
         racer, saved = of(made, name), name == str(model_folder)
         assert racer["parameters"] > 100
@@ -47,7 +47,7 @@ def test_all_entries_are_ranked_by_bits_per_byte(made, model_folder):
 
 def test_saved_models_score_the_same_as_evaluate(made, story_text, model_folder):
     model = load(model_folder, "cpu")
-    end = story_text.encode()[-made.found["evaluation bytes"] :].decode()
+    end = story_text.encode()[-made.findings["evaluation bytes"] :].decode()
     bits = of(made, str(model_folder))["bits per byte"]
     assert bits == pytest.approx(model.evaluate(end).bits_per_byte, rel=1e-4)
 
@@ -82,10 +82,10 @@ def test_all_samples_continue_the_same_prompt(made, model_folder):
 
 
 def test_results_export_and_plot_like_any_lab(made):
-    assert json.loads(made.to_json())["found"] == made.found
+    assert json.loads(made.to_json())["findings"] == made.findings
     rows = list(csv.DictReader(io.StringIO(made.to_csv())))
     [bits] = [row for row in rows if (row["part"], row["column"]) == ("racers", "bits per byte")][:1]
-    assert (bits["row"], float(bits["value"])) == ("ngram", made.found["its bits per byte"])
+    assert (bits["row"], float(bits["value"])) == ("ngram", made.findings["its bits per byte"])
     drawn = clearhead.figure(made, title="a race of a second")._repr_svg_()
     assert ">a race of a second</text>" in drawn
     assert ">transformer</text>" in drawn

@@ -11,7 +11,7 @@ def test_without_scaling_one_token_takes_all_the_attention():
     assert undivided[-1] > 0.9
     assert undivided == sorted(undivided)
     assert max(divided) - min(divided) < 0.08  # 0.02 to 0.05 across seeds
-    assert result.found["spread of the scores / √d"] == pytest.approx(1, abs=0.1)
+    assert result.findings["spread of the scores / √d"] == pytest.approx(1, abs=0.1)
     slopes = result.part("slope").lines
     assert slopes["undivided"][-1] < 0.1 * slopes["divided by √d_k"][-1]
 

@@ -24,7 +24,7 @@ def test_cosines_per_stage_match_the_trace(model):
     cosines = torch.tensor(table.values)
     assert table.rows == ["The dog ran", "Anna saw the dog", "A red dog", "Tom has a dog", "dog"]
     between = cosines[:2, 2:].mean().item()
-    assert result.found["other sense, block.0.input"] == pytest.approx(between, abs=1e-5)
+    assert result.findings["other sense, block.0.input"] == pytest.approx(between, abs=1e-5)
     points = next(part for part in result.parts if part.name.startswith("map"))
     assert points.groups == ["as in: The dog ran"] * 2 + ["as in: A red dog"] * 3
 
@@ -33,7 +33,7 @@ def test_recurrent_states_are_contextual(model):
     torch.manual_seed(0)
     config = RecurrentConfig("lstm", model.config.n_vocab, 64, n_block=2, d_model=16)
     recurrent = LanguageModel(Recurrent(config), model.tokenizer)
-    found = clearhead.lab("senses", recurrent, word="dog", **SENTENCES).found
+    found = clearhead.lab("senses", recurrent, word="dog", **SENTENCES).findings
     assert found["cosine of the first two, embedding"] == pytest.approx(1)
     assert found["cosine of the first two, block.1.state"] < 0.9999
 
@@ -52,10 +52,10 @@ def test_static_recurrent_and_transformer_vectors_compared(word):
         assert pair < 0.999
         assert same - other > 0.01, kind
         assert nearest >= 0.75, kind
-        assert result.found[f"{kind}: same sense minus other, lowest seed"] == pytest.approx(same - other)
+        assert result.findings[f"{kind}: same sense minus other, lowest seed"] == pytest.approx(same - other)
         points = result.part(f"map, {kind} trained here")
         assert len(points.places) == 8
-    assert result.found["smollm2, which is not installed"] == "clearhead pull smollm2"
+    assert result.findings["smollm2, which is not installed"] == "clearhead pull smollm2"
 
 
 def test_given_model_is_added_to_the_comparison(model):
@@ -79,7 +79,7 @@ def test_missing_model_and_words_are_rejected(model):
     ("word", "cosines", "difference"), [("bats", (1.0, 0.90, 0.87), 0.02), ("bank", (1.0, 0.74, 0.62), 0.08)]
 )
 def test_senses_of_bats_and_bank_in_smollm2(smollm2, word, cosines, difference):
-    found = clearhead.lab("senses", smollm2, word=word, seeds=0).found
+    found = clearhead.lab("senses", smollm2, word=word, seeds=0).findings
     stages = ("embedding", "block.27.input", "final")
     assert tuple(round(found[f"cosine of the first two, {stage}"], 2) for stage in stages) == cosines
     assert found["same sense, block.27.input"] > found["other sense, block.27.input"] + difference

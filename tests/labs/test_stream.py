@@ -31,7 +31,7 @@ def test_induction_head_forms_and_loss_on_repetitions_falls(result):
 
 @pytest.mark.slow
 def test_ablating_the_head_raises_the_loss_on_repetitions(result):
-    found, silenced = result.found, result.part("ablated")
+    found, silenced = result.findings, result.part("ablated")
     loss = {row: values[2] for row, values in zip(silenced.rows, silenced.values, strict=True)}
     assert found["induction head"].startswith("block.1.")
     assert found["previous-token head"].startswith("block.0.")
@@ -55,8 +55,8 @@ def test_any_number_of_heads_and_reproducible_results():
     one = clearhead.lab("stream", heads=3, steps=3)
     assert len(one.part("ablated").rows) == 2 + 2 * 3
     assert one.part("loss").x == [0, 1, 2, 3]
-    assert one.found["induction heads"] == 0
-    assert one.found["without all induction heads"] == one.found["loss, repetition"]
+    assert one.findings["induction heads"] == 0
+    assert one.findings["without all induction heads"] == one.findings["loss, repetition"]
     assert clearhead.lab("stream", heads=3, steps=3).to_json() == one.to_json()
     assert clearhead.lab("stream", heads=3, steps=3, seed=1).to_json() != one.to_json()
 

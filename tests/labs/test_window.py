@@ -17,7 +17,7 @@ def test_window_of_eight_tokens_slides_by_one(model):
         assert seen == "".join(model.tokenizer.pieces(ids[-8:])).replace("\n", "⏎")
         ids.append(model.logits(ids[-8:])[-1].argmax().item())
         assert written == model.tokenizer.pieces(ids[-1:])[0].replace("\n", "⏎")
-    assert result.found == {
+    assert result.findings == {
         "same output from the visible tokens alone": True,
         "steps with tokens outside the window": len(steps),
         "largest change when those are reversed": pytest.approx(0, abs=1e-5),
@@ -29,7 +29,7 @@ def test_short_prompts_fill_the_window_first(model):
     steps = result.part("step by step").values
     assert steps[0][0] == "Anna"
     assert steps[1][0] == "Anna" + steps[0][1]
-    assert result.found["steps with tokens outside the window"] == max(0, len(steps) - 5)
+    assert result.findings["steps with tokens outside the window"] == max(0, len(steps) - 5)
 
 
 def test_the_model_is_unchanged(model):
@@ -51,6 +51,6 @@ def test_king_outside_the_window_is_forgotten(smollm2):
     (narrow,), (whole,) = result.part("generated text").values
     assert whole.startswith(" Albert")
     assert "Albert" not in narrow
-    assert result.found["same output from the visible tokens alone"]
+    assert result.findings["same output from the visible tokens alone"]
     (again,), _ = clearhead.lab("window", smollm2, tokens=2, context=22).part("generated text").values
     assert again.startswith(" Albert")

@@ -184,7 +184,7 @@ def test_model_list_includes_details(client, server):
     small, broken = client.get("/api/models").json()["models"]
     assert small["parameters"] == server.model.config.n_parameter
     assert small["config"] == json.loads(json.dumps(server.model.config.to_json()))
-    assert small["chats"]
+    assert small["has_chat_template"]
     assert broken["error"] == "could not be loaded"
 
 

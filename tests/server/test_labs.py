@@ -18,7 +18,7 @@ def test_lab_matches_python(client):
     assert response.status_code == 200, response.text
     expected = clearhead.lab("attention", boost=10).to_dict()
     assert response.json()["parts"] == expected["parts"]
-    assert {each["name"]: each["value"] for each in response.json()["found"]} == expected["found"]
+    assert {each["name"]: each["value"] for each in response.json()["findings"]} == expected["findings"]
     curves = client.post("/api/lab", json={"name": "scale", "settings": {"widest": 8, "samples": 10}}).json()
     assert [part["kind"] for part in curves["parts"]] == ["lines"] * 3
 

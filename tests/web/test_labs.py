@@ -16,7 +16,7 @@ def number(text):
 
 
 def found(visitor, name):
-    return number(visitor.page.locator(f"[data-found='{name}']").inner_text())
+    return number(visitor.page.locator(f"[data-findings='{name}']").inner_text())
 
 
 def test_lab_is_rerun_with_new_settings(visitor):
@@ -25,7 +25,7 @@ def test_lab_is_rerun_with_new_settings(visitor):
     visitor.expect(lambda: found(visitor, name), pytest.approx(0.4754, abs=1e-4))
     visitor.page.get_by_label("boost").fill("10")
     visitor.page.get_by_label("boost").press("Tab")
-    expected = clearhead.lab("attention", boost=10).found[name]
+    expected = clearhead.lab("attention", boost=10).findings[name]
     visitor.expect(lambda: found(visitor, name), pytest.approx(expected, abs=1e-4))
     assert "boost" in visitor.page.url
     cells = visitor.page.locator("[data-part=steps] tbody tr").nth(2).locator("td").all_inner_texts()
@@ -112,8 +112,8 @@ def test_each_lab_shows_what_python_computes(visitor, models, name):
     assert shown == [part.name for part in expected.parts]
     if name in TIMED:
         return
-    for told, value in expected.found.items():
-        text = visitor.page.locator(f"[data-found={json.dumps(told, ensure_ascii=False)}]").inner_text()
+    for told, value in expected.findings.items():
+        text = visitor.page.locator(f"[data-findings={json.dumps(told, ensure_ascii=False)}]").inner_text()
         if isinstance(value, float):
             assert number(text) == pytest.approx(value, rel=0.01, abs=6e-5), told
 

@@ -25,7 +25,7 @@ class LabSetting(WireModel):
     name: str
     kind: Literal["switch", "whole", "number", "text"]
     default: Value
-    says: str
+    description: str
     least: float | None
     most: float | None
     choices: list[str]
@@ -36,7 +36,7 @@ class LabSetting(WireModel):
             name=setting.name,
             kind=KINDS[type(setting.default)],
             default=setting.default,
-            says=setting.says,
+            description=setting.description,
             least=None if setting.least is None else float(setting.least),
             most=None if setting.most is None else float(setting.most),
             choices=list(setting.choices),
@@ -48,7 +48,7 @@ class LabDetails(WireModel):
 
     name: str
     title: str
-    says: str
+    description: str
     question: str
     settings: list[LabSetting]
     model: str | None = Field(description="The model it is designed for; null if it uses none.")
@@ -59,7 +59,7 @@ class LabDetails(WireModel):
         return cls(
             name=lab.name,
             title=lab.title,
-            says=lab.says,
+            description=lab.description,
             question=lab.question,
             settings=[LabSetting.of(setting) for setting in lab.settings],
             model=lab.model,
@@ -113,7 +113,7 @@ class LabPoints(WireModel):
     places: list[list[float | None]]
 
 
-class LabFound(WireModel):
+class LabFinding(WireModel):
     name: str
     value: Value
 
@@ -121,11 +121,11 @@ class LabFound(WireModel):
 class LabResponse(WireModel):
     lab: str
     settings: dict[str, Value]
-    found: list[LabFound] = Field(description="The numbers that support the lab's claim.")
+    findings: list[LabFinding] = Field(description="The numbers that support the lab's claim.")
     parts: list[Annotated[LabTable | LabLines | LabPoints, Field(discriminator="kind")]]
 
     @classmethod
     def of(cls, result: Result) -> LabResponse:
         plain: dict[str, Any] = result.to_dict()
-        found = [{"name": name, "value": value} for name, value in plain["found"].items()]
-        return cls.model_validate({**plain, "found": found})
+        findings = [{"name": name, "value": value} for name, value in plain["findings"].items()]
+        return cls.model_validate({**plain, "findings": findings})

@@ -44,7 +44,7 @@ class ModelDetails(WireModel):
     kind: str | None = Field(None, description="The kind of network: transformer, elman, gru, lstm or ngram.")
     config: Config | None = Field(None, description="For transformers only.")
     tokenizer: str | None = Field(None, description="Known once the model is loaded.")
-    chats: bool = Field(False, description="Whether it has a chat template; known once the model is loaded.")
+    has_chat_template: bool = Field(False, description="Known once the model is loaded.")
     bytes: int | None = Field(None, description="Its size on disk.")
     license: str | None = None
 

@@ -53,7 +53,7 @@ def _show(found: list[Finding], broken: list[Finding]) -> None:
             group = each.group
             out.print(f"\n{group}", style="bold")
         mark = {"fine": " ", "missing": "-", "broken": "!"}[each.state]
-        out.print(f"{mark} {each.name:<{width}}  {each.says}")
+        out.print(f"{mark} {each.name:<{width}}  {each.message}")
         if each.do is not None:
             out.print(f"  {'':<{width}}  to do: {each.do}")
     names = ", ".join(each.name for each in broken)

@@ -44,8 +44,8 @@ def _make_command(lab: Lab) -> Callable[..., None]:
 
     parameters = [_option(setting) for setting in lab.settings]
     if lab.model is not None:
-        says = f"The model to inspect: a folder, file or pulled name. [default: {lab.model}]"
-        parameters.append(_parameter("model", typer.Option(None, help=says), str))
+        description = f"The model to inspect: a folder, file or pulled name. [default: {lab.model}]"
+        parameters.append(_parameter("model", typer.Option(None, help=description), str))
     parameters += [
         _parameter("figure", FIGURE, str),
         _parameter("json", JSON, bool),
@@ -55,7 +55,7 @@ def _make_command(lab: Lab) -> Callable[..., None]:
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     title = lab.title if lab.title.endswith("?") else f"{lab.title}."
     examples = f"clearhead lab {lab.name}\n  clearhead lab {lab.name} --json"
-    command.__doc__ = f"{title}\n\n{lab.says}\n\n\b\nFor example:\n  {examples}"
+    command.__doc__ = f"{title}\n\n{lab.description}\n\n\b\nFor example:\n  {examples}"
     return command
 
 
@@ -73,13 +73,13 @@ def _watching(lab: Lab) -> Iterator[Watch | None]:
 
 def _option(setting: Setting) -> Parameter:
     flag = "--" + setting.name.replace("_", "-")
-    says = (
-        f"{setting.says[0].upper()}{setting.says[1:]}; {setting.allowed}" if setting.allowed else setting.says
-    )
+    description = f"{setting.description[0].upper()}{setting.description[1:]}"
+    if setting.allowed:
+        description += f"; {setting.allowed}"
     if isinstance(setting.default, bool):
         flag = f"{flag}/--no-{flag.removeprefix('--')}"
     return _parameter(
-        setting.name, typer.Option(setting.default, flag, help=f"{says}."), type(setting.default)
+        setting.name, typer.Option(setting.default, flag, help=f"{description}."), type(setting.default)
     )
 
 
@@ -88,14 +88,14 @@ def _parameter(name: str, option: Any, kind: type) -> Parameter:
 
 
 def _show(lab: Lab, result: Result) -> None:
-    out.print(f"{lab.title}\n\n{lab.says}\n")
+    out.print(f"{lab.title}\n\n{lab.description}\n")
     for part in result.parts:
         out.print(part.name)
         for line in _lines(*_as_table(part)):
             out.print(f"  {line}")
         out.print("")
-    width = max(map(len, result.found), default=0)
-    for name, value in result.found.items():
+    width = max(map(len, result.findings), default=0)
+    for name, value in result.findings.items():
         out.print(f"{name:<{width}}  {_told(value)}")
     out.print(f"\n{lab.question}")
 

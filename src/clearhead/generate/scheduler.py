@@ -17,7 +17,7 @@ from clearhead.generate.request import Event, FinishReason, GenerationRequest, H
 from clearhead.generate.sampler import SampledToken, Sampler, make_grammar
 from clearhead.generate.sampling import SLOTS
 from clearhead.networks import Network
-from clearhead.text.given import check_ids
+from clearhead.text.inputs import check_ids
 from clearhead.text.tokenizer import Tokenizer
 
 Sample = Callable[[Tensor], SampledToken]  # from one row of logits, V, to the next token

@@ -16,7 +16,7 @@ from clearhead.inspect.edits import Edit, Edits, Value
 from clearhead.inspect.state_trace import AnyTrace, StateTrace
 from clearhead.inspect.trace import Trace
 from clearhead.networks import Network, need_transformer
-from clearhead.text.given import read_given, read_several
+from clearhead.text.inputs import encode_text, split_texts
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -55,8 +55,8 @@ def make_trace(
             "an n-gram model has no residual stream to inspect; for the probabilities of the next token use "
             "model.logits(text), or generate with log_probabilities"
         )
-    texts, single = read_several(text)
-    batch = PaddedBatch([read_given(each, tokenizer, config.n_vocab) for each in texts], tokenizer, padding)
+    texts, single = split_texts(text)
+    batch = PaddedBatch([encode_text(each, tokenizer, config.n_vocab) for each in texts], tokenizer, padding)
     device = next(network.parameters()).device
     ids = batch.ids.to(device)
     padding_mask = None if batch.padding_mask is None else batch.padding_mask.to(device)

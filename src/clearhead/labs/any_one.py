@@ -34,16 +34,16 @@ Says = Callable[[Tensor], Tensor]  # B T digits to B answers
 def run(trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch) -> Result:
     """Every kind trains on the same sequences for as many steps, with the same optimizer and learning rate."""
     with one_thread():
-        found, parts = _compare(trained, seeds, steps, batch, width, watch)
+        findings, parts = _compare(trained, seeds, steps, batch, width, watch)
     settings = {"trained": trained, "seeds": seeds, "steps": steps, "batch": batch, "width": width}
-    return Result("any-one", settings, found, parts)
+    return Result("any-one", settings, findings, parts)
 
 
 def _compare(
     trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch
 ) -> tuple[dict[str, Value | bool], list[Part]]:
     ways = ("short", "long") if trained == "both" else (trained,)
-    found: dict[str, Value | bool] = {}
+    findings: dict[str, Value | bool] = {}
     parts: list[Part] = []
     looks: list[tuple[str, list[Value]]] = []
     for way in ways:
@@ -64,7 +64,7 @@ def _compare(
         parts.append(lines)
         at = LENGTHS.index(LONG)
         for kind in KINDS:
-            found[f"{kind}, {name}: accuracy at {LONG}"] = lines.lines[kind][at]
+            findings[f"{kind}, {name}: accuracy at {LONG}"] = lines.lines[kind][at]
     looks.append(("uniform", [1 / LONG] * len(BACK)))
     parts.append(
         Table(
@@ -75,7 +75,7 @@ def _compare(
             shaded=True,
         )
     )
-    return found, parts
+    return findings, parts
 
 
 def sequences(way: str, seed: int, steps: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:

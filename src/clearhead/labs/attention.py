@@ -28,7 +28,7 @@ def run(sequence: str, query: str, boost: float, base: str) -> Result:
     return Result(
         lab="attention",
         settings={"sequence": sequence, "query": query, "boost": boost, "base": base},
-        found={
+        findings={
             "weight on the target": weights[looked].sum().item(),
             "result 0": mixed[0].item(),
             "result 1": mixed[1].item(),

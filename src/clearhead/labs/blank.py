@@ -33,7 +33,7 @@ def run(sentence: str, word: str, model: LanguageModel) -> Result:
     return Result(
         lab="blank",
         settings={"sentence": sentence, "word": word},
-        found={
+        findings={
             "token": model.tokenizer.pieces([token])[0],
             "its probability": chances[token].exp().item(),
             "its logit": trace.read("logits", rows=-1, columns=token).item(),

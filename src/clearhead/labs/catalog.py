@@ -21,7 +21,7 @@ LABS = {
         Lab(
             name="attention",
             title="Attention, number by number",
-            says="The lecture's sequence of 0s and 1s, where 0 is [1, 0] and 1 is [0, 1]. A query is "
+            description="The lecture's sequence of 0s and 1s, where 0 is [1, 0] and 1 is [0, 1]. A query is "
             "compared with every key, the scores become weights, and the weights mix the values. With "
             "keys ten times as long, almost all of the weight goes to the 1.",
             question="Which boost gives the 1 as much weight as all the 0s together? Does it depend on how "
@@ -37,7 +37,7 @@ LABS = {
         Lab(
             name="any-one",
             title="Was any digit a 1?",
-            says="A 1, and then a hundred 0s: was there a 1? A recurrent network must carry the information "
+            description="A 1, and then a hundred 0s: was there a 1? A recurrent network must carry the information "
             "from state to state; attention looks straight back at it; an n-gram model has forgotten it. Trained on "
             "short sequences, a recurrent network may carry the information through "
             "200 digits. Trained on 101 digits only, it learns nothing, and attention learns everything: the advantage "
@@ -65,7 +65,7 @@ LABS = {
         Lab(
             name="matrix",
             title="One head, as loops and as matrices",
-            says="The same head twice: token by token in loops, as one would explain it, and as four matrix "
+            description="The same head twice: token by token in loops, as one would explain it, and as four matrix "
             "products, as one computes it. The numbers agree up to rounding; the time does not, and "
             "the gap grows with the number of tokens.",
             question="How much longer do the loops take for twice as many tokens, and how much "
@@ -81,7 +81,7 @@ LABS = {
         Lab(
             name="position",
             title="What positions are good for",
-            says="A sentence goes through a small transformer, and then once more with its words shuffled. "
+            description="A sentence goes through a small transformer, and then once more with its words shuffled. "
             "Attention alone knows no order: without positions, each word gets exactly the same "
             "vector wherever it stands, and the sentence is a bag of words. With positions, the "
             "vectors change. The weights are random; training could not change the first result.",
@@ -100,7 +100,7 @@ LABS = {
         Lab(
             name="window",
             title="Generating through a window",
-            says="A model with a context of eight tokens generates text: w1 … w8 give w9, w2 … w9 give w10, "
+            description="A model with a context of eight tokens generates text: w1 … w8 give w9, w2 … w9 give w10, "
             "and so on. What has left the window has no influence: the text is the same "
             "whatever stood there. With the whole text in its context, the same model may generate something else.",
             question="How wide must the window be for the model to know the king's name again?",
@@ -115,7 +115,7 @@ LABS = {
         Lab(
             name="blank",
             title="Which words decide the blank",
-            says="Damian's will: which earlier words make the model predict a word in the blank? Two answers. "
+            description="Damian's will: which earlier words make the model predict a word in the blank? Two answers. "
             "Attribution splits the word's logit exactly into what the heads at the last position move there from each "
             "token; it sees the last step only. Ablation zeroes each token's vector at the input and "
             "measures the effect on the word's log-probability; it sees every path.",
@@ -131,7 +131,7 @@ LABS = {
         Lab(
             name="senses",
             title="One word, two senses",
-            says="I'm scared of bats; I swing bats. A static vector is the same in both. In a transformer a "
+            description="I'm scared of bats; I swing bats. A static vector is the same in both. In a transformer a "
             "word starts from its static vector and, block by block, takes in the words before it: its "
             "vectors are contextual. So are the states of a recurrent network. The distance of two vectors depends "
             "on more than the sense, so pairs of the same sense are the baseline. Two small networks, an LSTM "
@@ -156,7 +156,7 @@ LABS = {
         Lab(
             name="pronoun",
             title="What does it refer to?",
-            says="The chicken didn't cross the road because it was too tired, or too wide. The lecture's "
+            description="The chicken didn't cross the road because it was too tired, or too wide. The lecture's "
             "picture shows it attending to its antecedent. In a causal model, it "
             "cannot have seen the adjective: its attention is the same in both sentences. The adjective is "
             "the first token that can know, and it does: over all heads, tired attends more to the chicken and "
@@ -188,7 +188,7 @@ LABS = {
         Lab(
             name="scale",
             title="Why divide by √d_k",
-            says="Random queries and keys: the longer the vectors, the larger the spread of their dot "
+            description="Random queries and keys: the longer the vectors, the larger the spread of their dot "
             "products, in proportion to √d. Undivided, the softmax gives nearly all weight to one token, and its "
             "gradient vanishes; divided by √d_k, the weights keep their distribution.",
             question="How large is d when the largest weight exceeds one half? What would happen to learning?",
@@ -203,7 +203,7 @@ LABS = {
         Lab(
             name="neighbors",
             title="Cat and dog: similar contexts, similar vectors",
-            says="I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. "
+            description="I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. "
             "A skip-gram model learns to predict the words around each word of the stories, so words in similar "
             "contexts get similar vectors: nearest to cat are the other animals, the dog among them.",
             question="Which words are nearest to anna, or to red? With a window of 10, are the words "
@@ -225,8 +225,8 @@ LABS = {
         Lab(
             name="stream",
             title="A head moves information between residual streams",
-            says="Random tokens, repeated once: only attention to the first occurrence can predict the second. Two "
-            "blocks learn it from scratch. A head of the first (which sees four positions) tells each token "
+            description="Random tokens, repeated once: only attention to the first occurrence can predict the second. "
+            "Two blocks learn it from scratch. A head of the first (which sees four positions) tells each token "
             "which one precedes it; heads of the second find the token that followed the same one before, and "
             "bring it here. The loss falls once both exist. If one is ablated, another takes over in part; "
             "if all are, the ability is lost.",
@@ -258,19 +258,19 @@ def lab(
     A lab that inspects a model takes it by name or as an object; by default its usual one, or none if that is
     not installed and the lab can do without. A lab that trains calls `watch` between steps.
     """
-    found = find_lab(name)
-    given = found.check(settings)
-    if found.long:
+    lab = find_lab(name)
+    given = lab.check(settings)
+    if lab.long:
         given["watch"] = watch or (lambda: None)
-    missing = model is None and found.alone and not _is_here(found.model)
-    if found.model is not None:
-        given["model"] = None if missing else _load(model or found.model)
+    missing = model is None and lab.alone and not _is_here(lab.model)
+    if lab.model is not None:
+        given["model"] = None if missing else _load(model or lab.model)
     elif model is not None:
         raise UserError(f"{name} inspects no model: omit model")
-    run: Callable[..., Result] = import_module(found.home).run
+    run: Callable[..., Result] = import_module(lab.home).run
     result = run(**given)
     if missing:
-        result.found[f"{found.model}, which is not installed"] = f"clearhead pull {found.model}"
+        result.findings[f"{lab.model}, which is not installed"] = f"clearhead pull {lab.model}"
     return result
 
 

@@ -23,7 +23,7 @@ class Setting:
 
     name: str
     default: Any
-    says: str
+    description: str
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class Result:
 
     lab: str
     settings: dict[str, Any]
-    found: dict[str, Value | bool]
+    findings: dict[str, Value | bool]
     parts: list[Part]
 
     def part(self, name: str) -> Any:
@@ -143,8 +143,8 @@ class Result:
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["part", "row", "column", "value"])
-        for name, value in self.found.items():
-            writer.writerow(["found", name, "", value])
+        for name, value in self.findings.items():
+            writer.writerow(["findings", name, "", value])
         for part in self.parts:
             for row, column, value in part.cells():
                 writer.writerow([part.name, row, column, value])
@@ -157,7 +157,7 @@ class Lab:
 
     name: str
     title: str
-    says: str
+    description: str
     question: str
     settings: tuple[Setting, ...]
     home: str  # the module whose `run` computes it

@@ -36,7 +36,7 @@ def run(longest: int, width: int, repeats: int, seed: int) -> Result:
     return Result(
         lab="matrix",
         settings={"longest": longest, "width": width, "repeats": repeats, "seed": seed},
-        found={
+        findings={
             "largest difference": max(each or 0.0 for each in apart),
             "speedup at the longest": ratios[-1],
         },

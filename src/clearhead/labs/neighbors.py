@@ -41,7 +41,7 @@ def run(
             "epochs": epochs,
             "seed": seed,
         },
-        found={
+        findings={
             "cosine of cat and dog": vectors.cosine(CENTER, "dog"),
             "smallest cosine of cat and an animal": min(alike["animals"]),
             "largest cosine of cat and a place": max(alike["places"]),

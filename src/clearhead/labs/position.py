@@ -35,7 +35,7 @@ def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
     return Result(
         lab="position",
         settings={"sentence": sentence, "position": position, "causal": causal, "seed": seed},
-        found={
+        findings={
             "shuffled": " ".join(words[i] for i in order),
             "largest change without position": without.max().item(),
             "smallest change with position": with_position.min().item(),

@@ -18,7 +18,7 @@ from clearhead.labs.small_networks import one_thread
 from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
 
-Found = dict[str, Value | bool]
+Findings = dict[str, Value | bool]
 KINDS = {"bidirectional": False, "causal": True}  # and whether it is causal
 COLUMNS = {
     "right_at_it": "accuracy at it",
@@ -52,18 +52,18 @@ def run(
     watch: Watch,
 ) -> Result:
     """Without seeds, nothing is trained; without a model, only the trained half is shown."""
-    found: Found = {}
+    findings: Findings = {}
     parts: list[Part] = []
     if model is not None:
         words, sides = (first.strip(), second.strip()), (one.strip(), other.strip())
-        found, parts = _look_into(model, before.rstrip(), words, sides, pronoun.strip())
+        findings, parts = _look_into(model, before.rstrip(), words, sides, pronoun.strip())
     elif not seeds:
         raise UserError("seeds = 0 and no model: expected at least one of them")
     if seeds:
         require("probes", "the lab pronoun with seeds")
         with one_thread():
             learned, drawn = _learn(seeds, steps, asked, watch)
-        found, parts = found | learned, parts + drawn
+        findings, parts = findings | learned, parts + drawn
     settings = {
         "before": before,
         "first": first,
@@ -75,12 +75,12 @@ def run(
         "steps": steps,
         "asked": asked,
     }
-    return Result("pronoun", settings, found, parts)
+    return Result("pronoun", settings, findings, parts)
 
 
 def _look_into(
     model: LanguageModel, before: str, words: tuple[str, str], sides: tuple[str, str], pronoun: str
-) -> tuple[Found, list[Part]]:
+) -> tuple[Findings, list[Part]]:
     """The weights of all heads, summed: from the last word and from the pronoun to each noun."""
     config = model.transformer("a pronoun with attention").config
     if words[0] == words[1]:
@@ -91,14 +91,14 @@ def _look_into(
     leans = [(looks[:, 0] - looks[:, 1]) for looks in from_word]  # by block
     apart = (from_pronoun[0] - from_pronoun[1]).abs().max().item()
     one, other = sides
-    found: Found = {
+    findings: Findings = {
         f"{word}: to {one} minus to {other}": lean.sum().item()
         for word, lean in zip(words, leans, strict=True)
     }
-    found[f"largest difference at {pronoun} between the two"] = apart
+    findings[f"largest difference at {pronoun} between the two"] = apart
     rows = [f"{pronoun}, then {word}" for word in words]
     columns = [f"to {side}" for side in sides] + ["difference"]
-    return found, [
+    return findings, [
         Table("from the last word", list(words), columns, _summed(from_word)),
         Table("from the pronoun", rows, columns, _summed(from_pronoun)),
         Lines(
@@ -127,7 +127,7 @@ def _summed(looks: list[Tensor]) -> list[list[Value]]:
     return [[*each.sum(0).tolist(), (each[:, 0] - each[:, 1]).sum().item()] for each in looks]
 
 
-def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Found, list[Part]]:
+def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Findings, list[Part]]:
     """Both kinds start from the same weights and see the same sentences; only the mask differs."""
     courses: dict[str, list[dict[int, Measures]]] = {
         kind: [] for kind in KINDS
@@ -140,13 +140,13 @@ def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Found, li
             stops = train(network, steps, seed, asked, watch)
             courses[kind].append({step: measure(network, probe=step == steps) for step in stops})
     last = {kind: [course[steps] for course in of_seeds] for kind, of_seeds in courses.items()}
-    found: Found = {}
+    findings: Findings = {}
     for kind, measures in last.items():
         for name, says in FOUND.items():
-            found[f"{kind}: {says}"] = _mean([getattr(each, name) for each in measures])
-        found[f"{kind}: largest difference at it between two"] = max(each.apart for each in measures)
+            findings[f"{kind}: {says}"] = _mean([getattr(each, name) for each in measures])
+        findings[f"{kind}: largest difference at it between two"] = max(each.apart for each in measures)
     rows = [(f"{kind}, seed {i}", each) for kind, of_seeds in last.items() for i, each in enumerate(of_seeds)]
-    return found, [
+    return findings, [
         _draw_courses(courses),
         Table(
             "what is encoded at it, in stories",

@@ -118,14 +118,14 @@ def run(
         "tokens": n_written,
         "seed": request.seed,
     }
-    found: dict[str, Value | bool] = {
+    findings: dict[str, Value | bool] = {
         "best": racers[0].name,
         "its bits per byte": racers[0].bits_per_byte,
         "training tokens": len(text.tokens),
         "evaluation bytes": track.n_bytes,
     }
     parts: list[Part] = [_standings(racers), _by_position(racers), _samples(racers, track.prompt)]
-    return Result("race", settings, found, parts)
+    return Result("race", settings, findings, parts)
 
 
 def _check_names(kinds: Sequence[str], models: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ def run(words: int, widest: int, samples: int, seed: int) -> Result:
     return Result(
         lab="scale",
         settings={"words": words, "widest": widest, "samples": samples, "seed": seed},
-        found={
+        findings={
             "largest weight, undivided": undivided[-1],
             "largest weight, divided": divided[-1],
             "spread of the scores / √d": (apart[-1] or 0) / widths[-1] ** 0.5,

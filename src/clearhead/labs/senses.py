@@ -16,7 +16,7 @@ from clearhead.labs.sense_sentences import SENSES
 from clearhead.labs.small_networks import one_thread
 from clearhead.language_model import LanguageModel
 
-Found = dict[str, Value | bool]
+Findings = dict[str, Value | bool]
 Rows = dict[str, list[Value]]
 LATE = 3  # blocks before the end: by then the context has been taken in
 COLUMNS = ["the first two", "same sense", "other sense", "nearest has the same sense"]
@@ -31,15 +31,15 @@ def run(
     if model is None and not learns:
         raise UserError("no model, and no sentences to train on: name a model, or use bats or bank")
     rows: Rows = {}
-    found: Found = {}
+    findings: Findings = {}
     parts: list[Part] = []
     if learns:
         with one_thread():
-            rows, found, parts = _learn(word, groups, seeds, steps, watch)
+            rows, findings, parts = _learn(word, groups, seeds, steps, watch)
     if model is not None:
         looked = _look(model, word, groups)
         rows["the model"] = looked.row(-1)
-        found, parts = _found(looked) | found, _draw(looked) + parts
+        findings, parts = _found(looked) | findings, _draw(looked) + parts
     if learns:
         parts.insert(0, Table("at the end", list(rows), COLUMNS, list(rows.values())))
     settings = {
@@ -49,7 +49,7 @@ def run(
         "seeds": seeds,
         "steps": steps,
     }
-    return Result("senses", settings, found, parts)
+    return Result("senses", settings, findings, parts)
 
 
 @dataclass(frozen=True)
@@ -118,26 +118,26 @@ def _look(model: LanguageModel, word: str, groups: list[list[str]]) -> Looked:
 
 def _learn(
     word: str, groups: list[list[str]], seeds: int, steps: int, watch: Watch
-) -> tuple[Rows, Found, list[Part]]:
+) -> tuple[Rows, Findings, list[Part]]:
     """A row for each kind and seed, the separation of the senses, and a map for each kind's first seed.
 
     The first row shows static vectors, the initial ones of the first network, which are all equal.
     """
     rows: Rows = {}
-    found: Found = {}
+    findings: Findings = {}
     maps: list[Part] = []
     for kind in KINDS:
         looked = [_look(learn(kind, steps, seed, watch), word, groups) for seed in range(seeds)]
         rows = rows or {"static vectors": [*looked[0].row(0)[:-1], None]}
         rows |= {f"{kind}, seed {seed}": each.row(-1) for seed, each in enumerate(looked)}
         gaps = [each.gap for each in looked]
-        found[f"{kind}: same sense minus other, lowest seed"] = min(gaps)
-        found[f"{kind}: same sense minus other, highest seed"] = max(gaps)
+        findings[f"{kind}: same sense minus other, lowest seed"] = min(gaps)
+        findings[f"{kind}: same sense minus other, highest seed"] = max(gaps)
         maps.append(looked[0].draw_map(f"map, {kind} trained here", -1))
-    return rows, found, maps
+    return rows, findings, maps
 
 
-def _found(looked: Looked) -> Found:
+def _found(looked: Looked) -> Findings:
     names, late = looked.names, looked.late
     within, between = looked.means()
     return {

@@ -65,7 +65,7 @@ def run(heads: int, steps: int, seed: int, watch: Watch) -> Result:
     return Result(
         lab="stream",
         settings={"heads": heads, "steps": steps, "seed": seed},
-        found={
+        findings={
             "induction head": _name(1, finder),
             "its weight on the token after the earlier occurrence": induction[1, finder].item(),
             "previous-token head": _name(0, teller),

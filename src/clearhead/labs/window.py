@@ -36,7 +36,7 @@ def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
     return Result(
         lab="window",
         settings={"prompt": prompt, "context": context, "tokens": tokens},
-        found={
+        findings={
             "same output from the visible tokens alone": all(alone),
             "steps with tokens outside the window": len(changes),
             "largest change when those are reversed": max(changes, default=None),

@@ -65,7 +65,7 @@ def _details(served: ServedModel) -> models.ModelDetails:
         kind=None if config is None else config.kind,
         config=config if isinstance(config, Config) else None,
         tokenizer=None if model is None else model.tokenizer.kind,
-        chats=model is not None and isinstance(model.tokenizer.config.get("chat_template"), str),
+        has_chat_template=model is not None and isinstance(model.tokenizer.config.get("chat_template"), str),
         bytes=None if listed is None else listed.bytes,
         license=None if listed is None else listed.license,
     )

@@ -1523,8 +1523,8 @@ export interface components {
             name: string;
             /** Title */
             title: string;
-            /** Says */
-            says: string;
+            /** Description */
+            description: string;
             /** Question */
             question: string;
             /** Settings */
@@ -1540,8 +1540,8 @@ export interface components {
              */
             long: boolean;
         };
-        /** LabFound */
-        LabFound: {
+        /** LabFinding */
+        LabFinding: {
             /** Name */
             name: string;
             /** Value */
@@ -1635,10 +1635,10 @@ export interface components {
                 [key: string]: boolean | number | string | null;
             };
             /**
-             * Found
+             * Findings
              * @description The numbers that support the lab's claim.
              */
-            found: components["schemas"]["LabFound"][];
+            findings: components["schemas"]["LabFinding"][];
             /** Parts */
             parts: (components["schemas"]["LabTable"] | components["schemas"]["LabLines"] | components["schemas"]["LabPoints"])[];
         };
@@ -1653,8 +1653,8 @@ export interface components {
             kind: "switch" | "whole" | "number" | "text";
             /** Default */
             default: boolean | number | string | null;
-            /** Says */
-            says: string;
+            /** Description */
+            description: string;
             /** Least */
             least: number | null;
             /** Most */
@@ -1819,11 +1819,11 @@ export interface components {
              */
             tokenizer: string | null;
             /**
-             * Chats
-             * @description Whether it has a chat template; known once the model is loaded.
+             * Has Chat Template
+             * @description Known once the model is loaded.
              * @default false
              */
-            chats: boolean;
+            has_chat_template: boolean;
             /**
              * Bytes
              * @description Its size on disk.

@@ -4,7 +4,7 @@ import { scaleLinear, scaleLog } from "d3-scale";
 import { localizeDecimal, short } from "../messages/format.svelte";
 import type { LabResponse, LabLines, LabPoints } from "../engine/types";
 
-export type Value = LabResponse["found"][number]["value"];
+export type Value = LabResponse["findings"][number]["value"];
 
 export function formatValue(value: Value, yes: string, no: string): string {
   if (value === null) return "–";

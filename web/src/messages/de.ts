@@ -67,7 +67,7 @@ export const de: Messages = {
       labs: "Experimente",
       training: "Training",
     },
-    says: {
+    description: {
       steps: "Zeigt jede Zahl des ausgewählten Teils und wie sie berechnet wurde.",
       compare: "Stellt zwei Texte oder zwei Modelle nebeneinander.",
       change:
@@ -89,17 +89,18 @@ export const de: Messages = {
       "Dieses Experiment trainiert kleine Netze. Es dauert von einigen Sekunden bis zu einigen Minuten.",
     looks: (model, usual) => `Dieses Experiment untersucht ${model}; entworfen wurde es für ${usual}.`,
     working: "Das Experiment läuft …",
-    found: "Ergebnis",
+    findings: "Ergebnis",
     question: "Frage",
     byHand: "Matrizen von Hand ändern",
     yes: "ja",
     no: "nein",
     headings: HEADINGS,
-    told: LABS,
+    translated: LABS,
   },
   asking: { word: "Ziel-Token" },
   compare: {
-    says: "Schicke zwei Texte durch ein Modell oder einen Text durch zwei Modelle. Einander entsprechende Tokens werden gepaart, und jede Zahl wird mit ihrem Gegenstück verglichen.",
+    description:
+      "Schicke zwei Texte durch ein Modell oder einen Text durch zwei Modelle. Einander entsprechende Tokens werden gepaart, und jede Zahl wird mit ihrem Gegenstück verglichen.",
     text: "Anderer Text",
     hint: "ein anderer Text; leer lassen für denselben",
     model: "Modell",
@@ -133,7 +134,8 @@ export const de: Messages = {
       "Die beiden Modelle haben verschiedene Formen. Ihre Aktivierungen lassen sich nicht vergleichen, ihre Vorhersagen schon.",
   },
   change: {
-    says: "Bearbeite eine Aktivierung und sieh sofort, wie sich das nächste Wort ändert. Wähle oben einen Kopf, klicke auf ein Token oder öffne ein Neuron des Feed-Forward-Netzes: Es erscheint dann unter „Ausgewählt“.",
+    description:
+      "Bearbeite eine Aktivierung und sieh sofort, wie sich das nächste Wort ändert. Wähle oben einen Kopf, klicke auf ein Token oder öffne ein Neuron des Feed-Forward-Netzes: Es erscheint dann unter „Ausgewählt“.",
     what: "Ausgewählt",
     head: (block, head) => `Kopf ${block}.${head}`,
     stream: (token, block) => `Residualstrom von „${token}“ vor Block ${block}`,
@@ -152,9 +154,9 @@ export const de: Messages = {
         : `${count} Änderungen passen nicht zu diesem Text oder Modell und wurden entfernt.`,
     none: "Keine. Das Modell ist unverändert.",
     done: {
-      silenced: (what) => `${what}: ausgeschaltet`,
+      ablated: (what) => `${what}: ausgeschaltet`,
       scaled: (what, amount) => `${what}: × ${amount}`,
-      taken: (what) => `${what}: aus dem anderen Text übernommen`,
+      patched: (what) => `${what}: aus dem anderen Text übernommen`,
       set: (what) => `${what}: gesetzt`,
     },
     undo: "Letzte rückgängig machen",
@@ -167,14 +169,16 @@ export const de: Messages = {
   },
   effects: {
     title: "Wirkung auf das Ziel-Token",
-    says: "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der logarithmierten Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
+    description:
+      "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der logarithmierten Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
     over: { head: "Köpfe", position: "Positionen" },
-    taken: "aus dem anderen Text übernehmen, statt auszuschalten",
+    patched: "aus dem anderen Text übernehmen, statt auszuschalten",
     block: (i) => `Block ${i}`,
-    told: (what, before, after) => `${what}: ${before} → ${after}`,
+    summary: (what, before, after) => `${what}: ${before} → ${after}`,
   },
   why: {
-    says: "Der Residualstrom ist die Summe von allem, was in ihn geschrieben wurde; deshalb ist auch der Logit eines Tokens eine Summe. Verfolge die größten Beiträge zurück: durch einen Kopf zu dem Token, auf das er achtet, und zu dem, was dort vorher geschrieben wurde.",
+    description:
+      "Der Residualstrom ist die Summe von allem, was in ihn geschrieben wurde; deshalb ist auch der Logit eines Tokens eine Summe. Verfolge die größten Beiträge zurück: durch einen Kopf zu dem Token, auf das er achtet, und zu dem, was dort vorher geschrieben wurde.",
     way: "Pfad der Attribution",
     logit: (word) => `Logit von „${word}“`,
     hop: (block, head, token) => `Kopf ${block}.${head} von „${token}“`,
@@ -195,7 +199,8 @@ export const de: Messages = {
       `Der Score q · k = ${score} ist eine Summe über Paare von Beiträgen: einer zum Residualstrom an der Position der Anfrage, einer zu dem an der Position des Schlüssels.`,
   },
   words: {
-    says: "Ein Token hat einen einzigen statischen Vektor, unabhängig vom Kontext. Von Block zu Block nimmt es mehr von seinem Kontext auf: Dasselbe Wort bekommt in jedem Satz einen anderen Vektor, und seine Bedeutungen trennen sich.",
+    description:
+      "Ein Token hat einen einzigen statischen Vektor, unabhängig vom Kontext. Von Block zu Block nimmt es mehr von seinem Kontext auf: Dasselbe Wort bekommt in jedem Satz einen anderen Vektor, und seine Bedeutungen trennen sich.",
     word: "Wort",
     sentences: (most) => `Sätze, einer je Zeile (höchstens ${most})`,
     many: (count, most) => `Das sind ${count} Sätze. Gib höchstens ${most} ein.`,
@@ -233,7 +238,8 @@ export const de: Messages = {
     to: "Nach",
   },
   tiny: {
-    says: "Dieser Aufmerksamkeitskopf ist klein genug, um ihn von Hand zu berechnen: 0 ist [1, 0] und 1 ist [0, 1]. Ändere die Folge oder eine Zahl in den drei Matrizen, und jeder Schritt wird neu berechnet.",
+    description:
+      "Dieser Aufmerksamkeitskopf ist klein genug, um ihn von Hand zu berechnen: 0 ist [1, 0] und 1 ist [0, 1]. Ändere die Folge oder eine Zahl in den drei Matrizen, und jeder Schritt wird neu berechnet.",
     sequence: "Folge",
     divided: "durch √d_k teilen",
     causal: "Zukunft maskieren",
@@ -254,13 +260,15 @@ export const de: Messages = {
     },
   },
   lens: {
-    says: "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre es der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte; der letzte Block liefert die tatsächliche Vorhersage.",
+    description:
+      "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre es der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte; der letzte Block liefert die tatsächliche Vorhersage.",
     only: "Wahrscheinlichkeit des Ziel-Tokens anzeigen",
-    told: (word, share) => `„${word}“ ${share}`,
+    summary: (word, share) => `„${word}“ ${share}`,
     here: (block, token) => `Nach Block ${block}, bei „${token}“:`,
   },
   training: {
-    says: "Verfolge den Verlust eines Laufs auf dem Trainingstext und auf zurückgehaltenem Validierungstext. Starte einen Lauf mit deinem eigenen Text, halte ihn an und setze ihn fort.",
+    description:
+      "Verfolge den Verlust eines Laufs auf dem Trainingstext und auf zurückgehaltenem Validierungstext. Starte einen Lauf mit deinem eigenen Text, halte ihn an und setze ihn fort.",
     runs: "Läufe",
     none: "Es gibt noch keine Läufe. Starte unten einen.",
     nowhere:
@@ -328,7 +336,8 @@ export const de: Messages = {
   },
   time: {
     title: "Trainingsschritt",
-    says: "Bewege dich durch das Training: Jede Ansicht zeigt das Modell, wie es nach dem ausgewählten Schritt war.",
+    description:
+      "Bewege dich durch das Training: Jede Ansicht zeigt das Modell, wie es nach dem ausgewählten Schritt war.",
     step: (step, all) => `Schritt ${step} von ${all}`,
     loss: (loss) => `Verlust ${loss}`,
     follow: "dem neuesten Schritt folgen",
@@ -424,90 +433,103 @@ export const de: Messages = {
   steps: {
     "look up": {
       name: "nachschlagen",
-      says: "Die Nummer jedes Tokens wählt eine Zeile der Einbettungsmatrix aus. Diese Zeile ist der Vektor des Tokens.",
+      description:
+        "Die Nummer jedes Tokens wählt eine Zeile der Einbettungsmatrix aus. Diese Zeile ist der Vektor des Tokens.",
     },
     place: {
       name: "Position",
-      says: "Jede Position hat einen eigenen Vektor, der dem Modell sagt, wo das Token steht.",
+      description: "Jede Position hat einen eigenen Vektor, der dem Modell sagt, wo das Token steht.",
     },
     enter: {
       name: "Eingang",
-      says: "Das ist der Eingang des ersten Blocks: Hier beginnt der Residualstrom jedes Tokens.",
+      description: "Das ist der Eingang des ersten Blocks: Hier beginnt der Residualstrom jedes Tokens.",
     },
-    mean: { name: "Mittelwert μ", says: "Das ist der Mittelwert des Vektors jedes Tokens." },
+    mean: { name: "Mittelwert μ", description: "Das ist der Mittelwert des Vektors jedes Tokens." },
     scale: {
       name: "Skala σ",
-      says: "So groß sind die Einträge im Vektor jedes Tokens. Der Vektor wird durch diese Zahl geteilt.",
+      description:
+        "So groß sind die Einträge im Vektor jedes Tokens. Der Vektor wird durch diese Zahl geteilt.",
     },
     norm: {
       name: "normieren",
-      says: "Der Vektor jedes Tokens wird auf eine gemeinsame Größe normiert, bevor der nächste Teil ihn liest.",
+      description:
+        "Der Vektor jedes Tokens wird auf eine gemeinsame Größe normiert, bevor der nächste Teil ihn liest.",
     },
     project: {
       name: "projizieren",
-      says: "Drei Matrizen projizieren den Vektor jedes Tokens auf eine Anfrage (was suche ich?), einen Schlüssel (was biete ich an?) und einen Wert (was gebe ich weiter?).",
+      description:
+        "Drei Matrizen projizieren den Vektor jedes Tokens auf eine Anfrage (was suche ich?), einen Schlüssel (was biete ich an?) und einen Wert (was gebe ich weiter?).",
     },
     level: {
       name: "QK-Normierung",
-      says: "Anfragen und Schlüssel werden auf eine gemeinsame Größe normiert, bevor sie verglichen werden.",
+      description:
+        "Anfragen und Schlüssel werden auf eine gemeinsame Größe normiert, bevor sie verglichen werden.",
     },
     rotate: {
       name: "drehen",
-      says: "Zahlenpaare werden um einen Winkel gedreht, der mit der Position wächst (RoPE); so hängt der Vergleich zweier Tokens von ihrem Abstand ab.",
+      description:
+        "Zahlenpaare werden um einen Winkel gedreht, der mit der Position wächst (RoPE); so hängt der Vergleich zweier Tokens von ihrem Abstand ab.",
     },
     compare: {
       name: "vergleichen",
-      says: "Die Anfrage jedes Tokens wird mit dem Schlüssel jedes Tokens verglichen. Der Score ist ihr Skalarprodukt.",
+      description:
+        "Die Anfrage jedes Tokens wird mit dem Schlüssel jedes Tokens verglichen. Der Score ist ihr Skalarprodukt.",
     },
     divide: {
       name: "teilen",
-      says: "Jeder Score wird durch √d_k geteilt, damit die Skalarprodukte langer Vektoren die Softmax nicht sättigen.",
+      description:
+        "Jeder Score wird durch √d_k geteilt, damit die Skalarprodukte langer Vektoren die Softmax nicht sättigen.",
     },
     mask: {
       name: "maskieren",
-      says: "Ein Token darf nicht auf die Tokens achten, die nach ihm kommen; deren Scores werden auf −∞ gesetzt.",
+      description:
+        "Ein Token darf nicht auf die Tokens achten, die nach ihm kommen; deren Scores werden auf −∞ gesetzt.",
     },
     softmax: {
       name: "Softmax",
-      says: "Die Softmax macht aus jeder Zeile von Scores positive Gewichte, die zusammen 1 ergeben.",
+      description: "Die Softmax macht aus jeder Zeile von Scores positive Gewichte, die zusammen 1 ergeben.",
     },
     weigh: {
       name: "gewichten",
-      says: "Jeder Wert wird mit dem Gewicht multipliziert, das ihm das ausgewählte Token gibt.",
+      description: "Jeder Wert wird mit dem Gewicht multipliziert, das ihm das ausgewählte Token gibt.",
     },
     sum: {
       name: "summieren",
-      says: "Die gewichteten Werte werden summiert. Das ist es, was der Kopf für jedes Token zusammenträgt.",
+      description:
+        "Die gewichteten Werte werden summiert. Das ist es, was der Kopf für jedes Token zusammenträgt.",
     },
     write: {
       name: "schreiben",
-      says: "Die Zeilen von W^O, die zu diesem Kopf gehören, projizieren die Summe zurück in den Residualstrom.",
+      description:
+        "Die Zeilen von W^O, die zu diesem Kopf gehören, projizieren die Summe zurück in den Residualstrom.",
     },
-    gather: { name: "alle Köpfe", says: "Die Ausgaben aller Köpfe des Blocks werden summiert." },
+    gather: { name: "alle Köpfe", description: "Die Ausgaben aller Köpfe des Blocks werden summiert." },
     "after norm": {
       name: "Post-Normierung",
-      says: "Dieses Modell normiert das Ergebnis noch einmal, bevor es addiert wird.",
+      description: "Dieses Modell normiert das Ergebnis noch einmal, bevor es addiert wird.",
     },
-    add: { name: "addieren", says: "Das Ergebnis wird zum Residualstrom addiert." },
+    add: { name: "addieren", description: "Das Ergebnis wird zum Residualstrom addiert." },
     expand: {
       name: "erweitern",
-      says: "Eine Matrix projiziert den Vektor jedes Tokens auf viel mehr Zahlen, die Neuronen.",
+      description: "Eine Matrix projiziert den Vektor jedes Tokens auf viel mehr Zahlen, die Neuronen.",
     },
     activate: {
       name: "Nichtlinearität",
-      says: "Die Nichtlinearität lässt einige Neuronen aktiv und unterdrückt andere.",
+      description: "Die Nichtlinearität lässt einige Neuronen aktiv und unterdrückt andere.",
     },
     contract: {
       name: "schreiben",
-      says: "Jedes aktive Neuron schreibt einen eigenen Vektor. Ihre Summe wird zum Residualstrom addiert.",
+      description:
+        "Jedes aktive Neuron schreibt einen eigenen Vektor. Ihre Summe wird zum Residualstrom addiert.",
     },
     score: {
       name: "Logits",
-      says: "Der letzte Vektor wird mit dem Vektor jedes Tokens im Vokabular verglichen. Das Ergebnis ist der Logit dieses Tokens.",
+      description:
+        "Der letzte Vektor wird mit dem Vektor jedes Tokens im Vokabular verglichen. Das Ergebnis ist der Logit dieses Tokens.",
     },
     choose: {
       name: "Softmax",
-      says: "Die Softmax macht aus den Logits Wahrscheinlichkeiten für das nächste Wort.",
+      description: "Die Softmax macht aus den Logits Wahrscheinlichkeiten für das nächste Wort.",
     },
   },
   cell: {
@@ -559,7 +581,7 @@ export const de: Messages = {
     link: "Link kopieren",
     copied: "Kopiert",
   },
-  kept: {
+  saved: {
     missed: "Das ist in dieser Datei nicht enthalten. Öffne das Modell in Clearhead, um es zu sehen.",
     without: (views: string[]) =>
       `Nicht in dieser Datei enthalten: ${views.join(", ")}. Öffne das Modell in Clearhead, um mehr zu sehen.`,

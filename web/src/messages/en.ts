@@ -58,7 +58,7 @@ export const en = {
       labs: "Labs",
       training: "Training",
     },
-    says: {
+    description: {
       steps: "See every number of the selected part and how it was computed.",
       compare: "Compare two texts or two models side by side.",
       change: "Ablate, scale or patch activations and see how the prediction changes.",
@@ -78,21 +78,22 @@ export const en = {
     trains: "This lab trains small networks. It takes from a few seconds to a few minutes.",
     looks: (model: string, usual: string) => `This lab inspects ${model}; it was designed for ${usual}.`,
     working: "Running…",
-    found: "Result",
+    findings: "Result",
     question: "Question",
     byHand: "Edit the matrices by hand",
     yes: "yes",
     no: "no",
     /** Translations of each lab's headings by the server's English text; * matches anything. Empty in English. */
     headings: {} as Record<string, Record<string, string>>,
-    told: {} as Record<
+    translated: {} as Record<
       string,
-      { title: string; says: string; question: string; settings?: Record<string, string> }
+      { title: string; description: string; question: string; settings?: Record<string, string> }
     >,
   },
   asking: { word: "Target token" },
   compare: {
-    says: "Run two texts through one model, or one text through two models. Matching tokens are aligned, and each value is compared with its counterpart.",
+    description:
+      "Run two texts through one model, or one text through two models. Matching tokens are aligned, and each value is compared with its counterpart.",
     text: "Other text",
     hint: "another text; leave empty to use the same one",
     model: "Model",
@@ -127,7 +128,8 @@ export const en = {
       "The two models have different shapes, so their activations cannot be compared. Their predictions can.",
   },
   change: {
-    says: "Edit an activation and see at once how the next word changes. Select a head above, click a token, or open a neuron of the feed-forward network: it then appears under “Selected”.",
+    description:
+      "Edit an activation and see at once how the next word changes. Select a head above, click a token, or open a neuron of the feed-forward network: it then appears under “Selected”.",
     what: "Selected",
     head: (block: number, head: number) => `head ${block}.${head}`,
     stream: (token: string, block: number) => `residual stream of “${token}” entering block ${block}`,
@@ -148,11 +150,11 @@ export const en = {
         : `${count} edits do not fit this text or model and were removed.`,
     none: "None. The model is unchanged.",
     done: {
-      silenced: (what: string) => `${what}: ablated`,
+      ablated: (what: string) => `${what}: ablated`,
       scaled: (what: string, amount: string) => `${what}: × ${amount}`,
-      taken: (what: string) => `${what}: patched from the other text`,
+      patched: (what: string) => `${what}: patched from the other text`,
       set: (what: string) => `${what}: set`,
-    } as Record<"silenced" | "scaled" | "taken" | "set", (what: string, amount: string) => string>,
+    } as Record<"ablated" | "scaled" | "patched" | "set", (what: string, amount: string) => string>,
     undo: "Undo last",
     undoOne: (what: string) => `Undo: ${what}`,
     clear: "Undo all",
@@ -163,14 +165,16 @@ export const en = {
   },
   effects: {
     title: "Effect on the target token",
-    says: "Each head or position is ablated in turn, or patched from the other text. The number is the change in the target token's log-probability: −0.69 halves the probability. Click a cell to select it.",
+    description:
+      "Each head or position is ablated in turn, or patched from the other text. The number is the change in the target token's log-probability: −0.69 halves the probability. Click a cell to select it.",
     over: { head: "Heads", position: "Positions" },
-    taken: "patch from the other text instead of ablating",
+    patched: "patch from the other text instead of ablating",
     block: (i: number) => `block ${i}`,
-    told: (what: string, before: string, after: string) => `${what}: ${before} → ${after}`,
+    summary: (what: string, before: string, after: string) => `${what}: ${before} → ${after}`,
   },
   why: {
-    says: "The residual stream is the sum of everything written to it, so a token's logit is a sum too. Follow the largest contributions back: through a head to the token it attends to, and to what was written there earlier.",
+    description:
+      "The residual stream is the sum of everything written to it, so a token's logit is a sum too. Follow the largest contributions back: through a head to the token it attends to, and to what was written there earlier.",
     way: "Attribution path",
     logit: (word: string) => `logit of “${word}”`,
     hop: (block: number, head: number, token: string) => `head ${block}.${head} from “${token}”`,
@@ -192,7 +196,8 @@ export const en = {
       `The score q · k = ${score} is a sum over pairs of contributions: one to the residual stream at the query's position, one to that at the key's.`,
   },
   words: {
-    says: "A token has one static vector, whatever its context. From block to block it takes in more of its context: the same word gets a different vector in each sentence, and its senses separate.",
+    description:
+      "A token has one static vector, whatever its context. From block to block it takes in more of its context: the same word gets a different vector in each sentence, and its senses separate.",
     word: "Word",
     sentences: (most: number) => `Sentences, one per line (at most ${most})`,
     many: (count: number, most: number) => `These are ${count} sentences. Enter at most ${most}.`,
@@ -230,7 +235,8 @@ export const en = {
     to: "To",
   },
   tiny: {
-    says: "This attention head is small enough to compute by hand: 0 is [1, 0] and 1 is [0, 1]. Change the sequence or any number in the three matrices, and every step updates.",
+    description:
+      "This attention head is small enough to compute by hand: 0 is [1, 0] and 1 is [0, 1]. Change the sequence or any number in the three matrices, and every step updates.",
     sequence: "Sequence",
     divided: "divide by √d_k",
     causal: "mask the future",
@@ -251,13 +257,15 @@ export const en = {
     },
   },
   lens: {
-    says: "The logit lens decodes the residual stream after each block as if it were the last one. For every position it shows what the model would predict if it stopped there; the last block gives the model's own prediction.",
+    description:
+      "The logit lens decodes the residual stream after each block as if it were the last one. For every position it shows what the model would predict if it stopped there; the last block gives the model's own prediction.",
     only: "show the probability of the target token",
-    told: (word: string, share: string) => `“${word}” ${share}`,
+    summary: (word: string, share: string) => `“${word}” ${share}`,
     here: (block: number, token: string) => `After block ${block}, at “${token}”:`,
   },
   training: {
-    says: "Watch the loss of a run on its training text and on held-out validation text. Start a run on your own text, stop it and resume it.",
+    description:
+      "Watch the loss of a run on its training text and on held-out validation text. Start a run on your own text, stop it and resume it.",
     runs: "Runs",
     none: "There are no runs yet. Start one below.",
     nowhere: "There are no runs here. Use clearhead explore to see the runs in runs/ and to start new ones.",
@@ -323,7 +331,7 @@ export const en = {
   },
   time: {
     title: "Training step",
-    says: "Move through training: every view shows the model as it was after the selected step.",
+    description: "Move through training: every view shows the model as it was after the selected step.",
     step: (step: string, all: string) => `step ${step} of ${all}`,
     loss: (loss: string) => `loss ${loss}`,
     follow: "follow the latest step",
@@ -419,90 +427,96 @@ export const en = {
   steps: {
     "look up": {
       name: "look up",
-      says: "Each token ID selects one row of the embedding matrix. This row is the token's vector.",
+      description: "Each token ID selects one row of the embedding matrix. This row is the token's vector.",
     },
     place: {
       name: "position",
-      says: "Each position has a vector of its own, which tells the model where the token is.",
+      description: "Each position has a vector of its own, which tells the model where the token is.",
     },
     enter: {
       name: "input",
-      says: "This is the input of the first block, where each token's residual stream begins.",
+      description: "This is the input of the first block, where each token's residual stream begins.",
     },
-    mean: { name: "mean μ", says: "This is the mean of each token's vector." },
+    mean: { name: "mean μ", description: "This is the mean of each token's vector." },
     scale: {
       name: "scale σ",
-      says: "This is the size of the entries in each token's vector. The vector is divided by it.",
+      description: "This is the size of the entries in each token's vector. The vector is divided by it.",
     },
     norm: {
       name: "norm",
-      says: "Each token's vector is normalized to a common scale before the next part reads it.",
+      description: "Each token's vector is normalized to a common scale before the next part reads it.",
     },
     project: {
       name: "project",
-      says: "Three matrices project each token's vector to a query (what am I looking for?), a key (what do I offer?) and a value (what do I pass on?).",
+      description:
+        "Three matrices project each token's vector to a query (what am I looking for?), a key (what do I offer?) and a value (what do I pass on?).",
     },
     level: {
       name: "QK-norm",
-      says: "Queries and keys are normalized to a common scale before they are compared.",
+      description: "Queries and keys are normalized to a common scale before they are compared.",
     },
     rotate: {
       name: "rotate",
-      says: "Pairs of numbers are rotated by an angle that grows with the position (RoPE), so that the comparison of two tokens depends on their distance.",
+      description:
+        "Pairs of numbers are rotated by an angle that grows with the position (RoPE), so that the comparison of two tokens depends on their distance.",
     },
     compare: {
       name: "compare",
-      says: "The query of each token is compared with the key of every token. The score is their dot product.",
+      description:
+        "The query of each token is compared with the key of every token. The score is their dot product.",
     },
     divide: {
       name: "divide",
-      says: "Each score is divided by √d_k so that dot products of long vectors do not saturate the softmax.",
+      description:
+        "Each score is divided by √d_k so that dot products of long vectors do not saturate the softmax.",
     },
     mask: {
       name: "mask",
-      says: "A token may not attend to the tokens that come after it, so their scores are set to −∞.",
+      description: "A token may not attend to the tokens that come after it, so their scores are set to −∞.",
     },
     softmax: {
       name: "softmax",
-      says: "The softmax turns each row of scores into positive weights that sum to 1.",
+      description: "The softmax turns each row of scores into positive weights that sum to 1.",
     },
     weigh: {
       name: "weigh",
-      says: "Each value is multiplied by the weight that the selected token gives it.",
+      description: "Each value is multiplied by the weight that the selected token gives it.",
     },
     sum: {
       name: "sum",
-      says: "The weighted values are summed. This is what the head gathers for each token.",
+      description: "The weighted values are summed. This is what the head gathers for each token.",
     },
     write: {
       name: "write",
-      says: "The head's rows of W^O project the sum back to the residual stream.",
+      description: "The head's rows of W^O project the sum back to the residual stream.",
     },
-    gather: { name: "all heads", says: "The outputs of all heads in the block are summed." },
+    gather: { name: "all heads", description: "The outputs of all heads in the block are summed." },
     "after norm": {
       name: "post-norm",
-      says: "This model normalizes the result once more before adding it.",
+      description: "This model normalizes the result once more before adding it.",
     },
-    add: { name: "add", says: "The result is added to the residual stream." },
+    add: { name: "add", description: "The result is added to the residual stream." },
     expand: {
       name: "expand",
-      says: "A matrix projects each token's vector to many more numbers, the neurons.",
+      description: "A matrix projects each token's vector to many more numbers, the neurons.",
     },
     activate: {
       name: "nonlinearity",
-      says: "The nonlinearity keeps some neurons active and suppresses others.",
+      description: "The nonlinearity keeps some neurons active and suppresses others.",
     },
     contract: {
       name: "write",
-      says: "Each active neuron writes a vector of its own. Their sum is added to the residual stream.",
+      description:
+        "Each active neuron writes a vector of its own. Their sum is added to the residual stream.",
     },
     score: {
       name: "logits",
-      says: "The final vector is compared with the vector of every token in the vocabulary. The result is that token's logit.",
+      description:
+        "The final vector is compared with the vector of every token in the vocabulary. The result is that token's logit.",
     },
     choose: {
       name: "softmax",
-      says: "The softmax turns the logits into probabilities for the next word.",
+      description: "The softmax turns the logits into probabilities for the next word.",
     },
   },
   cell: {
@@ -555,7 +569,7 @@ export const en = {
     link: "Copy link",
     copied: "Copied",
   },
-  kept: {
+  saved: {
     missed: "This is not included in this file. Open the model in Clearhead to see it.",
     without: (views: string[]) =>
       `Not included in this file: ${views.join(", ")}. Open the model in Clearhead to see more.`,

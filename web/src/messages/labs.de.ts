@@ -2,10 +2,11 @@
 
 import type { Messages } from "./en";
 
-export const LABS: Messages["labs"]["told"] = {
+export const LABS: Messages["labs"]["translated"] = {
   attention: {
     title: "Aufmerksamkeit, Zahl für Zahl",
-    says: "Die Folge aus Nullen und Einsen aus der Vorlesung: 0 ist der Vektor [1, 0], 1 der Vektor [0, 1]. Eine Anfrage wird mit jedem Schlüssel verglichen, die Softmax macht aus den Scores Gewichte, und die Gewichte mischen die Werte. Mit zehnmal so langen Schlüsseln fällt fast das ganze Gewicht auf die 1.",
+    description:
+      "Die Folge aus Nullen und Einsen aus der Vorlesung: 0 ist der Vektor [1, 0], 1 der Vektor [0, 1]. Eine Anfrage wird mit jedem Schlüssel verglichen, die Softmax macht aus den Scores Gewichte, und die Gewichte mischen die Werte. Mit zehnmal so langen Schlüsseln fällt fast das ganze Gewicht auf die 1.",
     question:
       "Bei welcher Verstärkung bekommt die 1 so viel Gewicht wie alle Nullen zusammen? Hängt das von der Anzahl der Nullen ab?",
     settings: {
@@ -17,7 +18,8 @@ export const LABS: Messages["labs"]["told"] = {
   },
   scale: {
     title: "Warum durch √d_k geteilt wird",
-    says: "Anfragen und Schlüssel aus Zufallszahlen: Je länger die Vektoren sind, desto stärker streuen ihre Skalarprodukte, und zwar wie √d. Ungeteilt legt die Softmax dann fast das ganze Gewicht auf ein einziges Token, und ihr Gradient verschwindet nahezu; durch √d_k geteilt bleiben die Gewichte, wie sie waren.",
+    description:
+      "Anfragen und Schlüssel aus Zufallszahlen: Je länger die Vektoren sind, desto stärker streuen ihre Skalarprodukte, und zwar wie √d. Ungeteilt legt die Softmax dann fast das ganze Gewicht auf ein einziges Token, und ihr Gradient verschwindet nahezu; durch √d_k geteilt bleiben die Gewichte, wie sie waren.",
     question: "Ab welchem d ist das größte Gewicht größer als ein Halb? Was bedeutet das für das Lernen?",
     settings: {
       words: "Anzahl der Schlüssel",
@@ -29,7 +31,8 @@ export const LABS: Messages["labs"]["told"] = {
 
   "any-one": {
     title: "War eine der Ziffern eine 1?",
-    says: "Auf eine 1 folgen hundert Nullen: War eine 1 dabei? Ein rekurrentes Netz muss diese Information von Zustand zu Zustand weitertragen, die Aufmerksamkeit greift direkt auf die 1 zu, und ein n-Gramm hat sie vergessen. Mit kurzen Folgen trainiert kann ein rekurrentes Netz sie auch durch 200 Ziffern tragen. Nur mit 101 Ziffern trainiert lernt es nichts, die Aufmerksamkeit dagegen alles: Ihr Vorteil ist, dass sich der lange Fall lernen lässt. Diese Aufmerksamkeit verwendet keine Positionen, damit ungesehene Längen nichts Neues für sie sind. Die einzige Folge ohne 1 zählt für die eine Hälfte der Genauigkeit, alle anderen zusammen für die andere; ein Netz, das nichts gelernt hat, liegt also bei etwa einem Halb. Das Band um jede Linie zeigt die einzelnen Durchgänge.",
+    description:
+      "Auf eine 1 folgen hundert Nullen: War eine 1 dabei? Ein rekurrentes Netz muss diese Information von Zustand zu Zustand weitertragen, die Aufmerksamkeit greift direkt auf die 1 zu, und ein n-Gramm hat sie vergessen. Mit kurzen Folgen trainiert kann ein rekurrentes Netz sie auch durch 200 Ziffern tragen. Nur mit 101 Ziffern trainiert lernt es nichts, die Aufmerksamkeit dagegen alles: Ihr Vorteil ist, dass sich der lange Fall lernen lässt. Diese Aufmerksamkeit verwendet keine Positionen, damit ungesehene Längen nichts Neues für sie sind. Die einzige Folge ohne 1 zählt für die eine Hälfte der Genauigkeit, alle anderen zusammen für die andere; ein Netz, das nichts gelernt hat, liegt also bei etwa einem Halb. Das Band um jede Linie zeigt die einzelnen Durchgänge.",
     question:
       "Ein Netz kann die Information durch 200 Ziffern tragen. Warum lernt es das nicht aus Folgen von 101 Ziffern?",
     settings: {
@@ -42,7 +45,8 @@ export const LABS: Messages["labs"]["told"] = {
   },
   matrix: {
     title: "Ein Kopf, mit Schleifen und mit Matrizen",
-    says: "Derselbe Kopf auf zwei Arten: Token für Token in Schleifen, wie man ihn erklärt, und als vier Matrixprodukte, wie man ihn berechnet. Die Zahlen stimmen bis auf Rundungsfehler überein, die Rechenzeiten nicht: Je mehr Tokens es sind, desto größer wird der Abstand.",
+    description:
+      "Derselbe Kopf auf zwei Arten: Token für Token in Schleifen, wie man ihn erklärt, und als vier Matrixprodukte, wie man ihn berechnet. Die Zahlen stimmen bis auf Rundungsfehler überein, die Rechenzeiten nicht: Je mehr Tokens es sind, desto größer wird der Abstand.",
     question:
       "Wie viel länger brauchen die Schleifen bei doppelt so vielen Tokens, und wie viel länger die Matrizen? Warum?",
     settings: {
@@ -54,7 +58,8 @@ export const LABS: Messages["labs"]["told"] = {
   },
   position: {
     title: "Wozu Positionen da sind",
-    says: "Ein Satz geht durch einen kleinen Transformer und dann noch einmal mit vertauschten Wörtern. Die Aufmerksamkeit allein kennt keine Reihenfolge: Ohne Positionen bekommt jedes Wort an jeder Stelle denselben Vektor, und der Satz ist eine bloße Menge von Wörtern (Bag of Words). Mit Positionen ändern sich die Vektoren. Die Gewichte sind zufällig; dass ohne Positionen alles gleich bleibt, könnte kein Training ändern.",
+    description:
+      "Ein Satz geht durch einen kleinen Transformer und dann noch einmal mit vertauschten Wörtern. Die Aufmerksamkeit allein kennt keine Reihenfolge: Ohne Positionen bekommt jedes Wort an jeder Stelle denselben Vektor, und der Satz ist eine bloße Menge von Wörtern (Bag of Words). Mit Positionen ändern sich die Vektoren. Die Gewichte sind zufällig; dass ohne Positionen alles gleich bleibt, könnte kein Training ändern.",
     question:
       "Warum kennt ein kausales Modell auch ohne Positionen etwas von der Reihenfolge? Welches Wort behielte seinen Vektor, wenn es an seinem Platz bliebe?",
     settings: {
@@ -66,7 +71,8 @@ export const LABS: Messages["labs"]["told"] = {
   },
   window: {
     title: "Schreiben mit begrenztem Kontext",
-    says: "Ein Modell mit einem Kontext von acht Tokens setzt einen Text fort: Aus w1 … w8 wird w9, aus w2 … w9 wird w10 und so weiter. Was aus dem Fenster gefallen ist, hat keinen Einfluss mehr: Die Fortsetzung ist dieselbe, was immer dort stand. Mit dem ganzen Text im Kontext schreibt dasselbe Modell vielleicht etwas anderes.",
+    description:
+      "Ein Modell mit einem Kontext von acht Tokens setzt einen Text fort: Aus w1 … w8 wird w9, aus w2 … w9 wird w10 und so weiter. Was aus dem Fenster gefallen ist, hat keinen Einfluss mehr: Die Fortsetzung ist dieselbe, was immer dort stand. Mit dem ganzen Text im Kontext schreibt dasselbe Modell vielleicht etwas anderes.",
     question: "Wie breit muss das Fenster sein, damit das Modell den Namen des Königs wieder kennt?",
     settings: {
       prompt: "der Text, der fortgesetzt wird",
@@ -76,7 +82,8 @@ export const LABS: Messages["labs"]["told"] = {
   },
   blank: {
     title: "Welche Wörter die Lücke entscheiden",
-    says: "Damians Testament: Welche früheren Wörter bestimmen, was das Modell in die Lücke setzt? Es gibt zwei Antworten. Die Attribution zerlegt den Logit des Wortes exakt in die Beiträge, die die Köpfe an der letzten Position von jedem Token holen; sie sieht nur diesen letzten Schritt. Die Ablation setzt den Vektor jedes Tokens am Eingang auf null und misst, wie sich die logarithmierte Wahrscheinlichkeit des Wortes ändert; sie erfasst jeden Weg durch das Modell.",
+    description:
+      "Damians Testament: Welche früheren Wörter bestimmen, was das Modell in die Lücke setzt? Es gibt zwei Antworten. Die Attribution zerlegt den Logit des Wortes exakt in die Beiträge, die die Köpfe an der letzten Position von jedem Token holen; sie sieht nur diesen letzten Schritt. Die Ablation setzt den Vektor jedes Tokens am Eingang auf null und misst, wie sich die logarithmierte Wahrscheinlichkeit des Wortes ändert; sie erfasst jeden Weg durch das Modell.",
     question:
       "Manche Tokens tragen am Ende wenig zum Logit bei und fehlen doch sehr. Was könnten sie für die anderen Tokens tun? Und welche Wörter entscheiden, wenn in der Lücke his steht?",
     settings: {
@@ -86,7 +93,8 @@ export const LABS: Messages["labs"]["told"] = {
   },
   senses: {
     title: "Ein Wort, zwei Bedeutungen",
-    says: "I'm scared of bats; I swing bats. Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block Information aus den Wörtern vor ihm auf: Seine Vektoren hängen vom Kontext ab. Das gilt auch für die Zustände eines rekurrenten Netzes. Wie weit zwei Vektoren auseinanderliegen, hängt nicht nur von der Bedeutung ab; als Maßstab dienen deshalb zwei Vorkommen mit derselben Bedeutung. Zwei kleine Netze, ein LSTM und ein Transformer, lernen hier einige hundert Wörter aus Sätzen, in denen die Bedeutung bestimmt, was auf das Wort folgt; die gezeigten Sätze gehören nicht zum Training. Von bats weiß ein solches Netz nur, mit welchen Wörtern es zusammen vorkommt. Beim Modell ist Stufe 0 die Einbettung; darauf folgen die Eingänge der Blöcke und das Ende.",
+    description:
+      "I'm scared of bats; I swing bats. Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block Information aus den Wörtern vor ihm auf: Seine Vektoren hängen vom Kontext ab. Das gilt auch für die Zustände eines rekurrenten Netzes. Wie weit zwei Vektoren auseinanderliegen, hängt nicht nur von der Bedeutung ab; als Maßstab dienen deshalb zwei Vorkommen mit derselben Bedeutung. Zwei kleine Netze, ein LSTM und ein Transformer, lernen hier einige hundert Wörter aus Sätzen, in denen die Bedeutung bestimmt, was auf das Wort folgt; die gezeigten Sätze gehören nicht zum Training. Von bats weiß ein solches Netz nur, mit welchen Wörtern es zusammen vorkommt. Beim Modell ist Stufe 0 die Einbettung; darauf folgen die Eingänge der Blöcke und das Ende.",
     question:
       "In welchem Block trennen sich die beiden Bedeutungen? Nimm eigene Sätze, in denen das entscheidende Wort erst danach kommt: Was geschieht in einem kausalen Modell?",
     settings: {
@@ -99,7 +107,8 @@ export const LABS: Messages["labs"]["told"] = {
   },
   pronoun: {
     title: "Worauf bezieht sich it?",
-    says: "Das Huhn ging nicht über die Straße, weil es zu müde war – oder weil sie zu breit war; im Englischen steht beide Male it. Das Bild der Vorlesung zeigt, wie it auf sein Bezugswort achtet. In einem kausalen Modell kann it das Adjektiv nicht sehen: Seine Aufmerksamkeit ist in beiden Sätzen dieselbe. Erst das Adjektiv kann die beiden Fälle unterscheiden, und es tut das auch: Über alle Köpfe summiert achtet tired mehr auf chicken und wide mehr auf road. Danach lernen zwei kleine Transformer aus Sätzen der eingebauten Geschichten, in denen das Bezugswort bekannt ist. Sie füllen Lücken, und auch ein Pronomen ist eine Lücke: Bei it und noch einmal am Satzende sollen sie das Bezugswort nennen. Beim bidirektionalen Modell ergibt sich das Bild der Vorlesung: Das Pronomen achtet auf sein Bezugswort, und setzt man den Vektor aus dem anderen Satz ein, kehrt sich die Antwort um. Beim kausalen Modell ist der Vektor von it in beiden Sätzen derselbe, und das Modell kann nur raten; erst am Satzende kennt es die Antwort. Die beiden Nomen eines Testsatzes kamen im Training nie zusammen vor.",
+    description:
+      "Das Huhn ging nicht über die Straße, weil es zu müde war – oder weil sie zu breit war; im Englischen steht beide Male it. Das Bild der Vorlesung zeigt, wie it auf sein Bezugswort achtet. In einem kausalen Modell kann it das Adjektiv nicht sehen: Seine Aufmerksamkeit ist in beiden Sätzen dieselbe. Erst das Adjektiv kann die beiden Fälle unterscheiden, und es tut das auch: Über alle Köpfe summiert achtet tired mehr auf chicken und wide mehr auf road. Danach lernen zwei kleine Transformer aus Sätzen der eingebauten Geschichten, in denen das Bezugswort bekannt ist. Sie füllen Lücken, und auch ein Pronomen ist eine Lücke: Bei it und noch einmal am Satzende sollen sie das Bezugswort nennen. Beim bidirektionalen Modell ergibt sich das Bild der Vorlesung: Das Pronomen achtet auf sein Bezugswort, und setzt man den Vektor aus dem anderen Satz ein, kehrt sich die Antwort um. Beim kausalen Modell ist der Vektor von it in beiden Sätzen derselbe, und das Modell kann nur raten; erst am Satzende kennt es die Antwort. Die beiden Nomen eines Testsatzes kamen im Training nie zusammen vor.",
     question:
       "Warum liegt das kausale Modell bei it nie öfter als in der Hälfte der Fälle richtig? Schalte asked aus, sodass nur Lücken gefüllt werden: Achtet it dann noch auf sein Bezugswort? Und was findet eine Sonde dort?",
     settings: {
@@ -117,7 +126,8 @@ export const LABS: Messages["labs"]["told"] = {
   },
   neighbors: {
     title: "Katze und Hund: Wörter in ähnlicher Umgebung",
-    says: "I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. Ein Skip-gram-Modell lernt, für jedes Wort der eingebauten Geschichten die umgebenden Wörter vorherzusagen. Dadurch bekommen Wörter in ähnlicher Umgebung ähnliche Vektoren: Der Katze am nächsten sind die anderen Tiere, darunter der Hund.",
+    description:
+      "I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. Ein Skip-gram-Modell lernt, für jedes Wort der eingebauten Geschichten die umgebenden Wörter vorherzusagen. Dadurch bekommen Wörter in ähnlicher Umgebung ähnliche Vektoren: Der Katze am nächsten sind die anderen Tiere, darunter der Hund.",
     question:
       "Welche Wörter sind anna oder red am nächsten? Sind es bei einem Fenster von 10 immer noch die, die an der Stelle der Katze stehen könnten?",
     settings: {
@@ -132,7 +142,8 @@ export const LABS: Messages["labs"]["told"] = {
   },
   stream: {
     title: "Ein Kopf überträgt Information von Strom zu Strom",
-    says: "Eine zufällige Folge von Tokens kommt zweimal hintereinander: Nur mit Aufmerksamkeit auf das erste Vorkommen lässt sich das zweite vorhersagen. Zwei Blöcke lernen das von Grund auf. Ein Kopf im ersten Block (der vier Positionen sieht) teilt jedem Token mit, welches Token vor ihm stand; Köpfe im zweiten Block finden damit das Token, das beim ersten Mal auf dasselbe folgte, und holen es her. Der Verlust sinkt, sobald es beide gibt. Wird ein Kopf ausgeschaltet, übernimmt ein anderer einen Teil seiner Arbeit; sind alle ausgeschaltet, ist die Fähigkeit verloren.",
+    description:
+      "Eine zufällige Folge von Tokens kommt zweimal hintereinander: Nur mit Aufmerksamkeit auf das erste Vorkommen lässt sich das zweite vorhersagen. Zwei Blöcke lernen das von Grund auf. Ein Kopf im ersten Block (der vier Positionen sieht) teilt jedem Token mit, welches Token vor ihm stand; Köpfe im zweiten Block finden damit das Token, das beim ersten Mal auf dasselbe folgte, und holen es her. Der Verlust sinkt, sobald es beide gibt. Wird ein Kopf ausgeschaltet, übernimmt ein anderer einen Teil seiner Arbeit; sind alle ausgeschaltet, ist die Fähigkeit verloren.",
     question:
       "Was entsteht zuerst: der Kopf, der auf das vorige Token achtet, oder der Induktionskopf? Wie verläuft der Verlust, bis es beide gibt?",
     settings: {

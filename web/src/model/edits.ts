@@ -16,7 +16,7 @@ export function setWeight(row: ArrayLike<number>, column: number, weight: number
 
 export interface EditDescription {
   target: "head" | "neuron" | "stream" | "weight" | "site";
-  action: "silenced" | "scaled" | "taken" | "set";
+  action: "ablated" | "scaled" | "patched" | "set";
   site: string;
   block: number | null;
   head: number | null;
@@ -41,7 +41,7 @@ export function describeEdit(edit: Edit): EditDescription {
             ? "stream"
             : "site";
   const action =
-    edit.text != null ? "taken" : edit.scale != null ? "scaled" : value === 0 ? "silenced" : "set";
+    edit.text != null ? "patched" : edit.scale != null ? "scaled" : value === 0 ? "ablated" : "set";
   return {
     target,
     action,

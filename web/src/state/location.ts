@@ -47,7 +47,7 @@ export interface PageLocation {
   settings: Settings; // of the lab, as far as they differ from the defaults
   typed: WordInputs;
   over: "head" | "position"; // what the map of effects has as columns
-  taken: boolean; // patch from the other text instead of ablating
+  patched: boolean; // patch from the other text instead of ablating
   alone: boolean; // the logit lens shows the chosen word's probability
   filter: string; // group of sites to compare
   tiny: TinyExample | null; // null for the default example
@@ -90,13 +90,13 @@ export const START_LOCATION: PageLocation = {
   typed: {},
   tiny: null,
   over: "head",
-  taken: false,
+  patched: false,
   alone: false,
   filter: "",
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
-const SWITCHES = ["only", "taken", "alone"] as const;
+const SWITCHES = ["only", "patched", "alone"] as const;
 const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
 /** Holds only what differs from the start location. */
@@ -171,7 +171,7 @@ export function fromQuery(text: string): PageLocation {
     edits: parseEdits(query.get("edits")),
     order: HEAD_ORDERS.includes(order) ? order : START_LOCATION.order,
     only: query.get("only") === "yes",
-    taken: query.get("taken") === "yes",
+    patched: query.get("patched") === "yes",
     alone: query.get("alone") === "yes",
     over: query.get("over") === "position" ? "position" : START_LOCATION.over,
     filter: query.get("filter") ?? START_LOCATION.filter,

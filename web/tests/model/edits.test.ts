@@ -16,7 +16,7 @@ test("describes what an edit does", () => {
   });
   expect(describeEdit({ site: "block.3.input", text: "a", at: [2] })).toMatchObject({
     target: "stream",
-    action: "taken",
+    action: "patched",
   });
   expect(describeEdit({ site: "block.3.hidden", scale: 2, columns: [7] })).toMatchObject({
     target: "neuron",

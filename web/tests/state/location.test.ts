@@ -28,7 +28,7 @@ const LOCATION: PageLocation = {
   axis: "log",
   lab: "scale",
   over: "position",
-  taken: true,
+  patched: true,
   alone: true,
   filter: "value",
   settings: { words: 8, base: "3", shown: true },

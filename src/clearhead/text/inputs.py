@@ -11,7 +11,7 @@ from clearhead.errors import UserError
 from clearhead.text.tokenizer import Tokenizer
 
 
-def read_given(
+def encode_text(
     given: str | Sequence[int] | Tensor, tokenizer: Tokenizer, n_vocab: int, what: str = "text"
 ) -> list[int]:
     """The ids of a text, including the start token. `n_vocab`: the model may have more ids than the tokenizer."""
@@ -27,14 +27,14 @@ def read_given(
     return ids
 
 
-def read_prompt(prompt: str | Sequence[int] | None, tokenizer: Tokenizer, n_vocab: int) -> list[int]:
+def encode_prompt(prompt: str | Sequence[int] | None, tokenizer: Tokenizer, n_vocab: int) -> list[int]:
     """The ids of a prompt; without one, those that start a document."""
     if prompt is None:
         return tokenizer.start_ids or [tokenizer.end_id]
-    return read_given(prompt, tokenizer, n_vocab, "prompt")
+    return encode_text(prompt, tokenizer, n_vocab, "prompt")
 
 
-def read_several(given: Any) -> tuple[list[Any], bool]:
+def split_texts(given: Any) -> tuple[list[Any], bool]:
     """The texts, each a string or a list of ids, and whether it is a single one."""
     if isinstance(given, str):
         return [given], True
