@@ -159,7 +159,7 @@ def test_demo_prints_the_explore_command_without_a_terminal(monkeypatch, browser
     script, visited = browser
     monkeypatch.setenv("BROWSER", str(script))
     demo_command._open_page("runs/my demo", "cpu", no_browser=False)
-    assert capsys.readouterr().out == ("\nEvery step of it, in a browser: clearhead explore 'runs/my demo'\n")
+    assert capsys.readouterr().out == ("\nSee every step in a browser: clearhead explore 'runs/my demo'\n")
     assert not visited.exists()
 
 
@@ -198,4 +198,4 @@ def test_demo_opens_the_page_on_a_terminal(forked, model_folder, browser, lookin
         assert b"clearhead explore" in seen
         assert not visited.exists()
     else:
-        assert b"The page opens in the browser" in seen
+        assert b"Opening the page in the browser" in seen

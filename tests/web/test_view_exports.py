@@ -78,7 +78,7 @@ def test_compare_exports_match_python(visitor, model, take):
     taken = numpy.load(take(visitor, ".npy", f"modern-{site}-other.npy", 1))
     numpy.testing.assert_allclose(taken, compared.other[site].detach(), rtol=1e-5, atol=1e-6)
     svg = take(visitor, "SVG", f"modern-{site}-other.svg", 1)
-    assert f"modern · {site} · the other" in said(svg)
+    assert f"modern · {site} · Other text" in said(svg)
     check_png(take(visitor, "PNG", f"modern-{site}-other.png", 1), svg)
 
 
