@@ -52,7 +52,7 @@ def test_race_prints_csv(clearhead, story_file):
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert lines[0] == "part,row,column,value"
-    assert "found,best,,ngram" in lines
+    assert "findings,best,,ngram" in lines
     assert any(line.startswith("racers,ngram,bits per byte,") for line in lines)
 
 
