@@ -38,13 +38,15 @@ def train_words(sources: str | Path | Sequence[str | Path], **settings: Any) -> 
 
 
 def learn_words(
-    texts: Iterable[Document], settings: Settings, tell: Callable[[SkipGramProgress], object] | None = None
+    texts: Iterable[Document],
+    settings: Settings,
+    on_progress: Callable[[SkipGramProgress], object] | None = None,
 ) -> WordVectors:
-    """Train word vectors on documents; `tell` is called with the progress many times."""
+    """Train word vectors on documents; `on_progress` is called repeatedly during training."""
     compiled()  # fail before reading the text if numba is missing
     corpus = WordCorpus.read(texts, settings.min_count)
     learner = SkipGram(corpus, settings)
     for progress in learner:
-        if tell is not None:
-            tell(progress)
+        if on_progress is not None:
+            on_progress(progress)
     return WordVectors(corpus.words, learner.inputs)

@@ -128,10 +128,10 @@ def _keys(stream: _Stream, nodes: Array, n_vocab: int) -> Iterator[tuple[slice, 
 
 
 def _follow(stream: _Stream, nodes: Array, keys: Array, n_vocab: int, end_id: int) -> None:
-    """The indices in the order counted last. No n-gram crosses the end of a document."""
+    """Replace each node with the index of its n-gram of the order just counted. N-grams do not cross documents."""
     for where, wanted, known in _keys(stream, nodes, n_vocab):
-        goes_on = known & (wanted % n_vocab != end_id)
-        nodes[where] = np.where(goes_on, find(keys, wanted), UNKNOWN)
+        continues = known & (wanted % n_vocab != end_id)
+        nodes[where] = np.where(continues, find(keys, wanted), UNKNOWN)
 
 
 def find(keys: Array, wanted: Array) -> Array:

@@ -95,7 +95,7 @@ class TerminalObserver(Observer):
             yield
 
     def stepped(self, run: Run, progress: Progress) -> bool:
-        tell(run)
+        print_notes(run)
         self.validated = self.validated if progress.validation is None else progress
         self.show(_describe(progress, self.validated), _is_plain_line(progress))
         if progress.sample is not None:
@@ -114,14 +114,14 @@ def watch(name: str, run: Run) -> None:
         err.print(f"{name:<12} {word}")
     with live_line() as show:
         for progress in run:
-            tell(run)
+            print_notes(run)
             validated = validated if progress.validation is None else progress
             show(f"{name:<12} {_describe(progress, validated)}", _is_plain_line(progress))
     for word in run.summary():
         err.print(f"{name:<12} {word}")
 
 
-def tell(run: Run) -> None:
+def print_notes(run: Run) -> None:
     """Print the run's new notes."""
     while run.notes:
         err.print(f"clearhead: {run.notes.pop(0)}")

@@ -14,7 +14,7 @@ from clearhead.cli.completion import choose, complete_models
 from clearhead.cli.config import typed_again
 from clearhead.cli.console import err, print_json
 from clearhead.cli.options import DEVICE, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
-from clearhead.cli.progress import TerminalObserver, tell
+from clearhead.cli.progress import TerminalObserver, print_notes
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
@@ -181,12 +181,12 @@ def _count(text: list[str], out: Path | None, request: TrainingRequest, json: bo
     folder = out or _folder(name_after(text[0]), resume=False)
     check_free(folder)
 
-    def tell_text(found: PreparedText) -> None:
+    def print_text(found: PreparedText) -> None:
         n, m = len(found.tokens), len(found.validation)
         err.print(f"{'text':<10} {n:,} tokens to count, {m:,} to validate on")
         err.print(f"{'tokenizer':<10} {found.tokenizer.kind}, {found.tokenizer.n_vocab:,} tokens")
 
-    counted = count_text(list(documents(text, sys.stdin.buffer)), request, tell=tell_text)
+    counted = count_text(list(documents(text, sys.stdin.buffer)), request, on_text=print_text)
     model = counted.model
     err.print(f"{'model':<10} {model}")
     err.print(f"{'validation':<10} loss {counted.validation_loss:.4f} after {counted.seconds:.1f} s")
@@ -245,7 +245,7 @@ def show_outcome(outcome: Outcome, json: bool = False) -> None:
     """Report how a run ended, and where the model is."""
     run, folder, training = outcome.run, outcome.folder, outcome.run.model.training
     assert training is not None
-    tell(run)
+    print_notes(run)
     if outcome.error is not None:
         err.print(f"clearhead: {outcome.error}")
     if not outcome.finished:

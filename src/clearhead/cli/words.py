@@ -122,14 +122,14 @@ def _train(
     start, past = time.monotonic(), [SkipGramProgress(0, 1, 0)]
     with live_line() as show:
 
-        def tell(progress: SkipGramProgress) -> None:
+        def show_progress(progress: SkipGramProgress) -> None:
             share, before = progress.words / progress.of, past[-1].words / past[-1].of
             took = clock(time.monotonic() - start)
             line = f"{share:4.0%} of {progress.of:,} words processed, {progress.pairs:,} pairs, {took}"
             show(line, int(share * PLAIN_LINES) > int(before * PLAIN_LINES))
             past[:] = [progress]
 
-        vectors = learn_words(documents(text, sys.stdin.buffer), how, tell)
+        vectors = learn_words(documents(text, sys.stdin.buffer), how, show_progress)
     vectors.save(path)
     err.print(f"saved to {path}")
     seconds = round(time.monotonic() - start, 2)

@@ -68,7 +68,7 @@ def part_bars(of: Attribution | ScoreAttribution, title: str | None) -> Figure:
         parts = [*parts, (f"all {others} others", total - sum(value for _, value in parts))]
         note = f"the {MOST_BARS} largest of {count} {pieces}, and all others as one bar; together {total:.2f}"
     axes = _across(parts, rest=bool(others))
-    # What was asked, if the result says it: which token after which position, which head, to where.
+    # The title of the result itself names the token, position and head, if it has them.
     name(axes, title or getattr(of, "title", None) or what, note)
     return Figure(axes.get_figure(root=True))  # type: ignore[arg-type]
 

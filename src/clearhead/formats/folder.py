@@ -237,13 +237,13 @@ def _most_bytes(config: AnyConfig) -> int:
 
 
 def _sha256(path: Path, at_most: int) -> str | None:
-    """The hash, or None for a file that is larger than it can be."""
+    """The hash, or None if the file is larger than any valid one."""
     try:
         with open_regular(path) as file:
             if os.fstat(file.fileno()).st_size > at_most:
                 return None
             return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     except FileNotFoundError:
-        raise UserError(f"no such file: {path}; is {path.parent} a whole model?") from None
+        raise UserError(f"no such file: {path}; is {path.parent} a complete model?") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None

@@ -39,9 +39,9 @@ class Listed:
             return 0.0
 
 
-def list_models(places: Sequence[Path], tell: Callable[[str], object] = lambda _: None) -> list[Listed]:
-    """The models in these places; `tell` receives the reason for each that is skipped."""
-    return [found for place in places for found in [*_folders(place, tell), *_ggufs(place, tell)]]
+def list_models(places: Sequence[Path], on_skip: Callable[[str], object] = lambda _: None) -> list[Listed]:
+    """The models in these places; `on_skip` receives the reason for each that is skipped."""
+    return [found for place in places for found in [*_folders(place, on_skip), *_ggufs(place, on_skip)]]
 
 
 def describe(path: Path) -> Listed:
@@ -51,7 +51,7 @@ def describe(path: Path) -> Listed:
     return _describe_folder(path) if path.is_dir() else _describe_gguf(path)
 
 
-def _folders(place: Path, tell: Callable[[str], object]) -> Iterator[Listed]:
+def _folders(place: Path, on_skip: Callable[[str], object]) -> Iterator[Listed]:
     """The folder itself, if it is a model, and the models in it."""
     for folder in [place, *sorted(place.glob("*"))]:
         if not (folder / CONFIG).is_file():
@@ -59,7 +59,7 @@ def _folders(place: Path, tell: Callable[[str], object]) -> Iterator[Listed]:
         try:
             yield _describe_folder(folder)
         except UserError as error:
-            tell(f"skipped: {error}")
+            on_skip(f"skipped: {error}")
 
 
 def _describe_folder(folder: Path) -> Listed:
@@ -75,13 +75,13 @@ def _describe_folder(folder: Path) -> Listed:
     )
 
 
-def _ggufs(place: Path, tell: Callable[[str], object]) -> Iterator[Listed]:
+def _ggufs(place: Path, on_skip: Callable[[str], object]) -> Iterator[Listed]:
     """The GGUF files in the folder and in its subfolders."""
     for path in sorted([*place.glob("*.gguf"), *place.glob("*/*.gguf")]):
         try:
             yield _describe_gguf(path)
         except UserError as error:
-            tell(f"skipped: {error}")
+            on_skip(f"skipped: {error}")
 
 
 def _describe_gguf(path: Path) -> Listed:

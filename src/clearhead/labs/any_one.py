@@ -28,7 +28,7 @@ KINDS = ("n-gram", "Elman", "LSTM", "attention")
 RATE = 0.003
 KNOWN = 4  # digits that the n-gram of order 5 can see
 
-Says = Callable[[Tensor], Tensor]  # B T digits to B answers
+Predict = Callable[[Tensor], Tensor]  # B T digits to B answers
 
 
 def run(trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch) -> Result:
@@ -106,11 +106,11 @@ def _train(network: torch.nn.Module, batches: Iterator[tuple[Tensor, Tensor]], w
 
 @torch.no_grad()
 def _say(network: torch.nn.Module, digits: Tensor) -> Tensor:
-    said: Tensor = network(digits)[:, -1].argmax(-1)
-    return said
+    predicted: Tensor = network(digits)[:, -1].argmax(-1)
+    return predicted
 
 
-def _count(batches: Iterator[tuple[Tensor, Tensor]]) -> Says:
+def _count(batches: Iterator[tuple[Tensor, Tensor]]) -> Predict:
     """The frequency of each answer after the last few digits; 0 after unseen ones."""
     counts = torch.zeros(2**KNOWN, 2)
     for digits, answers in batches:
@@ -123,14 +123,14 @@ def _code(digits: Tensor) -> Tensor:
     return digits[:, -KNOWN:] @ 2 ** torch.arange(KNOWN)
 
 
-def _examine(says: Says) -> list[float]:
+def _examine(predict: Predict) -> list[float]:
     """The accuracy at each length over all possible sequences; those with a 1 count for half."""
     right = []
     for T in LENGTHS:
         digits = torch.eye(T // 2 + 1, T, dtype=torch.int64)
         digits[-1] = 0  # the last has no 1
-        said = says(digits)
-        right.append((said[:-1].float().mean().item() + float(said[-1] == 0)) / 2)
+        predicted = predict(digits)
+        right.append((predicted[:-1].float().mean().item() + float(predicted[-1] == 0)) / 2)
     return right
 
 

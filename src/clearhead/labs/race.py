@@ -36,7 +36,7 @@ TOKENS, MOST_TOKENS = 60, 10_000  # tokens that each generates
 RACE, BY_POSITION, SAMPLES = "racers", "loss by position in the window", "samples"  # parts of the result
 
 Follow = Callable[[str, Run], object]
-Tell = Callable[[str], object]
+OnMessage = Callable[[str], object]
 
 
 def race(
@@ -81,15 +81,15 @@ def run(
     prompt: str | None = None,
     n_written: int = TOKENS,
     follow: Follow | None = None,
-    tell: Tell = lambda _: None,
+    on_message: OnMessage = lambda _: None,
 ) -> Result:
-    """The same for documents in memory. `follow` consumes a run's steps, `tell` receives messages."""
+    """The same for documents in memory. `follow` consumes a run's steps, `on_message` receives messages."""
     if request.minutes is None:
         raise UserError("minutes = None: expected the training time of each, such as 3")
     _check_names(kinds, models)
     if type(n_written) is not int or not 1 <= n_written <= MOST_TOKENS:
         raise UserError(f"tokens = {n_written!r}: expected an integer from 1 to {MOST_TOKENS}")
-    tell("preparing the text")
+    on_message("preparing the text")
     text = prepare_text(texts, request, home() / "tokens")
     track = Track.lay(text, prompt, n_written)
     saved = [track.enter(name, request.device) for name in models]  # before any time is spent on training
@@ -99,12 +99,12 @@ def run(
     request = replace(request, context=context)
     racers = []
     for kind in kinds:
-        tell(kind)
+        on_message(kind)
         model, learned = _learn(kind, texts, request, text, follow or _follow)
         before = int(text.tokens[len(text.tokens) - 1 :][0])
         racers.append(track.judge(Entry(kind, model, text.validation, before, context, SHIFTS), learned))
     for entry in saved:
-        tell(entry.name)
+        on_message(entry.name)
         racers.append(track.judge(entry))
     racers.sort(key=lambda each: each.bits_per_byte)
     settings = {

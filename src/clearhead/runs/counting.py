@@ -40,18 +40,18 @@ def count_text(
     texts: Sequence[Document],
     request: TrainingRequest,
     cache: Path | None = None,
-    tell: Callable[[PreparedText], object] = lambda _: None,
+    on_text: Callable[[PreparedText], object] = lambda _: None,
     report: Callable[[int, int], object] = lambda *_: None,
     text: PreparedText | None = None,
 ) -> CountedText:
-    """Count an n-gram model of these texts. `tell` receives the prepared text, `report(done, total)` each
+    """Count an n-gram model of these texts. `on_text` receives the prepared text, `report(done, total)` each
     order.
 
     `text` skips the preparation.
     """
     began = time.perf_counter()
     text = text or prepare_text(texts, request, cache or home() / "tokens")
-    tell(text)
+    on_text(text)
     tokenizer, order = text.tokenizer, request.order or DEFAULT_ORDER
     counts = count_ngrams(text.tokens, tokenizer.n_vocab, tokenizer.end_id, order, report=report)
     network = estimate(counts).to(pick_device(request.device))

@@ -90,7 +90,7 @@ def _interleave(name: str, tensor: Tensor, config: Config, back: bool = False) -
 
 
 def _by_role(name: str, tensor: Tensor, config: Config, back: bool = False) -> Tensor:
-    """GPT-NeoX's folders store q, k and v together for each head; the files all queries, then all keys, …."""
+    """GPT-NeoX folders store q, k and v per head; GGUF files store all queries, then all keys, then all values."""
     if ".query_key_value." not in name:
         return tensor
     shape = (3, config.n_head) if back else (config.n_head, 3)
