@@ -22,7 +22,7 @@ SETTINGS: Sequence[dict[str, Any]] = (
     {"n": 3},
     {"regex": "[a-z]{3,12}( [a-z]{1,9}){1,4}[.]"},
 )
-NON_STREAMING, DISCONNECTING = 0.3, 0.1  # share of the requests
+NON_STREAMING, DISCONNECTING = 0.3, 0.1  # fractions of the requests
 CHAT_EVERY = 8  # requests; each chat starts a process for the model's template
 WORDS = ("the", "chicken", "did", "not", "cross", "a", "road", "because", "it", "was", "too", "tired")
 
@@ -37,7 +37,7 @@ class Query:
     body: dict[str, Any]
 
     def endless(self) -> Query:
-        """Return the same query without an end, for clients that disconnect."""
+        """Return the same query without stop conditions, for clients that disconnect."""
         endless = {
             "logit_bias": {"256": -100},
             "max_tokens": 4096,
@@ -73,7 +73,7 @@ class Tally:
 
 
 class Clients:
-    """Concurrent clients, each with its own connection, that know the expected response of every query."""
+    """Concurrent clients, each with its own connection, that know the expected response to every query."""
 
     def __init__(self, url: str, token: str, count: int) -> None:
         self.http = httpx.AsyncClient(

@@ -40,7 +40,7 @@ def make_command(
 
 
 def read_files(folder: Path, exclude: Sequence[str] = ("run.json",)) -> dict[str, bytes]:
-    """Read all files of a run folder except run.json, which contains the folder's name."""
+    """Read all files in a run folder except run.json, which contains the folder's name."""
     paths = (path for path in folder.rglob("*") if path.is_file() and path.name not in exclude)
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 

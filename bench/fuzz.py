@@ -1,4 +1,4 @@
-"""Fuzz the model readers: each damaged file must load or be rejected in one line, fast and in little memory.
+"""Fuzz the model readers: each damaged file must load or be rejected with a one-line error, fast and in little memory.
 
 Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--short]. Eight of ten files are GGUF; one of ten
 is a model folder with a mutated safetensors header, one of ten a folder with a mutated config.json. Prints

@@ -102,7 +102,7 @@ def load_peers(model: LanguageModel) -> tuple[Any, Any]:
 
 
 def weights_difference(network: Transformer, bridge: Any, length: int) -> float:
-    """Return the largest difference of any attention weight from TransformerLens, over all heads."""
+    """Return the largest difference between an attention weight and TransformerLens's, over all heads."""
     ids = random_ids(length, network.config.n_vocab)
     trace = trace_of(network, ids)
     _, cache = bridge.run_with_cache(ids)

@@ -30,7 +30,7 @@ def _any_one(result: Result) -> bool:
 def _stream(result: Result) -> bool:
     """The induction head forms; ablating it, or the previous-token head it relies on, raises the loss."""
     found = result.findings
-    learned, lost = _number(found["loss, repetition"]), _number(found["without all induction heads"])
+    learned, lost = _number(found["loss, repetition"]), _number(found["without any induction heads"])
     without = [_number(found[f"without the {head}"]) for head in ("induction head", "previous-token head")]
     return learned < 0.5 and lost > 3 and min(without) > learned + 0.5
 
@@ -44,12 +44,12 @@ def _neighbors(result: Result) -> bool:
 
 def _pronoun(result: Result) -> bool:
     """A bidirectional model resolves `it` at `it`; a causal one only at the end, with every seed."""
-    both, back = _by_kind(result, "what is encoded at it, in stories", ("bidirectional", "causal"))
+    both, back = _by_kind(result, "what is encoded at the pronoun, in stories", ("bidirectional", "causal"))
     knows = all(
-        each["accuracy at it"] >= 0.95 and each["correct side"] >= 0.95 and each["flipped"] >= 0.9
+        each["accuracy at the pronoun"] >= 0.95 and each["correct side"] >= 0.95 and each["flipped"] >= 0.9
         for each in both
     )
-    guesses = all(each["accuracy at it"] <= 0.5 and each["difference"] == 0 for each in back)
+    guesses = all(each["accuracy at the pronoun"] <= 0.5 and each["difference"] == 0 for each in back)
     return knows and guesses and all(each["accuracy at end"] >= 0.95 for each in back)
 
 

@@ -148,7 +148,7 @@ async def disconnect(server: Server, clients: Clients, queries: list[Query]) -> 
 
 
 async def sample_memory(server: Server, samples: list[float]) -> None:
-    """Append the resident megabytes ten times per second, until cancelled."""
+    """Append the resident memory in megabytes ten times per second, until cancelled."""
     while True:
         samples.append(server.resident_mb)
         await asyncio.sleep(0.1)

@@ -110,7 +110,7 @@ def to_bytes(size: str) -> int:
     """Parse a size such as 10kB into bytes."""
     match = re.fullmatch(r"([\d.]+)(B|kB|MB)", size)
     if not match:
-        raise argparse.ArgumentTypeError(f"invalid size {size!r}: expected for example 10kB or 1MB")
+        raise argparse.ArgumentTypeError(f"invalid size {size!r}: expected a size such as 10kB or 1MB")
     return int(float(match[1]) * UNITS[match[2]])
 
 

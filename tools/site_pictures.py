@@ -1,7 +1,7 @@
-"""Draw the small pictures of docs/sites.md and docs/tutorial.md: every site, and a head during training.
+"""Draw the small pictures for docs/sites.md and docs/tutorial.md: every site, and a head during training.
 
 Usage: python -m tools.site_pictures docs/pictures. Trains models on the built-in stories with fixed seeds and
-steps: a transformer of the preset `modern` (with snapshots), one of `lecture`, an LSTM and a GRU. The sites
+steps: a transformer with the preset `modern` (with snapshots), one with `lecture`, an LSTM and a GRU. The sites
 that only Gemma 3 has are drawn from an untrained network of its shape. Takes a few minutes on two cores.
 """
 

@@ -60,13 +60,13 @@ def inside(folder: Path, name: str) -> Path:
         raise UserError(f"{folder} names the file {name[:80]!r}: expected the plain name of a file in it")
     path, home = folder / name, folder.resolve()
     allowed = {home}
-    if home.parent.name == "snapshots":  # the hub's cache keeps files beside it, under their hashes
+    if home.parent.name == "snapshots":  # the Hugging Face cache stores files in ../../blobs, named by hash
         allowed.add(home.parent.parent / "blobs")
     try:
         if path.is_symlink() and path.resolve().parent not in allowed:
-            raise UserError(f"{path} is a link out of its folder: copy the file itself there")
+            raise UserError(f"{path} is a link to a file outside its folder: copy the file itself there")
     except (OSError, RuntimeError):
-        raise UserError(f"{path} is a link that leads nowhere: copy the file itself there") from None
+        raise UserError(f"{path} is a broken link: copy the file itself there") from None
     return path
 
 

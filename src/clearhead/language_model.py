@@ -122,7 +122,7 @@ class LanguageModel:
         return render(template, messages, bos=bos, eos=eos, add_generation_prompt=add_generation_prompt)
 
     def chat_ids(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """The same as token ids, with special tokens parsed: the prompt for `generate` to reply to."""
+        """`chat_text` as token ids, with special tokens parsed: the prompt for `generate` to reply to."""
         return self.tokenizer.encode_template(self.chat_text(messages))[0]
 
     @torch.inference_mode()
@@ -159,17 +159,17 @@ class LanguageModel:
         one = cast("str | Sequence[int] | None", prompt)
         if beams is not None:
             if many:
-                raise UserError("beams applies to one prompt: give them one by one")
+                raise UserError("beams applies to a single prompt: pass prompts one at a time")
             given = {**settings, "samples": samples, "inspect": inspect or None}
             search = BeamSearch(beams) if length_penalty is None else BeamSearch(beams, length_penalty)
             return self._search(one, tokens, search, given)
         if length_penalty is not None:
-            raise UserError("length_penalty applies to beam search: give beams too, or omit it")
+            raise UserError("length_penalty applies to beam search: set beams too, or omit it")
         if inspect and samples is not None:
             raise UserError("inspect applies to one text: omit samples")
         if many:
             if inspect:
-                raise UserError("inspect applies to one prompt: give them one by one")
+                raise UserError("inspect applies to a single prompt: pass prompts one at a time")
             return self._generate_many(cast("Sequence[Any]", prompt), tokens, samples, **settings)
         if inspect:
             return self._generate_traced(one, tokens, **settings)
@@ -187,7 +187,7 @@ class LanguageModel:
         seconds: float | None = None,
         **sampling: Any,
     ) -> GenerationRequest:
-        """A request for an engine, with the settings of `generate`. `seconds` limits its time."""
+        """A request for an engine, with the same settings as `generate`. `seconds` is its time limit."""
         ids, stops = self._read_prompt(prompt), parse_stop(stop)
         return GenerationRequest(
             tuple(ids), tokens, Sampling.from_options(sampling), seed, stops, samples, seconds
@@ -214,7 +214,7 @@ class LanguageModel:
     ) -> list[Any]:
         for name, value in (("edit", edit), ("shift", shift)):
             if value:
-                raise UserError(f"{name} applies to one prompt: give them one by one")
+                raise UserError(f"{name} applies to a single prompt: pass prompts one at a time")
         count = 1 if samples is None else samples
         requests = [self.request(each, tokens, samples=count, **settings) for each in prompts]
         texts = run_batch(self.network, self.tokenizer, requests)
@@ -281,13 +281,13 @@ class LanguageModel:
     ) -> Iterator[Generated]:
         """`generate`, streamed in pieces; the last piece has the finish reason.
 
-        The sampling rules and their order are described in `generate/sampling.py`. The penalties lower the
+        The sampling rules and their order are described in `generate/sampler.py`. The penalties lower the
         logits of tokens already used; `repetition_penalty` includes those of the prompt. `logit_bias` maps
         ids, or texts of one token, to a number added to the logit; -100 excludes the token. `regex` or
         `json_schema` constrains the text; it matches unless tokens or time run out. `log_probabilities`
         returns those of each sampled token and of that many most likely ones, before any rule. `seconds`
         limits the time. With `shift`, a full context drops its older half instead of being recomputed for
-        each token: faster, and an approximation. `edit` applies at every token.
+        each token: faster, but an approximation. `edit` applies at every token.
         """
         settings = {
             name: value for name, value in locals().items() if name not in ("self", "prompt", "tokens")

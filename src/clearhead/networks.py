@@ -37,7 +37,7 @@ def config_from_json(settings: dict[str, Any]) -> AnyConfig:
 
 
 def learner_config_from_json(settings: dict[str, Any]) -> LearnerConfig:
-    """The same for a network trained by gradient descent."""
+    """Like `config_from_json`, for a network trained by gradient descent."""
     config = config_from_json(settings)
     if isinstance(config, NGramConfig):
         raise UserError(f"kind = {config.kind!r}: expected a kind that is trained by gradient descent")

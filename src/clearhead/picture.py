@@ -52,7 +52,7 @@ class Figure:
 
 
 def check_place(path: str | os.PathLike[str]) -> tuple[str, Path]:
-    """Raise an error for a name or folder that a figure cannot be saved to; return its format and folder."""
+    """Raise an error if a figure cannot be saved to this path; return its format and folder."""
     wanted = f"expected a file name that ends in {', '.join('.' + kind for kind in FORMATS)}"
     if not isinstance(path, str | os.PathLike):
         raise UserError(f"a figure cannot be saved to a {type(path).__name__}: {wanted}")
@@ -87,7 +87,7 @@ def name(axes: Axes, title: str, note: str = "") -> None:
 
 
 def name_all(canvas: Canvas, title: str, note: str = "") -> None:
-    """The same for a figure with several panels."""
+    """Like `name`, for a figure with several panels."""
     canvas.suptitle(literal(f"{title}\n{note}" if note else title), fontsize=9)
 
 

@@ -171,7 +171,7 @@ def test_longer_context_lowers_the_loss():
 
 @pytest.mark.parametrize("order", [0, 33, 2.5, True, "five"])
 def test_invalid_order_is_rejected(order):
-    with pytest.raises(UserError, match="expected a whole number from 1 to 32"):
+    with pytest.raises(UserError, match="expected an integer from 1 to 32"):
         count_ngrams(Tokens.of([END, 0, END]), V, END, order)
 
 

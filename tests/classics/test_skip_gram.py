@@ -215,10 +215,10 @@ def test_nearest_neighbors_of_cat_are_animals(story_words, seed):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"width": 0}, "width = 0: expected a whole number from 1"),
+        ({"width": 0}, "width = 0: expected an integer from 1"),
         ({"window": 2.5}, "window = 2.5"),
         ({"epochs": True}, "epochs = True"),
-        ({"seed": -1}, "seed = -1: expected a whole number from 0"),
+        ({"seed": -1}, "seed = -1: expected an integer from 0"),
         ({"workers": 0}, "workers = 0"),
         ({"sample": 2}, "sample = 2: expected a number from 0 to 1"),
         ({"rate": float("nan")}, "rate = nan"),

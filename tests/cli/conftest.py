@@ -118,7 +118,7 @@ def gpt2_folder(trained, tmp_path):
 
 @pytest.fixture
 def change_json():
-    """Set keys of a JSON file and remove others."""
+    """Set some keys in a JSON file and remove others."""
 
     def change(path, without=(), **settings):
         document = json.loads(path.read_text(encoding="utf-8"))

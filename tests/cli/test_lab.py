@@ -26,7 +26,7 @@ def test_lab_gives_numbers_a_question_and_a_figure(clearhead, tmp_path):
     assert clearhead("lab", "attention", "--csv").out.startswith("part,row,column,value\n")
 
 
-def test_invalid_arguments_are_rejected_in_one_line(refused):
+def test_invalid_arguments_are_rejected_with_a_one_line_error(refused):
     refused("lab", "attention", "--boost", "1000", words=["boost = 1000.0", "0 to 100"])
     refused("lab", "attention", "--sequence", "abc", words=["expected digits 0 and 1"])
     refused("lab", "atention", words=["attention"])

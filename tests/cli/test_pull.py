@@ -74,7 +74,7 @@ def test_pull_prints_json(clearhead, smollm2, home):
     assert pulled() == {**first, "downloaded": False}
 
 
-def test_invalid_names_are_rejected_in_one_line(refused):
+def test_invalid_names_are_rejected_with_a_one_line_error(refused):
     refused("pull", "smolm", words=["'smolm'", "did you mean 'smollm2'?"])
     refused("pull", "../../etc", words=["'../../etc'", "there is smollm2"])
     refused("pull", "", words=["can be pulled"])

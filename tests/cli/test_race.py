@@ -56,7 +56,7 @@ def test_race_prints_csv(clearhead, story_file):
     assert any(line.startswith("racers,ngram,bits per byte,") for line in lines)
 
 
-def test_invalid_arguments_are_rejected_in_one_line(refused, story_file):
+def test_invalid_arguments_are_rejected_with_a_one_line_error(refused, story_file):
     refused("race", "nowhere.txt", words=["nowhere.txt"])
     refused("race", story_file, "--minutes", "0", words=["minutes = 0.0"])
     refused("race", story_file, "--tokens", "0", words=["tokens = 0", "1 to 10000"])

@@ -207,7 +207,7 @@ def test_pooling_a_long_text_preserves_total_weight(model, monkeypatch):
     assert cells.shape == (137, 137)
     assert cells.sum(-1).tolist() == pytest.approx([1] * 137, abs=1e-4)
     assert cells[7, 3].item() == pytest.approx(weights[14:16, 6:8].sum().item() / 2, rel=1e-4)
-    assert "mean share of weight from 2 tokens to 2 tokens" in axes.get_title("left")
+    assert "mean fraction of attention from 2 tokens to 2 tokens" in axes.get_title("left")
     axes = figure(trace, "block.1.head.0.masked").canvas.axes[0]
     cells, masked = axes.images[0].get_array(), trace["block.1.head.0.masked"]
     assert cells[7, 7] == pytest.approx(np.mean([masked[14, 14], masked[15, 14], masked[15, 15]]), rel=1e-4)

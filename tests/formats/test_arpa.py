@@ -155,7 +155,7 @@ def test_sentence_scores_match_kenlm(tmp_path, kind, order):
         ("-0.5	the", "-0.5	" + "t" * 70_000, "longer than"),
     ],
 )
-def test_malformed_file_is_rejected_in_one_line(small, old, new, said):
+def test_malformed_file_is_rejected_with_a_one_line_error(small, old, new, said):
     assert old in SMALL
     small.write_text(SMALL.replace(old, new, 1))
     with pytest.raises(UserError, match=said) as caught:

@@ -1,4 +1,4 @@
-"""word2vec formats round-trip, gensim reads them, and damaged files are rejected in one line."""
+"""word2vec formats round-trip, gensim reads them, and damaged files are rejected with a one-line error."""
 
 import resource
 import warnings

@@ -120,7 +120,7 @@ def test_search_stops_at_the_timeout():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"beams": 0}, "beams = 0: expected a whole number, 1 to"),
+        ({"beams": 0}, "beams = 0: expected an integer, 1 to"),
         ({"beams": 10**6}, "beams = 1000000"),
         ({"beams": 2.0}, "beams = 2.0"),
         ({"beams": True}, "beams = True"),

@@ -277,7 +277,7 @@ def test_held_back_text_is_emitted_at_the_end(make, tokenizer):
     [
         ({"ids": ()}, "the prompt is empty"),
         *(
-            ({"tokens": bad}, "tokens = .*expected a whole number, at least 1")
+            ({"tokens": bad}, "tokens = .*expected an integer, at least 1")
             for bad in (0, -1, 1.5, True, None, "9")
         ),
         ({"seed": -1}, "seed = -1"),

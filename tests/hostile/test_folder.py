@@ -1,4 +1,4 @@
-"""Model folders made to hang, crash, exhaust memory or mislead: rejected in one line that names the file."""
+"""Model folders made to hang, crash, exhaust memory or mislead: rejected with a one-line error that names the file."""
 
 import base64
 import json
@@ -150,14 +150,14 @@ def test_duplicate_name_in_the_header_is_rejected(folder, weights, refuse):
 def test_duplicate_name_in_two_files_is_rejected(folder, sharded, refuse):
     shutil.copy(folder / "0.safetensors", folder / "2.safetensors")
     sharded("0.safetensors", "1.safetensors", "2.safetensors")
-    refuse(folder, r"which 0\.safetensors has as well", folder / "2.safetensors")
+    refuse(folder, r"which is also in 0\.safetensors", folder / "2.safetensors")
 
 
 def test_error_messages_escape_and_shorten_names(folder, sharded, refuse):
     bad = "a\n\x1b[31m" + "x" * 5000
     for name in ("0.safetensors", "1.safetensors"):
         save_file({bad: torch.ones(1)}, folder / name)
-    refuse(folder, "has as well")
+    refuse(folder, "which is also in")
     (folder / "\n.bin").touch()
     (folder / INDEX).unlink()
     refuse(folder, "is a pickle")
@@ -219,7 +219,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES, ids=[repr(name[:20]) for name in NAMES])
 def test_invalid_file_name_in_the_index_is_rejected(name, folder, sharded, refuse):
     sharded("0.safetensors", name)
-    refuse(folder, "plain name|not safetensors|no such file|cannot be read|leads nowhere")
+    refuse(folder, "plain name|not safetensors|no such file|cannot be read|is a broken link")
 
 
 @pytest.mark.parametrize("content", [None, [], "x", 1, {}, {"a": 1}, {"a": None}, {"a": ["0.safetensors"]}])
@@ -248,11 +248,11 @@ def test_missing_or_special_weights_files_are_rejected(folder, sharded, refuse, 
         path.unlink()
         path.symlink_to(target)
         (tmp_path / "elsewhere").write_bytes(whole)
-        refuse(folder, "is a link out of its folder", path)
+        refuse(folder, "is a link to a file outside its folder", path)
     for target in (path.name, INDEX, "0.safetensors", "../model/1.safetensors"):
         path.unlink()
         path.symlink_to(target)
-        refuse(folder, "leads nowhere|is damaged|has as well|no such file", folder)
+        refuse(folder, "is a broken link|is damaged|which is also in|no such file", folder)
     path.unlink()
     (folder / "other").write_bytes(whole)
     path.symlink_to("other")
@@ -273,10 +273,10 @@ def test_link_out_of_the_folder_is_rejected(name, folder, refuse, tmp_path):
         outside.write_text("{}")
     for target in (outside, "../outside", "/dev/zero", "/etc/passwd"):
         path.symlink_to(target)
-        refuse(folder, "is a link out of its folder", path)
+        refuse(folder, "is a link to a file outside its folder", path)
         path.unlink()
     path.symlink_to(name)
-    refuse(folder, "leads nowhere|is not a model|no such file", folder)
+    refuse(folder, "is a broken link|is not a model|no such file", folder)
 
 
 @pytest.mark.parametrize("name", READ)
@@ -304,15 +304,15 @@ def test_only_links_within_the_hub_cache_are_followed(folder, refuse, tmp_path):
     for elsewhere in ("../../../blobs/" + Path(target).name, target + "/..", "../../../model/" + WEIGHTS):
         (snapshot / WEIGHTS).unlink()
         (snapshot / WEIGHTS).symlink_to(elsewhere)
-        refuse(snapshot, "is a link out of its folder|leads nowhere", snapshot / WEIGHTS)
+        refuse(snapshot, "is a link to a file outside its folder|is a broken link", snapshot / WEIGHTS)
     (snapshot / WEIGHTS).unlink()
     (snapshot / WEIGHTS).symlink_to(target)
     (blobs / Path(target).name).unlink()
     (blobs / Path(target).name).symlink_to(folder / WEIGHTS)
-    refuse(snapshot, "is a link out of its folder", snapshot / WEIGHTS)
+    refuse(snapshot, "is a link to a file outside its folder", snapshot / WEIGHTS)
     shutil.rmtree(blobs)
     blobs.symlink_to(tmp_path / "blobs")
-    refuse(snapshot, "is a link out of its folder")
+    refuse(snapshot, "is a link to a file outside its folder")
 
 
 class Attack:

@@ -1,4 +1,4 @@
-"""GGUF files made to hang, crash, exhaust memory or mislead: rejected at once in one line naming the file."""
+"""GGUF files made to hang, crash, exhaust memory or mislead: rejected at once with one line naming the file."""
 
 import contextlib
 import os

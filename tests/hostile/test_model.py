@@ -1,4 +1,4 @@
-"""Complete GGUF models with a valid header but invalid settings or tensors: rejected in one line."""
+"""Complete GGUF models with a valid header but invalid settings or tensors: rejected with a one-line error."""
 
 import math
 import os

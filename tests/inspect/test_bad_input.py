@@ -33,7 +33,7 @@ def trace(model):
     [
         (lambda m, t: t.block[9], "block 9 does not exist: there are blocks 0 to 1"),
         (lambda m, t: t.block[0].head[9], "head 9 does not exist: there are heads 0 to 1"),
-        (lambda m, t: t.block[0].kv_head["a"], "kv_head 'a': expected a whole number"),
+        (lambda m, t: t.block[0].kv_head["a"], "kv_head 'a': expected an integer"),
         (lambda m, t: t.weights(5), "block 5 does not exist"),
         (lambda m, t: t["block.-1.input"], "this model has blocks 0 to 1"),
         (lambda m, t: t[3], "site 3: expected a name"),

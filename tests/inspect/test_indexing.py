@@ -35,13 +35,13 @@ def test_select_indices(selection, expected):
     [
         (5, "row 5 does not exist: there are rows 0 to 4"),
         ([0, -6], "row -6 does not exist"),
-        (1.0, "expected a whole number"),
-        ([1.5], "expected a whole number"),
-        ("a", "expected a whole number"),
-        (True, "expected a whole number"),
+        (1.0, "expected an integer"),
+        ([1.5], "expected an integer"),
+        ("a", "expected an integer"),
+        (True, "expected an integer"),
         ([True, False], "the mask has 2 entries for 5 rows"),
-        (slice("a", None), "expected a whole number"),
-        (slice(0, 2, 0), "expected a whole number"),
+        (slice("a", None), "expected an integer"),
+        (slice(0, 2, 0), "expected an integer"),
     ],
 )
 def test_invalid_selections_raise(selection, message):

@@ -44,8 +44,8 @@ def test_bidirectional_models_can_be_inspected(model):
 
 def test_tired_attends_to_chicken_and_wide_to_road(smollm2):
     found = clearhead.lab("pronoun", smollm2, seeds=0).findings
-    assert round(found["tired: to chicken minus to road"], 2) == 1.28
-    assert round(found["wide: to chicken minus to road"], 2) == -0.73
+    assert round(found["tired: attention to chicken minus road"], 2) == 1.28
+    assert round(found["wide: attention to chicken minus road"], 2) == -0.73
     assert found["largest difference at it between the two"] < 1e-5
 
 
@@ -57,7 +57,7 @@ def learned(model_folder):
 
 @pytest.fixture(scope="module")
 def at_it(learned):
-    table = learned.part("what is encoded at it, in stories")
+    table = learned.part("what is encoded at the pronoun, in stories")
     assert table.rows == ["bidirectional, seed 0", "causal, seed 0"]
     return [dict(zip(table.columns, row, strict=True)) for row in table.values]
 
@@ -65,7 +65,7 @@ def at_it(learned):
 @pytest.mark.slow
 def test_bidirectional_model_encodes_the_antecedent_at_the_pronoun(at_it):
     both, _ = at_it
-    assert both["accuracy at it"] > 0.85
+    assert both["accuracy at the pronoun"] > 0.85
     assert both["correct side"] > 0.9
     assert both["attention"] > 0.5
     assert both["flipped"] > 0.8
@@ -77,7 +77,7 @@ def test_bidirectional_model_encodes_the_antecedent_at_the_pronoun(at_it):
 def test_causal_model_knows_the_antecedent_only_at_the_end(at_it):
     _, back = at_it
     assert back["difference"] == 0
-    assert back["accuracy at it"] <= 0.5
+    assert back["accuracy at the pronoun"] <= 0.5
     assert back["probe"] == 0.5
     assert back["flipped"] == 0
     assert back["attention"] == pytest.approx(0, abs=1e-6)
@@ -98,7 +98,7 @@ def test_accuracy_improves_during_training(learned):
     part = learned.part("predicts the antecedent")
     assert part.x[0] == 0
     assert part.x[-1] == 120
-    for line in ("bidirectional, at it", "causal, at the end"):
+    for line in ("bidirectional, at the pronoun", "causal, at the end"):
         assert part.lines[line][0] < 0.2
         assert part.lines[line][-1] > 0.85
 
@@ -106,7 +106,7 @@ def test_accuracy_improves_during_training(learned):
 @pytest.mark.slow
 def test_masking_alone_does_not_teach_the_antecedent():
     found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).findings
-    assert found["bidirectional: accuracy at it"] < 0.2
+    assert found["bidirectional: accuracy at the pronoun"] < 0.2
     assert abs(found["bidirectional: attention to the antecedent minus the other"]) < 0.1
     assert found["smollm2, which is not installed"] == "clearhead pull smollm2"
 

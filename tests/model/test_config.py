@@ -34,7 +34,7 @@ def test_parameter_count_is_exact(name, more):
         ({"d_head": 7, "position": "rotary"}, ["d_head = 7", "even"]),
         ({"n_block": 0}, ["n_block = 0", "at least 1"]),
         ({"n_vocab": -5}, ["n_vocab = -5"]),
-        ({"n_context": 2.5}, ["n_context = 2.5", "whole number"]),
+        ({"n_context": 2.5}, ["n_context = 2.5", "an integer"]),
         ({"n_head": True}, ["n_head = True"]),
         ({"n_block": 10**9}, ["n_block"]),
         ({"norm": "batch"}, ["norm = 'batch'", "layer, rms"]),

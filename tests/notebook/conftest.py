@@ -1,3 +1,3 @@
-"""Fixtures for widget tests: the models of the page's tests."""
+"""Fixtures for widget tests: the models from the page tests."""
 
 from tests.web.conftest import models  # noqa: F401 (fixture)

@@ -105,7 +105,7 @@ def test_requests_are_answered(model, monkeypatch):
     assert (content["id"], content["status"], content["headers"]["x-shape"]) == ("x 0", 200, "6,6")
     assert numbers == trace["block.0.head.0.weights"].numpy().tobytes()
     widget._handle_custom_msg({"id": "x 0", "leave": True}, [])  # too late to cancel
-    widget._handle_custom_msg({**question, "path": "/metrics"}, [])  # not a route of the page
+    widget._handle_custom_msg({**question, "path": "/metrics"}, [])  # not a route that the page uses
     assert len(sent) == 1
 
 

@@ -159,7 +159,7 @@ def test_config_with_oversized_counts_is_rejected(folder):
         ({"kind": "ngram", "recipe": "classic"}, "recipe does not apply to an n-gram"),
         ({"kind": "ngram", "heads": 2}, "heads applies to transformers"),
         ({"kind": "ngram", "resume": True}, "counted in one pass"),
-        ({"order": 3}, "order applies to the kind 'ngram' only"),
+        ({"order": 3}, "order applies only to n-gram models"),
     ],
 )
 def test_incompatible_settings_are_rejected(text, settings, said):

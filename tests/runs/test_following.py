@@ -75,7 +75,7 @@ def test_downsampling_keeps_validated_steps(follower, metrics):
 def test_speed_is_measured_from_file_modification_times(follower, metrics, monkeypatch):
     write(metrics, line(1))
     follower.look()
-    assert follower.tokens_a_second is None
+    assert follower.tokens_per_second is None
     now = metrics.stat().st_mtime
     monkeypatch.setattr(time, "time", lambda: now)
     os.utime(metrics, (now - 4, now - 4))
@@ -84,11 +84,11 @@ def test_speed_is_measured_from_file_modification_times(follower, metrics, monke
     write(metrics, line(2), line(9))
     os.utime(metrics, (now, now))
     follower.look()
-    assert follower.tokens_a_second == pytest.approx(200)
+    assert follower.tokens_per_second == pytest.approx(200)
     follower.look()
-    assert follower.tokens_a_second == pytest.approx(200)
+    assert follower.tokens_per_second == pytest.approx(200)
     follower._grew[-1] = (now - 60, 900)
-    assert follower.tokens_a_second is None
+    assert follower.tokens_per_second is None
 
 
 def test_pauses_do_not_count_as_training_time(follower, metrics, monkeypatch):
@@ -99,4 +99,4 @@ def test_pauses_do_not_count_as_training_time(follower, metrics, monkeypatch):
         write(metrics, line(step))
         os.utime(metrics, (now + when, now + when))
         follower.look()
-    assert follower.tokens_a_second == pytest.approx(100, rel=0.01)
+    assert follower.tokens_per_second == pytest.approx(100, rel=0.01)

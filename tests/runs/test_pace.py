@@ -6,7 +6,7 @@ from clearhead.runs.pace import Pace, Schedule
 
 
 def test_schedule_fits_the_time_budget():
-    schedule = Schedule.fit(100, seconds_a_step=0.5, seconds_a_token_read=0.001, n_tokens=1000, context=64)
+    schedule = Schedule.fit(100, seconds_per_step=0.5, seconds_a_token_read=0.001, n_tokens=1000, context=64)
     assert (schedule.validations, schedule.validated, schedule.steps_a_validation) == (5, 1000, 2.0)
     assert schedule.steps * 0.5 + schedule.validations * 1.0 == pytest.approx(100, abs=0.5)
     often = Schedule.fit(100, 0.5, 1e-6, 1000, 64)
@@ -26,13 +26,13 @@ def test_no_time_left_still_gives_one_step():
 
 def test_pace_is_the_mean_since_the_last_call():
     pace = Pace(0.0)
-    assert pace.seconds_a_step() == 0.0
+    assert pace.seconds_per_step() == 0.0
     for seconds in (1.0, 2.0, 3.0):
         pace.note(seconds)
-    assert pace.seconds_a_step() == 2.0
+    assert pace.seconds_per_step() == 2.0
     pace.note(8.0)
-    assert pace.seconds_a_step() == 8.0
-    assert pace.seconds_a_step() == 8.0, "nothing was added since"
+    assert pace.seconds_per_step() == 8.0
+    assert pace.seconds_per_step() == 8.0, "nothing was added since"
 
 
 def test_validation_time_is_measured_in_steps():
@@ -40,5 +40,5 @@ def test_validation_time_is_measured_in_steps():
     assert (pace.validation, pace.around_validation) == (4.0, 4.0)
     pace.note(2.0)
     pace.note(9.0, 5.0)
-    assert pace.seconds_a_step() == 2.0
+    assert pace.seconds_per_step() == 2.0
     assert (pace.validation, pace.around_validation) == (2.5, 3.5)

@@ -67,7 +67,7 @@ def test_tokenizer_is_trained_on_samples_of_the_whole_text(tmp_path):
     )
     texts = [Document.of("two", first + second + first)]
     request = TrainingRequest(minutes=0.05, tokenizer="bpe", vocab=400)
-    share = 60 * 0.05 * preparation.TOKENIZER_TEXT_A_SECOND / n_bytes(texts)
+    share = 60 * 0.05 * preparation.TOKENIZER_TEXT_PER_SECOND / n_bytes(texts)
     assert share < 0.1
     tokenizer = prepare_text(texts, request, tmp_path).tokenizer
     assert len(tokenizer.encode("again and again. quixotic zephyrs")) < 10

@@ -30,7 +30,7 @@ SIZES = {
     "tokenizer": "char",
     "device": "cpu",
 }
-NUMBERS = {"loss", "gradient_norm", "lr_scale", "tokens", "validation", "tokens_a_second"}
+NUMBERS = {"loss", "gradient_norm", "lr_scale", "tokens", "validation", "tokens_per_second"}
 
 
 @pytest.fixture(autouse=True)
@@ -86,11 +86,11 @@ def test_tensorboard_shows_every_step(story_file, tmp_path):
     take(tmp_path / "run", story_file, Reports(tensorboard=True))
     shown, metrics = events(tmp_path / "run"), read_metrics(tmp_path / "run")
     assert set(shown) == NUMBERS
-    for name in NUMBERS - {"tokens_a_second"}:
+    for name in NUMBERS - {"tokens_per_second"}:
         assert shown[name] == as_events(metrics, name)
     assert [step for step, _ in shown["loss"]] == list(range(1, 11))
     assert [step for step, _ in shown["validation"]] == [2, 4, 6, 8, 10]
-    assert all(value > 0 for _, value in shown["tokens_a_second"])
+    assert all(value > 0 for _, value in shown["tokens_per_second"])
 
 
 def test_tensorboard_drops_steps_that_are_repeated_after_resuming(story_file, tmp_path):
@@ -100,7 +100,7 @@ def test_tensorboard_drops_steps_that_are_repeated_after_resuming(story_file, tm
     assert [step for step, _ in events(tmp_path / "run")["loss"]] == list(range(1, 8))
     run = take(tmp_path / "run", story_file, Reports(tensorboard=True))
     shown = events(tmp_path / "run")
-    assert [step for step, _ in shown["tokens_a_second"]] == list(range(1, 11))
+    assert [step for step, _ in shown["tokens_per_second"]] == list(range(1, 11))
     for name in ("loss", "validation"):
         assert shown[name] == as_events(read_metrics(tmp_path / "run"), name)
     assert run.notes == []
@@ -170,7 +170,7 @@ def test_wandb_has_every_step_and_the_request(story_file, tmp_path):
     assert config["request"] == asked["request"]
     assert config["plan"] == asked["plan"]
     for row, line in zip(rows, read_metrics(tmp_path / "run"), strict=True):
-        assert row.pop("tokens_a_second") > 0
+        assert row.pop("tokens_per_second") > 0
         line.pop("sample", None)  # text samples stay in the folder
         assert row == line
 

@@ -292,7 +292,7 @@ def test_lens_shows_top_tokens_and_probabilities(visitor, model):
         best = lens[1 - k].argmax(-1).tolist()
         words = [visible(text) for text in model.tokenizer.pieces(best)]
         assert row.locator("td").all_inner_texts() == words
-    # By keyboard too: a cell's label gives the probability of its token, and so does the line below.
+    # With the keyboard too: the cell's label and the line below both give the probability of its token.
     share = percent(lens[1].softmax(-1)[-1].max().item())
     last = visitor.page.locator(".lens td[tabindex='0']")
     last.focus()

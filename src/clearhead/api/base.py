@@ -24,7 +24,7 @@ Range = Annotated[tuple[Index, Index], Field(strict=False)]  # a list in JSON
 
 
 class WireModel(BaseModel):
-    """Base of all schemas. Numbers must be finite; strings and booleans are not converted to numbers."""
+    """Base class of all schemas. Numbers must be finite; strings and booleans are not converted to numbers."""
 
     model_config = ConfigDict(
         strict=True,
@@ -36,7 +36,7 @@ class WireModel(BaseModel):
 
 
 class RequestModel(WireModel):
-    """Base of all requests. Unknown fields are rejected, because they may be meant to change the response."""
+    """Base class of all requests. Unknown fields are rejected, because the client may expect them to have an effect."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -36,7 +36,9 @@ class SensesResponse(WireModel):
     stages: list[str]
     occurrences: list[Occurrence]
     points: list[list[list[float]]]
-    shares: list[list[float]] = Field(description="The share of the variance along each axis of the plane.")
+    shares: list[list[float]] = Field(
+        description="The fraction of the variance explained by each axis of the plane."
+    )
     cosines: list[list[list[float]]]
 
 

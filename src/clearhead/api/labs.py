@@ -13,9 +13,9 @@ MAX_SETTINGS = 32
 SettingText = Annotated[str, StringConstraints(max_length=2000)]
 SettingValue = bool | int | Number | SettingText
 Value = bool | int | float | str | None
-KINDS: dict[type, Literal["switch", "whole", "number", "text"]] = {
+KINDS: dict[type, Literal["switch", "integer", "number", "text"]] = {
     bool: "switch",
-    int: "whole",
+    int: "integer",
     float: "number",
     str: "text",
 }
@@ -23,7 +23,7 @@ KINDS: dict[type, Literal["switch", "whole", "number", "text"]] = {
 
 class LabSetting(WireModel):
     name: str
-    kind: Literal["switch", "whole", "number", "text"]
+    kind: Literal["switch", "integer", "number", "text"]
     default: Value
     description: str
     least: float | None
@@ -80,7 +80,7 @@ class LabRequest(RequestModel):
 
 
 class LabTable(WireModel):
-    """A table of numbers or texts; if shaded, its numbers are also drawn as colors."""
+    """A table of numbers or strings; if shaded, its numbers are also drawn as colors."""
 
     kind: Literal["table"]
     name: str

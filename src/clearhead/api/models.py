@@ -26,7 +26,7 @@ class PullRequest(RequestModel):
 
 
 class HeadsRequest(RequestModel):
-    """A model whose heads are scored."""
+    """The model whose heads to score."""
 
     model: ModelName
 
@@ -74,7 +74,7 @@ class PullState(WireModel):
 
 
 class HeadsResponse(WireModel):
-    """For each kind of attention, the mean weight that each head gives it: blocks × heads, from 0 to 1.
+    """For each kind of attention, the mean weight that each head puts on it: blocks × heads, from 0 to 1.
 
     `chance` is the score of a head with uniform attention.
     """

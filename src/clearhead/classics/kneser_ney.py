@@ -52,7 +52,7 @@ class _Adjusted:
 def estimate(counts: NGramCounts) -> NGram:
     """The n-gram model of these counts."""
     config = NGramConfig(counts.n_vocab, counts.end_id, tuple(len(each.keys) for each in counts.longer))
-    with torch.device("meta"):  # orders are stored one after the other
+    with torch.device("meta"):  # no allocation: the tensors are assigned below
         network = NGram(config)
     orders = _adjust(counts)
     words = next(orders).counts

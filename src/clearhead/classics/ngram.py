@@ -1,4 +1,4 @@
-"""The n-gram model: the next token by how often it followed the last few tokens, backing off to fewer.
+"""The n-gram model: predicts the next token by how often it followed the last few, backing off to fewer.
 
 The n-grams of each order are sorted by key. The key of an n-gram is the index of its prefix (all tokens but
 the last) times the vocabulary size, plus the last token; the index of a unigram is its token id. So all
@@ -87,7 +87,7 @@ class NGram(nn.Module):
         return torch.cat([torch.full_like(ids[:, :1], UNKNOWN), found], dim=1)
 
     def _put(self, logits: Tensor, contexts: Tensor, shorter: Order, longer: Order) -> None:
-        """Back off where a context is known: lower all logits, then set those of tokens seen after it."""
+        """Where a context is known, add its backoff weight to all logits, then set those of tokens seen after it."""
         assert shorter.backoff is not None
         assert longer.keys is not None
         if not len(shorter.backoff):

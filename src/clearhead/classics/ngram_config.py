@@ -31,7 +31,7 @@ class NGramConfig:
         for name, (least, most) in limits.items():
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= most:
-                raise UserError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
+                raise UserError(f"{name} = {value!r}: expected an integer from {least} to {most}")
         if self.end_id >= self.n_vocab:
             raise UserError(f"end_id = {self.end_id}: expected an id from 0 to {self.n_vocab - 1}")
         if not _is_row(self.counts) or any(type(n) is not int or n < 0 for n in self.counts):
@@ -79,7 +79,7 @@ class NGramConfig:
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> NGramConfig:
-        """Read what `to_json` wrote. Unknown and missing settings are errors that name them."""
+        """Read what `to_json` wrote. Raises an error that names any unknown or missing settings."""
         given = {name: value for name, value in settings.items() if name != "kind"}
         check_names(given, cls)
         return cls(**given)
@@ -92,5 +92,5 @@ def _is_row(value: object) -> bool:
 def check_order(order: object) -> int:
     """Validate an order."""
     if type(order) is not int or not 1 <= order <= MOST_ORDER:
-        raise UserError(f"order = {order!r}: expected a whole number from 1 to {MOST_ORDER}, such as 5")
+        raise UserError(f"order = {order!r}: expected an integer from 1 to {MOST_ORDER}, such as 5")
     return order

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clearhead.classics.ngram import UNKNOWN
 from clearhead.classics.ngram_config import check_order
-from clearhead.classics.tally import BYTES_A_KEY, Tally
+from clearhead.classics.tally import BYTES_PER_KEY, Tally
 from clearhead.errors import UserError
 from clearhead.files import disk_errors
 from clearhead.text.tokens import Tokens
@@ -80,7 +80,7 @@ def count_ngrams(
     `report(done, total)` is called after each order.
     """
     check_order(order)
-    stream = _Stream(tokens, end_id, max(16, memory // (2 * BYTES_A_KEY)))
+    stream = _Stream(tokens, end_id, max(16, memory // (2 * BYTES_PER_KEY)))
     words = np.zeros(n_vocab, np.int64)
     for _, ids in stream:
         if len(ids) and (int(ids.max()) >= n_vocab or int(ids.min()) < 0):
@@ -88,7 +88,7 @@ def count_ngrams(
         words += np.bincount(ids, minlength=n_vocab)
     words[end_id] -= 1  # the first token has no context
     if not words.any():
-        raise UserError("the text has no tokens: give more text")
+        raise UserError("the text has no tokens: provide more text")
     report(1, order)
     longer: list[Counted] = []
     place = Path(tempfile.gettempdir()) if folder is None else folder
@@ -96,7 +96,7 @@ def count_ngrams(
         disk_errors(place, "the n-grams have not been counted"),
         tempfile.TemporaryDirectory(prefix="clearhead-", dir=folder) as temporary,
     ):
-        # For each position the index of the n-gram ending there, of the order counted last.
+        # For each position, the index of the n-gram that ends there, for the order counted last.
         path = Path(temporary) / "nodes"
         nodes = np.memmap(path, np.int64, mode="w+", shape=len(stream)) if order > 1 else None
         tally = Tally(Path(temporary), memory // 2)
@@ -135,9 +135,9 @@ def _follow(stream: _Stream, nodes: Array, keys: Array, n_vocab: int, end_id: in
 
 
 def find(keys: Array, wanted: Array) -> Array:
-    """The index of each query among the ascending keys.
+    """The index of each query among the sorted keys.
 
-    Queries are sorted first: in random order nearly every lookup would wait for memory.
+    Queries are sorted first: in random order, nearly every lookup would miss the CPU cache.
     """
     order = np.argsort(wanted)
     found = np.empty(len(wanted), np.int64)

@@ -53,6 +53,6 @@ class RecurrentConfig:
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> RecurrentConfig:
-        """Read what `to_json` wrote. Unknown and missing settings are errors that name them."""
+        """Read what `to_json` wrote. Raises an error that names any unknown or missing settings."""
         check_names(settings, cls)
         return cls(**settings)

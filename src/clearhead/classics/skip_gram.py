@@ -22,7 +22,7 @@ from clearhead.text.word_corpus import WordCorpus
 Word = TypeVar("Word")
 
 STRETCH = 100_000  # words that a thread processes at a time
-LAST_RATE = 1 / 250  # factor on the learning rate at the end; word2vec goes from 0.025 to 0.0001
+LAST_RATE = 1 / 250  # learning-rate multiplier at the end; word2vec goes from 0.025 to 0.0001
 POWER = 0.75  # exponent on a word's count in the negative-sampling distribution
 MOST = {"width": 10_000, "window": 1000, "negative": 1000, "epochs": 10_000, "workers": 256}
 CERTAIN = 2**32 - 1  # a probability of 1: the kernel compares integers
@@ -59,7 +59,7 @@ class Settings:
             if value is None and name == "workers":
                 continue
             if type(value) is not int or not least <= value <= most:
-                raise UserError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
+                raise UserError(f"{name} = {value!r}: expected an integer from {least} to {most}")
         for name, most in (("sample", 1), ("rate", 10)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
@@ -79,7 +79,7 @@ class SkipGram:
     """Two tables of vectors, trained on a text while this is iterated over, a chunk at a time.
 
     `inputs` (V D) are the vectors of center words, which are kept; `outputs` (V D) those of neighbors. With
-    one worker, the same seed gives the same bits. Several workers update the tables without locks, so results
+    one worker, the same seed gives bit-identical vectors. Several workers update the tables without locks, so results
     vary slightly between runs.
     """
 
@@ -156,7 +156,7 @@ def keeping(counts: NDArray[np.int64], sample: float) -> NDArray[np.float64]:
 def alias(weights: NDArray[np.float64]) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
     """The alias table for sampling words by weight (Walker's alias method).
 
-    Choose a word uniformly; keep it with its first number as probability, otherwise take its second.
+    Draw a word uniformly; keep it with its probability in the first array, otherwise take its alias from the second.
     """
     height = (weights / weights.sum() * len(weights)).tolist()
     sure, other = np.ones(len(height)), np.arange(len(height), dtype=np.int32)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 Keys = NDArray[np.int64]
 ENTRY = np.dtype([("key", "<i8"), ("count", "<i8")])
-FAN = 16  # runs merged into one
-BYTES_A_KEY = 64  # memory per key while sorting and counting
+FAN = 16  # sorted runs merged at a time (fan-in)
+BYTES_PER_KEY = 64  # memory per key while sorting and counting
 
 
 class Tally:
@@ -19,11 +19,11 @@ class Tally:
 
     def __init__(self, folder: Path, memory: int) -> None:
         self.folder = folder
-        self.capacity = max(2 * FAN, memory // BYTES_A_KEY)
+        self.capacity = max(2 * FAN, memory // BYTES_PER_KEY)
         self.spills = 0
         self._held: list[Keys] = []
         self._n_held = 0
-        self._levels: list[list[Path]] = [[]]  # a run of one level merges FAN runs of the level before
+        self._levels: list[list[Path]] = [[]]  # each run of a level merges FAN runs of the previous level
         self._numbers = count()
 
     def add(self, keys: Keys) -> None:

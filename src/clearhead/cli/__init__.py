@@ -19,7 +19,7 @@ INTERRUPTED = 130  # exit code after Ctrl-C; typer returns it too
 
 
 def main() -> None:
-    """Run a command. Exit code 0; 2 for a user error, reported in one line; 1 for a bug; 130 after Ctrl-C."""
+    """Run a command. Exit code 0; 2 for a user error, reported on one line; 1 for a bug; 130 after Ctrl-C."""
     try:
         signal.signal(signal.SIGTERM, _end)
         for stream in (sys.stdout, sys.stderr):

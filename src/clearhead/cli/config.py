@@ -5,7 +5,7 @@ disables it. Each command has a table (`[train]`, `[lab.stream]`), each option a
 the dashes.
 
 The folder, and the file with it, may come from someone else. So a file may set how things are done, but never
-what is read, written or sent, or who has access: those must be typed.
+what is read, written or sent, or who has access: those must be given on the command line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from clearhead.files import open_regular, read_all
 NAME, VARIABLE = "clearhead.toml", "CLEARHEAD_CONFIG"
 LARGEST = 2**16  # bytes
 
-# Besides numbers, these options may be set. Other switches and strings must be typed.
+# Besides numbers, the file may set these options. Other switches and strings must be given on the command line.
 HARMLESS = frozenset(
     (
         "both_ways",

@@ -1,4 +1,4 @@
-"""`clearhead explore`: the page that shows a sentence's way through a model, in a browser."""
+"""`clearhead explore`: the page that shows how a sentence passes through a model, in a browser."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ TOKENIZER: Any = typer.Option(
 )
 VOCAB: Any = typer.Option(None, help="Vocabulary size of a bpe or word tokenizer.")
 VALIDATION: Any = typer.Option(
-    None, help="Share of the text's end, such as 0.1, or separate files (may be repeated)."
+    None,
+    help="Fraction of the text to hold out from its end, such as 0.1, or separate files (may be repeated).",
 )
 SEED: Any = typer.Option(0, help="Seed of the batches and the initial weights.")
 DEVICE: Any = typer.Option(

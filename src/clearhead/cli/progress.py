@@ -128,15 +128,15 @@ def print_notes(run: Run) -> None:
 
 
 def _describe(progress: Progress, validated: Progress | None) -> str:
-    """One line of progress, with the last validation and its step."""
+    """One line of progress, with the last validation loss and its step."""
     record = progress.record
-    left = (progress.steps - record.step) * progress.seconds_a_step
+    left = (progress.steps - record.step) * progress.seconds_per_step
     validation = f"   validation {validated.validation:.4f}" if validated is not None else ""
     if validated is not None and validated is not progress:
         validation += f" at {validated.record.step:,}"
     return (
         f"step {record.step:,}/{progress.steps:,}   loss {progress.loss:.3f}{validation}"
-        f"   {progress.tokens_a_second:,.0f} tokens/s   {clock(left)} left"
+        f"   {progress.tokens_per_second:,.0f} tokens/s   {clock(left)} left"
     )
 
 

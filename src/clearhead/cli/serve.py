@@ -41,13 +41,13 @@ def serve(
     slots: int = generation_option("slots", 16),
     queue: int = generation_option("queue"),
     grace: float = typer.Option(
-        30.0, min=0, max=3600, help="Seconds that running requests may take after a shutdown signal."
+        30.0, min=0, max=3600, help="Seconds to let running requests finish after a shutdown signal."
     ),
     device: str = DEVICE,
 ) -> None:
     """Serve models to OpenAI clients and to the page.
 
-    By default on this machine only, and only with the token.
+    By default, listens on this machine only and requires the token.
 
     \b
     For example:

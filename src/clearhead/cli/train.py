@@ -171,7 +171,7 @@ def train(
 
 
 def _count(text: list[str], out: Path | None, request: TrainingRequest, json: bool) -> None:
-    """Train an n-gram model, which takes no steps."""
+    """Train an n-gram model by counting, without training steps."""
     from clearhead.formats.folder import check_free
     from clearhead.runs.counting import count_text
     from clearhead.runs.preparation import PreparedText
@@ -293,7 +293,7 @@ def _summary(run: Run, training: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_validation(given: list[str] | None) -> float | list[str] | None:
-    """A number is a share of the text; anything else names files."""
+    """A number is a fraction of the text; anything else names files."""
     if not given:
         return None
     if len(given) == 1 and not Path(given[0]).exists():

@@ -102,7 +102,7 @@ def _cells(site: str, size: int, across: int) -> str:
     if size == across == 1:
         return ""
     if site.endswith("weights"):
-        return f"a cell: mean share of weight from {size} tokens to {across} tokens"
+        return f"a cell: mean fraction of attention from {size} tokens to {across} tokens"
     return f"a cell: the mean of {size} × {across}"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from clearhead.inspect.sites import MATRICES
 from clearhead.inspect.state_trace import AnyTrace
 
-MOST_NUMBERS = 2**22  # numbers of a matrix computed at once
+MOST_NUMBERS = 2**22  # matrix entries computed at once
 
 
 def is_matrix(site: str) -> bool:
@@ -24,7 +24,7 @@ def read_pooled(
 ) -> Any:
     """A site with `size` rows and `across` columns per cell, as an array, computed a few rows at a time.
 
-    A cell of attention weights is the share of its weight that a row gives to the cell's columns, averaged
+    A cell of attention weights is the fraction of its attention that a row puts on the cell's columns, averaged
     over rows, so that a row of cells still sums to 1. For other sites it is the mean of the finite numbers,
     or nan.
     """
@@ -42,7 +42,7 @@ def read_pooled(
 
 
 def pool(value: Any, size: int, across: int) -> Any:
-    """The mean of the finite numbers in each cell of size × across; nan if there are none."""
+    """The mean of the finite numbers in each cell of size × across; NaN if there are none."""
     if size == across == 1:
         return value
     finite = np.isfinite(value)

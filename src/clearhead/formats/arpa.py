@@ -154,7 +154,7 @@ def read_config(path: Path) -> NGramConfig:
 
 
 def load(path: Path) -> Saved:
-    """Load the model in a file, with a tokenizer for its words separated by spaces."""
+    """Load the model from an ARPA file, with a tokenizer that splits text into its words at spaces."""
     found = read(path)
     if set(found.words).issuperset(escape(sorted(BYTE_OF))):
         raise UserError(

@@ -28,7 +28,9 @@ def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> Non
         what = f"no other program has an architecture for this {named}"
         raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
     if to is None and path.suffix != ".gguf" and (meant := guess(path.suffix.lower(), [".gguf"])):
-        raise UserError(f"{path}: a folder would get this name{meant} Otherwise add --to huggingface")
+        raise UserError(
+            f"{path}: this would create a folder of that name{meant} Otherwise, add --to huggingface"
+        )
     kind = to.lower() if to is not None else "gguf" if path.suffix == ".gguf" else "huggingface"
     if kind == "gguf":
         _refuse_existing(path)

@@ -81,5 +81,5 @@ def _check_files(name: str, found: list[str]) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """For example ConnectError: Name or service not known."""
+    """Format an error on one line, such as "ConnectError: Name or service not known"."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]

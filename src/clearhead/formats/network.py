@@ -19,7 +19,7 @@ from clearhead.runtime.device import memory_of
 
 # Minimum tensors per block: two norms, query, key, value and output, two of the feed-forward; for a recurrent block
 # the matrices and biases for input and state.
-LEAST_A_BLOCK, RECURRENT_A_BLOCK = 8, 4
+LEAST_PER_BLOCK, RECURRENT_PER_BLOCK = 8, 4
 
 
 class TensorSource(Protocol):
@@ -73,7 +73,7 @@ def check_tensors(described: str, n_tensor: int, config: LearnerConfig, dtype: t
     """Raise an error if the tensors cannot be this model, or do not fit into memory, before creating a
     network.
     """
-    least = LEAST_A_BLOCK if isinstance(config, Config) else RECURRENT_A_BLOCK
+    least = LEAST_PER_BLOCK if isinstance(config, Config) else RECURRENT_PER_BLOCK
     if n_tensor < least * config.n_block:
         raise UserError(
             f"{described} has {n_tensor} tensors, too few for the {config.n_block} blocks in its "

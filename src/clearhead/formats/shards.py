@@ -59,7 +59,9 @@ class Shards:
                 for name in file.keys():  # noqa: SIM118 (it is no mapping)
                     part = file.get_slice(name)
                     if name in self._file_of:
-                        raise UserError(f"{path} has {name}, which {self._file_of[name].name} has as well")
+                        raise UserError(
+                            f"{path} contains {name}, which is also in {self._file_of[name].name}"
+                        )
                     self._file_of[name] = path
                     if part.get_dtype() in FLOATS:
                         self._shapes[name] = tuple(part.get_shape())

@@ -152,7 +152,7 @@ class TransformerBatchDecoder(BatchDecoder):
             raise UserError(f"slots = {slots}: expected at least 1")
         self.network = transpose_weights(network) if _prefers_columns(network) else network
         self.cache = BatchedKVCache(config, slots, weight.device, weight.dtype)
-        # Computed once for all positions: sines of many numbers may differ from those of few in the last bit.
+        # Computed once for all positions: the last bit of a sine may depend on how many are computed at once.
         positions = torch.arange(config.n_context, device=weight.device)[:, None]
         with torch.inference_mode():
             self.position_vectors = network.position_vectors(positions)

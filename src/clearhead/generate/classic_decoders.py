@@ -1,6 +1,6 @@
-"""Decoders of recurrent networks and n-gram models.
+"""Decoders for recurrent networks and n-gram models.
 
-A recurrent network remembers a state and an n-gram model the last few tokens, so neither has a context that
+A recurrent network keeps a state, and an n-gram model the last few tokens, so neither has a context that
 can fill up.
 
 Shapes: N samples of one prompt, B rows of a step, V tokens of the vocabulary.
@@ -101,7 +101,7 @@ class RecurrentBatchDecoder(BatchDecoder):
         self.state.put([slot], prefill.state)
 
     def extend(self, slot: int, position: int) -> None:
-        """Clear the state that an earlier sequence has left in the slot."""
+        """Clear the state left in the slot by an earlier sequence."""
         if position == 0:
             self.state.put([slot], self.network.begin())
 
@@ -155,7 +155,7 @@ class NGramBatchDecoder(BatchDecoder):
         self.windows[slot] = list(prefill.ids)
 
     def extend(self, slot: int, position: int) -> None:
-        """Clear the tokens that an earlier sequence has left in the slot."""
+        """Clear the tokens left in the slot by an earlier sequence."""
         if position == 0:
             self.windows[slot] = []
 

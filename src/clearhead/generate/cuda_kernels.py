@@ -190,7 +190,7 @@ def linear_many(
 
 @triton.jit
 def _times(x, weight):
-    """ROWS K by BN K → ROWS BN."""
+    """Multiply x by the transposed weight: ROWS K, BN K → ROWS BN."""
     return tl.dot(x.to(weight.dtype), tl.trans(weight), input_precision="ieee")
 
 
@@ -334,7 +334,7 @@ def sample(
             picked += tl.sum((sums <= number).to(tl.int32), 0)
             last = tl.maximum(last, tl.max(tl.where(p > 0.0, w, 0), 0))
             before = tl.max(sums, 0)
-        picked = tl.minimum(picked, last)  # rounding must not lead past the last possible token
+        picked = tl.minimum(picked, last)  # rounding must not select a token past the last possible one
     tl.store(ids + b, picked)
     tl.store(sampled + at, picked)
     tl.store(positions + b, position)

@@ -1,4 +1,4 @@
-"""Decoders of one prompt: the network, and what it remembers of the samples that continue the prompt.
+"""Decoders for one prompt: the network, with its cache or state for the samples that continue the prompt.
 
 `prefill` processes the prompt and `decode_one` each new token; both return the logits of the next token.
 `batch_decoder` does the same for many sequences that come and go.
@@ -81,9 +81,9 @@ class TransformerDecoder:
 class ShiftingDecoder(TransformerDecoder):
     """Drops the older half of a full KV cache instead of processing the window again for every token.
 
-    Much faster than `TransformerDecoder`, and an approximation. The remaining tokens move to earlier
-    positions by rotating their keys back, but in all blocks except the first they have attended to the
-    dropped tokens. Between half of the context and all of it remains visible.
+    Much faster than `TransformerDecoder`, but an approximation. The keys of the remaining tokens are rotated
+    back to earlier positions, but in all blocks except the first, these tokens have attended to the
+    dropped ones. Between half of the context and all of it remains visible.
     """
 
     def __init__(self, network: Transformer, samples: int = 1, max_length: int | None = None) -> None:

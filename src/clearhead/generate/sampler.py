@@ -1,9 +1,9 @@
-"""The sampler: from one row of logits, V, to the next token of one sample.
+"""The sampler chooses the next token of one sample from its row of logits, V.
 
-The rules apply in this order, each to what the previous ones have left:
+The rules apply in this order, each to the result of the previous ones:
 
 1. `regex` or `json_schema`: tokens that the constraint does not allow get -inf (`constraint.py`); 2.
-`logit_bias`, added to the logits of single tokens; 3. `repetition_penalty`, on the tokens of the prompt and
+`logit_bias`, added to the logits of individual tokens; 3. `repetition_penalty`, on the tokens of the prompt and
 of the generated text; 4. `presence_penalty` and `frequency_penalty`, on the tokens of the generated text
 only; 5. `temperature`, which divides all logits; at 0 decoding is greedy and the rest does not apply; 6.
 `top_k`; 7. `top_p`; 8. `min_p`.
@@ -124,7 +124,7 @@ class Sampler:
         # token of the vocabulary, which takes longer than everything else.
         sums = filter_logits(logits, self.sampling).softmax(-1).double().cumsum(-1)
         number = torch.rand(1, generator=self._generator, dtype=torch.double) * sums[-1]
-        # Rounding must not lead past the last token with a probability above 0.
+        # Rounding must not select a token past the last one with a probability above 0.
         last = torch.searchsorted(sums, sums[-1:])
         chosen = int(torch.searchsorted(sums, number, right=True).clamp(max=last))
         # An id out of range would break the next step of every sequence in the batch.
@@ -222,5 +222,5 @@ def _make_bias(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Tensor
 
 
 def _mix_seed(seed: int, sample: int) -> int:
-    """Return the 32 bits that torch's generator uses, different for each sample of each seed."""
+    """Return a 32-bit seed for torch's generator, different for each seed and sample."""
     return int(np.random.SeedSequence((seed, sample)).generate_state(1)[0])

@@ -2,7 +2,7 @@
 
 The command line and the server derive their options and fields from `OPTIONS`, and everything that takes an
 option checks it here. The order in which sampling applies them is in `sampler.py`. This module does not
-import torch, so that the command line can show its help without.
+import torch, so that the command line can show its help without loading it.
 """
 
 from __future__ import annotations
@@ -94,21 +94,21 @@ OPTIONS = {
         Option(
             "presence_penalty",
             0.0,
-            "Subtract this from the logit of each token that was generated before.",
+            "Subtract this from the logit of each token that has already been generated.",
             minimum=-2,
             maximum=2,
         ),
         Option(
             "frequency_penalty",
             0.0,
-            "Subtract this from a token's logit for each time it was generated before.",
+            "Subtract this from a token's logit for each time it has already been generated.",
             minimum=-2,
             maximum=2,
         ),
         Option(
             "logit_bias",
             None,
-            "Add a number to the logits of single tokens; -100 excludes a token.",
+            "Add a number to the logits of individual tokens; -100 excludes a token.",
             minimum=-100,  # of each number
             maximum=100,
         ),

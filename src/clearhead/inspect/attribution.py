@@ -49,7 +49,7 @@ class Attribution:
 
 @dataclass(frozen=True)
 class ScoreAttribution:
-    """A score q·k split over what each component wrote at the query position and at the key position."""
+    """A score q·k decomposed by what each component wrote at the query position and at the key position."""
 
     names: list[str]
     values: Tensor  # N N: rows for the query side, columns for the key side
@@ -67,7 +67,7 @@ class ScoreAttribution:
 
 
 def attribute_logit(trace: ResidualTrace, token: int, position: int) -> Attribution:
-    """Split a token's logit at a position over every head, feed-forward, embedding and bias."""
+    """Decompose a token's logit at a position into the parts of every head, feed-forward, embedding and bias."""
     network = trace.network
     names, parts = _stack(written(trace, position, trace.config.n_block))
     scale = trace.read("final.scale").reshape(-1)[position]

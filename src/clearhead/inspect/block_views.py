@@ -69,7 +69,7 @@ class HeadView:
         return self._trace.read(f"block.{self._block}.{self._kind}.{self._head}.{name}", rows, columns)
 
     def why(self, query_position: int, key_position: int) -> ScoreAttribution:
-        """Explain a score: split it over what each component wrote before this block.
+        """Explain a score: decompose it by what each component wrote before this block.
 
         The scales of the norms at both positions are treated as constants; the parts sum to the score.
         """

@@ -65,7 +65,7 @@ class LinearReadout:
         return LinearReadout(trace, source, block, _before(norm, direction, scale), rest, total)
 
     def attribution(self) -> Attribution:
-        """Split the readout over everything written into that stream."""
+        """Decompose the readout by everything written into that stream."""
         parts = {name: (part @ self.direction).item() for name, part in self._written()}
         parts |= self.rest
         if self.trace.edits.made and self.total is not None:

@@ -159,7 +159,7 @@ class StateTrace(BaseTrace):
         return float(torch.stack(errors).max())
 
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
-        """Return the state of a block after a word, or without one that of the last block.
+        """Return the state of a block after a word; the last block if none is given.
 
         The site `embedding` has the static vector alone.
         """

@@ -59,11 +59,11 @@ class Trace(ResidualTrace):
         return Lens(self)
 
     def attribute(self, token: str | int, position: int = -1, through: Sequence[Hop] = ()) -> Attribution:
-        """Split a token's logit at a position over every head, feed-forward, embedding and bias.
+        """Decompose a token's logit at a position into the parts of every head, feed-forward, embedding and bias.
 
         The scale of the final norm is treated as constant; the parts sum to the logit. `through` follows a
         path backward: each (block, head, position) takes what that head moves from a position it attends
-        to, and splits it over what was written to the residual stream there, with the attention weights
+        to, and decomposes it by what was written to the residual stream there, with the attention weights
         treated as constant.
         """
         self.check_single()
@@ -92,7 +92,7 @@ class Trace(ResidualTrace):
         return Comparison(self, other, pairs)
 
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
-        """Return the contextual vector of a word at the input of a block, or at `final` without one.
+        """Return the contextual vector of a word at the input of a block, or at `final` if no block is given.
 
         At block 0 it depends on no other token; the site `embedding` has the static vector alone.
         """

@@ -23,7 +23,7 @@ class SenseMap:
 
     places: list[tuple[int, int]]
     points: Tensor  # S N 2: projections on the first two principal components
-    shares: Tensor  # S 2: the share of variance of each component
+    shares: Tensor  # S 2: the fraction of variance explained by each component
     cosines: Tensor  # S N N
 
 

@@ -1,4 +1,4 @@
-"""Which earlier tokens decide the next word: attribution and ablation, side by side."""
+"""Which earlier tokens determine the next word: attribution and ablation, side by side."""
 
 from __future__ import annotations
 

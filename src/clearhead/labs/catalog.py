@@ -114,13 +114,13 @@ LABS = {
         ),
         Lab(
             name="blank",
-            title="Which words decide the blank",
+            title="Which words determine the blank",
             description="Damian's will: which earlier words make the model predict a word in the blank? Two answers. "
             "Attribution splits the word's logit exactly into what the heads at the last position move there from each "
             "token; it sees the last step only. Ablation zeroes each token's vector at the input and "
             "measures the effect on the word's log-probability; it sees every path.",
             question="The heads at the end move little from some tokens whose ablation has a large effect. What might "
-            "those tokens do for the others? And which words decide if the blank is his?",
+            "those tokens do for the others? And which words determine whether the blank is his?",
             settings=(
                 Setting("sentence", WILL, "up to the blank", longest=1000),
                 Setting("word", "her", "for the blank; its first token counts", longest=40),
@@ -133,8 +133,8 @@ LABS = {
             title="One word, two senses",
             description="I'm scared of bats; I swing bats. A static vector is the same in both. In a transformer a "
             "word starts from its static vector and, block by block, takes in the words before it: its "
-            "vectors are contextual. So are the states of a recurrent network. The distance of two vectors depends "
-            "on more than the sense, so pairs of the same sense are the baseline. Two small networks, an LSTM "
+            "vectors are contextual. So are the states of a recurrent network. The distance between two "
+            "vectors depends on more than the sense, so pairs of the same sense are the baseline. Two small networks, an LSTM "
             "and a transformer, learn a few hundred words here, from sentences in which what follows the "
             "word depends on its sense; the sentences shown are not among them. Such a network knows no "
             "more about bats than which of its words go together. In the model, stage 0 is the embedding, "
@@ -155,19 +155,19 @@ LABS = {
         ),
         Lab(
             name="pronoun",
-            title="What does it refer to?",
+            title="What does “it” refer to?",
             description="The chicken didn't cross the road because it was too tired, or too wide. The lecture's "
-            "picture shows it attending to its antecedent. In a causal model, it "
+            "picture shows “it” attending to its antecedent. In a causal model, “it” "
             "cannot have seen the adjective: its attention is the same in both sentences. The adjective is "
-            "the first token that can know, and it does: over all heads, tired attends more to the chicken and "
-            "wide more to the road. Then two small transformers learn from sentences of the stories, whose "
-            "antecedents are known. They fill in blanks, and a pronoun is a blank too: at it, and again at the end, "
-            "they predict the antecedent. In the bidirectional one, the lecture's picture appears: "
+            "the first token that can know, and it does: over all heads, “tired” attends more to the chicken "
+            "and “wide” more to the road. Then two small transformers learn from sentences of the stories, whose "
+            "antecedents are known. They fill in blanks, and a pronoun is a blank too: at “it”, and again at "
+            "the end, they predict the antecedent. In the bidirectional one, the lecture's picture appears: "
             "the pronoun attends to its noun, and patching in its vector from the other sentence flips the "
-            "answer. In the causal one it is the same in both sentences and can only guess; only the "
-            "end can know. The two nouns of a test sentence never occurred together in training.",
-            question="Why is the causal model never right more than half of the time at it? Switch "
-            "asked off, so that only blanks are filled in: does it attend to its noun then? And what "
+            "answer. In the causal one, “it” has the same vector in both sentences and can only guess; only "
+            "the end can know. The two nouns of a test sentence never occurred together in training.",
+            question="Why is the causal model never right more than half of the time at “it”? Switch "
+            "asked off, so that only blanks are filled in: does “it” attend to its noun then? And what "
             "does a probe still find there?",
             settings=(
                 Setting("before", "The chicken didn't cross the road because it was too", "the common part"),
@@ -256,7 +256,7 @@ def lab(
     """Run a lab: `lab("attention", sequence="0010", boost=10.0)`. `figure` draws its result.
 
     A lab that inspects a model takes it by name or as an object; by default its usual one, or none if that is
-    not installed and the lab can do without. A lab that trains calls `watch` between steps.
+    not installed and the lab can run without one. A lab that trains calls `watch` between steps.
     """
     lab = find_lab(name)
     given = lab.check(settings)

@@ -1,4 +1,4 @@
-"""Head scores: how much of its weight each head gives to the previous token, the first, duplicates, …"""
+"""Head scores: how much of its attention each head puts on the previous token, the first, duplicates, …"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORIES = 30
 
 @dataclass(frozen=True)
 class HeadScores:
-    """For each role, the mean weight that each head gives to its target: blocks × heads, from 0 to 1."""
+    """For each role, the mean attention weight that each head puts on its target: blocks × heads, from 0 to 1."""
 
     previous: Tensor  # to the previous token
     first: Tensor  # to the first token

@@ -14,7 +14,7 @@ from clearhead.errors import UserError
 from clearhead.finite import finite
 
 Value = float | int | str | None
-Watch = Callable[[], object]  # called between steps; raises if nobody waits any more
+Watch = Callable[[], object]  # called between steps; may raise to cancel the lab
 
 
 @dataclass(frozen=True)

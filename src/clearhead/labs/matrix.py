@@ -17,7 +17,7 @@ FEWEST = 2
 
 @torch.no_grad()
 def run(longest: int, width: int, repeats: int, seed: int) -> Result:
-    """From two tokens on, doubling each time: the time of both, and the difference of their results."""
+    """From two tokens on, doubling each time: the time of both, and the difference between their results."""
     random = torch.Generator().manual_seed(seed)
     W_Q, W_K, W_V = (torch.randn(width, width, generator=random) / width**0.5 for _ in range(3))
     counts = [FEWEST << i for i in range(20) if FEWEST << i <= longest]

@@ -136,7 +136,9 @@ def _checked(texts: Sequence[str], labels: Sequence[Any]) -> tuple[list[str], li
     if not texts:
         raise UserError("no texts were given: expected some for each label")
     if len(texts) != len(labels):
-        raise UserError(f"there are {len(texts)} texts and {len(labels)} labels: expected equally many")
+        raise UserError(
+            f"there are {len(texts)} texts and {len(labels)} labels: expected the same number of each"
+        )
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise UserError(f"texts[{i}] is a {type(text).__name__}: expected a text")
@@ -213,7 +215,7 @@ def _check_folds(kinds: list[Any], numbers: Any, groups: Any, folds: int) -> Non
         if texts < folds:
             raise UserError(
                 f"label {kind!r} occurs in {texts} different texts, too few for {folds} folds: "
-                "give more texts, or fewer folds"
+                "provide more texts, or fewer folds"
             )
 
 

@@ -21,7 +21,7 @@ from clearhead.model.transformer import Transformer
 Findings = dict[str, Value | bool]
 KINDS = {"bidirectional": False, "causal": True}  # and whether it is causal
 COLUMNS = {
-    "right_at_it": "accuracy at it",
+    "right_at_it": "accuracy at the pronoun",
     "right_at_end": "accuracy at end",
     "looks": "attention",
     "looks_right": "correct side",
@@ -30,11 +30,11 @@ COLUMNS = {
     "probe": "probe",
 }
 FOUND = {
-    "right_at_it": "accuracy at it",
+    "right_at_it": "accuracy at the pronoun",
     "right_at_end": "accuracy at the end",
     "looks": "attention to the antecedent minus the other",
     "turned": "flipped by patching it",
-    "probe": "accuracy of a probe at it",
+    "probe": "accuracy of a probe at the pronoun",
 }
 
 
@@ -92,7 +92,7 @@ def _look_into(
     apart = (from_pronoun[0] - from_pronoun[1]).abs().max().item()
     one, other = sides
     findings: Findings = {
-        f"{word}: to {one} minus to {other}": lean.sum().item()
+        f"{word}: attention to {one} minus {other}": lean.sum().item()
         for word, lean in zip(words, leans, strict=True)
     }
     findings[f"largest difference at {pronoun} between the two"] = apart
@@ -102,7 +102,7 @@ def _look_into(
         Table("from the last word", list(words), columns, _summed(from_word)),
         Table("from the pronoun", rows, columns, _summed(from_pronoun)),
         Lines(
-            f"to {one} minus to {other}",
+            f"attention to {one} minus {other}",
             "block",
             "weight, summed over heads",
             [float(i) for i in range(config.n_block)],
@@ -144,12 +144,14 @@ def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Findings,
     for kind, measures in last.items():
         for name, says in FOUND.items():
             findings[f"{kind}: {says}"] = _mean([getattr(each, name) for each in measures])
-        findings[f"{kind}: largest difference at it between two"] = max(each.apart for each in measures)
+        findings[f"{kind}: largest difference at the pronoun between two sentences sentences"] = max(
+            each.apart for each in measures
+        )
     rows = [(f"{kind}, seed {i}", each) for kind, of_seeds in last.items() for i, each in enumerate(of_seeds)]
     return findings, [
         _draw_courses(courses),
         Table(
-            "what is encoded at it, in stories",
+            "what is encoded at the pronoun, in stories",
             [name for name, _ in rows],
             list(COLUMNS.values()),
             [[asdict(each)[name] for name in COLUMNS] for _, each in rows],

@@ -20,13 +20,13 @@ from clearhead.text.batches import Blanks
 from clearhead.text.tokens import IGNORED
 
 BLOCKS, HEADS, WIDTH = 2, 4, 64
-LARGER = 4.0  # factor on the usual initial weights: nearly uniform attention learns slowly
+LARGER = 4.0  # multiplies the usual initial weights: nearly uniform attention learns slowly
 SENTENCES = 32  # sentences per step; every other one has blanks
 RATE, WARM, COOL = (
     0.003,
     50,
     0.3,
-)  # warmup steps of the learning rate, and the share of steps over which it decays
+)  # warmup steps of the learning rate, and the fraction of steps over which it decays
 STOPS = 6  # evaluations after the first
 ROUNDING = 1e-4  # of weights
 MOST_ITERATIONS = 5000  # of the probe
@@ -39,7 +39,7 @@ class Measures:
     right_at_it: float  # share in which exactly this noun is predicted, of all words
     right_at_end: float
     looks: float  # weight of all heads on the antecedent minus that on the other noun
-    looks_right: float  # share of pairs in which it attends more to a noun that is the antecedent
+    looks_right: float  # fraction of pairs in which it attends more to a noun that is the antecedent
     apart: float  # the largest difference within a pair, in any feature
     turned: float  # share that predicts the other noun when the pair's vector is patched into the last block's input
     probe: float | None = None  # accuracy of a classifier fitted to the training sentences
@@ -59,8 +59,8 @@ def make_network(causal: bool, seed: int) -> Transformer:
 def train(network: Transformer, steps: int, seed: int, asked: bool, watch: Watch) -> Iterator[int]:
     """Yields the steps to evaluate at, from before the first step to after the last.
 
-    Words are masked in half of the sentences; with `asked`, the antecedent is a target at the pronoun, and
-    again at the end.
+    Words are masked in half of the sentences; if `asked`, the antecedent is also the target at the pronoun
+    and at the end.
     """
     random, learned = np.random.default_rng(seed), SentenceBatch.of(sentences()[0])
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
@@ -100,7 +100,7 @@ def measure(network: Transformer, probe: bool = False) -> Measures:
     entering = trace.read(site).clone()
     entering[rows, at] = entering[twins, at[twins]]
     now = trace.edit({site: entering}).logits[rows, at].argmax(-1)
-    # Each half separately: batches of equal shape round alike, so that equal results are equal to the bit.
+    # Each half separately: batches of the same shape round the same way, so equal results are bitwise equal.
     first, second = (_vectors(network, tested.pick(rows[half::2])) for half in range(2))
     return Measures(
         right_at_it=_share(said[rows, at] == tested.answers),

@@ -83,7 +83,7 @@ def run(
     follow: Follow | None = None,
     on_message: OnMessage = lambda _: None,
 ) -> Result:
-    """The same for documents in memory. `follow` consumes a run's steps, `on_message` receives messages."""
+    """Like `race`, for documents in memory. `follow` consumes a run's steps; `on_message` receives messages."""
     if request.minutes is None:
         raise UserError("minutes = None: expected the training time of each, such as 3")
     _check_names(kinds, models)
@@ -168,8 +168,8 @@ class Racer:
     bits_per_byte: float
     seconds: float | None  # of training, everything included
     tokens_read: int | None
-    learned_a_second: float | None  # tokens
-    written_a_second: float  # tokens
+    learned_per_second: float | None  # tokens
+    written_per_second: float  # tokens
     sample: str
     by_position: list[tuple[float, float]]  # in bits per byte
 
@@ -183,8 +183,8 @@ def _standings(racers: list[Racer]) -> Table:
             each.parameters,
             None if each.seconds is None else round(each.seconds, 1),
             each.tokens_read,
-            None if each.learned_a_second is None else round(each.learned_a_second),
-            round(each.written_a_second),
+            None if each.learned_per_second is None else round(each.learned_per_second),
+            round(each.written_per_second),
         ]
         for each in racers
     ]
@@ -276,8 +276,8 @@ class Track:
             bits_per_byte=bits_per_byte(losses.total, self.n_bytes),
             seconds=learned.seconds if learned else None,
             tokens_read=learned.tokens if learned else None,
-            learned_a_second=learned.tokens / learned.training if learned else None,
-            written_a_second=len(written.ids) / writing,
+            learned_per_second=learned.tokens / learned.training if learned else None,
+            written_per_second=len(written.ids) / writing,
             sample=str(written),
             by_position=[(place, scale * loss) for place, loss in sum(more, losses).bins()],
         )

@@ -25,7 +25,7 @@ WIDTH, HEAD_WIDTH = 32, 16
 SEES = (
     4  # positions that the first block sees, its own included, so that the previous-token head forms sooner
 )
-LARGER = 5.0  # factor on the usual initial weights; so narrow a network hardly moves from smaller ones
+LARGER = 5.0  # multiplies the usual initial weights; a network this narrow barely trains from smaller ones
 RATE = 5e-3
 UNKNOWABLE = 0.1  # weight of the loss on the first half: all there is to learn is that it is random
 MEASURED = 25  # evaluations during training
@@ -74,7 +74,7 @@ def run(heads: int, steps: int, seed: int, watch: Watch) -> Result:
             "loss, first occurrence": losses["first occurrence"][-1],
             "loss, repetition": losses["repetition"][-1],
             "without the induction head": alone[1, finder],
-            "without all induction heads": together,
+            "without any induction heads": together,
             "without the previous-token head": alone[0, teller],
         },
         parts=[

@@ -74,7 +74,7 @@ class Config:
     feedforward_bias: bool = True
     parallel: bool = False  # attention and feed-forward both read the block's input
     post_norm: bool = False  # norm the output of attention and feed-forward again before adding it
-    embedding_scale: float = 1.0  # factor on the token vectors
+    embedding_scale: float = 1.0  # multiplies the token vectors
     tied: bool = True  # share one matrix between embedding and unembedding
     dropout: float = 0.0  # on the embedding and on each branch added to the residual stream
 
@@ -171,7 +171,7 @@ class Config:
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Config:
-        """Read what `to_json` wrote. Unknown and missing settings are errors that name them."""
+        """Read what `to_json` wrote. Raises an error that names any unknown or missing settings."""
         check_names(settings, cls)
         scaling = settings.get("rope_scaling")
         if scaling is not None:
@@ -220,9 +220,7 @@ def check_names(settings: dict[str, Any], of: type) -> None:
 def check_count(name: str, value: object, at_least: int) -> None:
     at_most = MOST_BLOCKS if name == "n_block" else MOST
     if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value <= at_most:
-        raise UserError(
-            f"{name} = {value!r}: expected a whole number of at least {at_least}, at most {at_most}"
-        )
+        raise UserError(f"{name} = {value!r}: expected an integer of at least {at_least}, at most {at_most}")
 
 
 def check_number(name: str, value: object, above: float, below: float) -> None:

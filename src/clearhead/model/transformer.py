@@ -92,10 +92,10 @@ class Transformer(nn.Module):
         start = 0 if cache is None else cache.length
         limit = self.config.n_context if cache is None else min(self.config.n_context, cache.size)
         if start + T > limit:
-            raise UserError(f"{start + T} tokens exceed the context of {limit}: give fewer")
+            raise UserError(f"{start + T} tokens exceed the context of {limit}: pass fewer")
         if padding_mask is None:
             return torch.arange(start, start + T, device=ids.device)[None]
-        assert cache is None, "a padded batch has no cache"
+        assert cache is None, "a padded batch cannot use a KV cache"
         return (padding_mask.cumsum(1) - 1).clamp(min=0)
 
     def masks(

@@ -1,4 +1,4 @@
-"""Follow a run's metrics while they are written: each time only new lines are read."""
+"""Follow a run's metrics while they are written: each poll reads only the new lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clearhead.runs.run import ExponentialAverage
 from clearhead.runs.run_folder import METRICS, read_record
 
 RECENT = 10.0  # seconds over which the speed is measured
-PAUSE = 4  # factor on the usual interval between writes
+PAUSE = 4  # multiple of the usual interval between writes
 STILL = 30.0  # seconds without a new line after which no speed is reported
 
 
@@ -82,7 +82,7 @@ class Follower:
         self._grew.append((written, self.steps[-1].tokens))
 
     @property
-    def tokens_a_second(self) -> float | None:
+    def tokens_per_second(self) -> float | None:
         """The speed over the last seconds; None if the file has not grown recently."""
         if len(self._grew) < 2 or time.time() - self._grew[-1][0] > STILL:
             return None

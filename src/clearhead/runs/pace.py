@@ -25,15 +25,15 @@ class Schedule:
 
     @classmethod
     def fit(
-        cls, seconds: float, seconds_a_step: float, seconds_a_token_read: float, n_tokens: int, context: int
+        cls, seconds: float, seconds_per_step: float, seconds_a_token_read: float, n_tokens: int, context: int
     ) -> Schedule:
         """Fit them to the time. At least one window of `context` is validated on, of `n_tokens`."""
         most = int(LARGEST_VALIDATION_SHARE * seconds / seconds_a_token_read)
         validated = min(n_tokens, max(context, most))
         each = validated * seconds_a_token_read
         validations = int(np.clip(VALIDATION_SHARE * seconds / each, 1, MOST_VALIDATIONS))
-        steps = max(1, round((seconds - validations * each) / seconds_a_step))
-        return cls(steps, validations, validated, each / seconds_a_step)
+        steps = max(1, round((seconds - validations * each) / seconds_per_step))
+        return cls(steps, validations, validated, each / seconds_per_step)
 
     def to_plan(self) -> dict[str, Any]:
         """The fields of a plan that concern validation; steps are in the recipe."""
@@ -61,7 +61,7 @@ class Pace:
         self.validation = validation / a_step
         self.around_validation = max(self.validation, seconds / a_step - 1)
 
-    def seconds_a_step(self) -> float:
+    def seconds_per_step(self) -> float:
         """The mean since the last call; 0 if there was none."""
         self._a_step = self._mean()
         self._seconds, self._steps = 0.0, 0

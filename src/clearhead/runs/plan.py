@@ -28,10 +28,10 @@ DEFAULT_STEPS = 1000
 
 # Measured over budgets of 1 to 150 TFLOP on 1 MB of plays (docs/experiments.md): the loss is lowest at 5 to
 # 16 training tokens per parameter of the blocks, in 1,000 to 2,000 steps.
-TOKENS_A_PARAMETER = 8
+TOKENS_PER_PARAMETER = 8
 BEST_STEPS = 1200
 LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
-MOST_PARAMETERS_A_TOKEN = 10  # of the text; beyond this a model overfits
+MOST_PARAMETERS_PER_TOKEN = 10  # of the text; beyond this a model overfits
 
 # Below each number of epochs: dropout, weight decay and token noise. Measured at 32
 # epochs (see docs/experiments.md); the values for 8 to 16 are interpolated.
@@ -42,7 +42,7 @@ MOST_EPOCHS = REGULARIZATION[-1][0]  # beyond this, no regularization helps for 
 # Compiling takes about 15 seconds and halves the time of a step on CUDA. If only steps are
 # given, their time is not known in advance, but their amount of computation is.
 WORTH_COMPILING = 60.0  # seconds of training
-WORTH_COMPILING_STEPS = 1e16  # multiplications and additions
+WORTH_COMPILING_STEPS = 1e16  # FLOPs
 
 ADAMW_RATE = 0.006  # if it trains the matrices too
 
@@ -160,7 +160,7 @@ def make_plan(
     candidates = list_sizes(request, tokens, n_vocab)
     config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left)
     rest = [
-        each for each in candidates[1:] if _block_parameters(each) <= MOST_PARAMETERS_A_TOKEN * len(tokens)
+        each for each in candidates[1:] if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)
     ]
     began = time.perf_counter()  # after the first, which on a GPU includes setup
     while rest and time.perf_counter() - began < MEASURING_SHARE * left:
@@ -169,12 +169,12 @@ def make_plan(
             each
             for each in rest
             if _is_enough(
-                measure.seconds_a_token * _block_parameters(each) / _block_parameters(config), each, left
+                measure.seconds_per_token * _block_parameters(each) / _block_parameters(config), each, left
             )
         ]
         larger = sure[-1] if sure else rest[0]
         its_measure = Measure.take(request, larger, tokens, device, left)
-        if not _is_enough(its_measure.seconds_a_token, larger, left):
+        if not _is_enough(its_measure.seconds_per_token, larger, left):
             break
         config, measure = larger, its_measure
         rest = rest[rest.index(larger) + 1 :]
@@ -186,9 +186,9 @@ def _block_parameters(config: LearnerConfig) -> int:
     return config.n_block * config.n_parameter_per_block
 
 
-def _is_enough(seconds_a_token: float, config: LearnerConfig, left: float) -> bool:
+def _is_enough(seconds_per_token: float, config: LearnerConfig, left: float) -> bool:
     """Whether a model of this size would see enough tokens in the remaining seconds to be worth it."""
-    return left / seconds_a_token >= TOKENS_A_PARAMETER * _block_parameters(config)
+    return left / seconds_per_token >= TOKENS_PER_PARAMETER * _block_parameters(config)
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Measure:
     """The measured cost of a training step, in the faster precision."""
 
     rows: int  # windows per batch
-    seconds_a_token: float
+    seconds_per_token: float
     seconds_a_token_read: float  # in validation, without the backward pass
     bfloat16: bool
 
@@ -221,9 +221,9 @@ class Measure:
         while True:
             measure = min(
                 (cls._take(request, config, tokens, device, rows, bfloat16) for bfloat16 in precisions),
-                key=lambda measure: measure.seconds_a_token,
+                key=lambda measure: measure.seconds_per_token,
             )
-            better = _rows(config, left / measure.seconds_a_token / BEST_STEPS)
+            better = _rows(config, left / measure.seconds_per_token / BEST_STEPS)
             if request.batch or better <= rows:
                 return measure
             rows = min(better, 4 * rows)
@@ -285,9 +285,9 @@ def _plan_time(
     measure: Measure,
     device: torch.device,
 ) -> Plan:
-    seconds_a_step = measure.seconds_a_token * measure.rows * config.n_context
+    seconds_per_step = measure.seconds_per_token * measure.rows * config.n_context
     schedule = Schedule.fit(
-        left, seconds_a_step, measure.seconds_a_token_read, n_validation, config.n_context
+        left, seconds_per_step, measure.seconds_a_token_read, n_validation, config.n_context
     )
     recipe = _recipe(request, config, schedule.steps, measure.rows, measure.bfloat16, device)
     recipe = replace(recipe, compiled=_pays(request, config, device, left >= WORTH_COMPILING))

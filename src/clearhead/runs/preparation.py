@@ -23,8 +23,8 @@ LARGEST_START_VALIDATION = 20_000  # for fine-tuning: large models evaluate slow
 # Bytes that a tokenizer is trained on, sampled from the whole text: 4 MB so sampled serve as well as the first 16
 # (see docs/experiments.md). A large vocabulary needs more, and a short time allows less.
 TOKENIZER_TEXT = 4_000_000
-TOKENIZER_TEXT_A_TOKEN = 1_000
-TOKENIZER_TEXT_A_SECOND = 2**16
+TOKENIZER_TEXT_PER_TOKEN = 1_000
+TOKENIZER_TEXT_PER_SECOND = 2**16
 
 TOKENIZING_SHARE = 0.1  # of the time; a text that takes longer is used in part
 LEAST_TEXT = 200_000  # bytes that are used in any case
@@ -69,12 +69,12 @@ def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_byte
     if kind in ("char", "byte"):
         whole = (piece for document in texts for piece in document.pieces())
         return Tokenizer.train(kind, whole, n_vocab, mask=request.both_ways)
-    most = max(TOKENIZER_TEXT, TOKENIZER_TEXT_A_TOKEN * (n_vocab or 0))
+    most = max(TOKENIZER_TEXT, TOKENIZER_TEXT_PER_TOKEN * (n_vocab or 0))
     taken = n_bytes
     if request.minutes is not None:
-        most = min(most, int(60 * request.minutes * TOKENIZER_TEXT_A_SECOND))
+        most = min(most, int(60 * request.minutes * TOKENIZER_TEXT_PER_SECOND))
         taken = min(taken, LEAST_TEXT)
-    # Not from the validation text, whose part grows as the share shrinks.
+    # Exclude the validation text, which is a larger fraction when less of the text is used.
     beginning = int((1 - _fraction(request, taken)) * n_bytes)
     return Tokenizer.train(kind, _sample(texts, beginning, most / n_bytes), n_vocab, mask=request.both_ways)
 
@@ -114,7 +114,7 @@ def _fitting_share(
 
 
 def _fraction(request: TrainingRequest, n_bytes: float) -> float:
-    """The share of the end of the text used for validation."""
+    """The fraction of the text, at its end, used for validation."""
     if isinstance(request.validation, float):
         return request.validation
     if request.validation is not None:
@@ -138,11 +138,11 @@ def _split(
             # Texts start and end with the end token; the validation text shares the one before it.
             validation = validation.part(1)
     if not len(validation):
-        message = "no text is left for validation: give more text, or a larger --validation"
+        message = "no text is left for validation: provide more text, or a larger --validation"
         raise UserError(message, "validation_empty")
     for part, what in ((training, "to train on"), (validation, "for validation")):
         if not holds_targets(part):
-            raise UserError(f"no reply is left {what}: give more conversations, or another --validation")
+            raise UserError(f"no reply is left {what}: provide more conversations, or another --validation")
     return training, validation
 
 

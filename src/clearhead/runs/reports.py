@@ -120,7 +120,7 @@ class TensorBoard:
 class WeightsAndBiases:
     """One W&B run, resumed under the same id, which is kept in `wandb/`.
 
-    Repeated steps are there twice.
+    Repeated steps appear twice.
     """
 
     name = "W&B"
@@ -172,7 +172,7 @@ def _numbers(progress: Progress) -> dict[str, float]:
     """The finite metrics of a step, and its speed."""
     metrics = {name: number for name, number in progress.metrics().items() if number is not None}
     del metrics["step"]
-    return {**metrics, "tokens_a_second": progress.tokens_a_second}
+    return {**metrics, "tokens_per_second": progress.tokens_per_second}
 
 
 def _words(error: Exception) -> str:

@@ -53,7 +53,7 @@ class TrainingRequest:
     recipe: str = "fast"
     optimizer: str | None = None  # default: the recipe's; adamw for fine-tuning
     learning_rate: float | None = None
-    # A share of the end of the text, or separate files.
+    # The fraction of the text to hold out from its end, or separate files.
     validation: float | str | Path | Sequence[str | Path] | None = None
     seed: int = 0
     sharded: bool = False  # shard the weights across processes (FSDP2)
@@ -118,7 +118,7 @@ class TrainingRequest:
 
         if self.order is not None:
             if self.kind != "ngram":
-                raise UserError(f"order applies to the kind 'ngram' only: omit it, or the kind {self.kind!r}")
+                raise UserError("order applies only to n-gram models: omit it, or use the kind 'ngram'")
             check_order(self.order)
         learning = [name for name in OF_LEARNERS if getattr(self, name) is not None]
         if self.kind == "ngram" and (learning or self.recipe != "fast"):

@@ -47,14 +47,14 @@ class Progress:
     record: StepRecord
     steps: int  # total
     loss: float  # smoothed
-    seconds_a_step: float  # smoothed
+    seconds_per_step: float  # smoothed
     seconds: float  # since the start of the run
     validation: float | None  # loss over the validation text, if measured at this step
     sample: str | None = None  # sample generated at this step
 
     @property
-    def tokens_a_second(self) -> float:
-        return self.record.tokens / self.record.step / self.seconds_a_step
+    def tokens_per_second(self) -> float:
+        return self.record.tokens / self.record.step / self.seconds_per_step
 
     def metrics(self) -> dict[str, int | float | None]:
         """The metrics of the step, equal in every equal run. None stands for non-finite values."""
@@ -351,7 +351,7 @@ class Run:
         """Set the steps that fit into the time left, minus that of the remaining validations and the end."""
         assert self.request.minutes is not None
         left = 60 * self.request.minutes - self.seconds - self.ending
-        steps = left / (self.pace.seconds_a_step() or self.trained / done)
+        steps = left / (self.pace.seconds_per_step() or self.trained / done)
         before_last = self.plan.validations - 1 - self.marks
         steps -= max(0, before_last) * self.pace.around_validation + self.pace.validation
         steps = self.group.broadcast(steps)

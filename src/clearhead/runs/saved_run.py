@@ -20,10 +20,10 @@ from clearhead.runs.run_folder import RunFolder, is_run, request_to_json
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.corpus import Document, measure
 
-SECONDS_A_CHECKPOINT = 60.0
+SECONDS_PER_CHECKPOINT = 60.0
 SAMPLE_TOKENS = 40
-# The estimated time for saving a model, until one has been saved.
-SAVING, SAVED_A_SECOND = 0.1, 3e8  # seconds, bytes
+# The estimated time to save a model, used until one has been saved.
+SAVING, SAVED_PER_SECOND = 0.1, 3e8  # seconds, bytes
 
 
 def snapshot_steps(count: int, steps: int) -> set[int]:
@@ -40,7 +40,7 @@ class SavedRun:
         """`after` is the time in seconds that the caller needs after saving; it counts toward the total."""
         self.folder, self.run, self.command = folder, run, command
         self.after: float = keeping.get("after") or 0.0
-        run.ending = self.after + SAVING + 4 * run.plan.config.n_parameter / SAVED_A_SECOND
+        run.ending = self.after + SAVING + 4 * run.plan.config.n_parameter / SAVED_PER_SECOND
         self.every: int | None = keeping.get("checkpoint_every")
         self.snapshots: int = keeping.get("snapshots") or 0
         self.reports = Reports()
@@ -161,7 +161,7 @@ class SavedRun:
     def _is_due(self, step: int) -> bool:
         if self.every is not None:
             return step % self.every == 0
-        return self.run.group.broadcast(self.run.seconds - self.saved_at >= SECONDS_A_CHECKPOINT)
+        return self.run.group.broadcast(self.run.seconds - self.saved_at >= SECONDS_PER_CHECKPOINT)
 
     def _write(self, what: str, work: Any) -> None:
         """On rank 0 only."""
@@ -195,7 +195,7 @@ def _begun(folder: RunFolder, request: TrainingRequest, resume: bool) -> dict[st
         raise UserError(_occupied(folder.path, settings, folder.newest_step()))
     _check_same(folder.path, settings["request"], request_to_json(request))
     if settings.get("finished"):
-        folder.drop_checkpoints()  # if it was interrupted while doing so
+        folder.drop_checkpoints()  # in case an earlier session was interrupted while doing so
     return settings
 
 

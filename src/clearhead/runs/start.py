@@ -38,7 +38,7 @@ BEST_STEPS = 200
 LEAST_BATCH, MOST_BATCH = 256, 16384  # tokens
 DEFAULT_BATCH = 1024
 LONG = 1.0  # seconds; a measurement that takes this long on a CPU is not repeated
-READING = 1 / 3  # of a training step: the forward pass, without the backward pass, which takes twice as long
+READING = 1 / 3  # forward pass as a fraction of a training step; the backward pass takes twice as long
 
 
 @dataclass(frozen=True)

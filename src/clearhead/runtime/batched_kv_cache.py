@@ -17,10 +17,10 @@ LENGTH_STEP = 64  # positions
 
 
 def padded_length(length: int) -> int:
-    """The number of positions that the last token of a sequence is compared with, those past its end masked.
+    """The number of positions that the last token of a sequence attends over, including masked ones past its end.
 
     Rounded up so that many sequences share one kernel call, and derived from the sequence's own length alone
-    so that its numbers do not depend on the rest of the batch.
+    so that its results do not depend on the rest of the batch.
     """
     return -(-length // LENGTH_STEP) * LENGTH_STEP
 

@@ -49,7 +49,7 @@ class QuantizedLinear(nn.Module):
 def quantize(network: Transformer) -> Transformer:
     """Quantize all matrices of the blocks and the unembedding in place; the embedding stays as it is."""
     if network.embedding.weight.device.type != "cpu":
-        raise UserError("quantize works on the CPU only, where decoding is bound by memory: add device cpu")
+        raise UserError("quantize works on the CPU only, where decoding is memory-bound: add device cpu")
     if network.embedding.weight.dtype != torch.float32:
         raise UserError("quantize requires dtype float32, which everything but the matrices keeps")
     require("numba", "quantize")

@@ -39,7 +39,7 @@ def compiled(parallel: bool = False) -> Callable[[Callable[..., Any]], Any]:
 
 
 class KernelLock:
-    """Serializes calls of parallel compiled code, and gives it as many threads as torch uses."""
+    """Serializes calls to parallel compiled code, and gives it as many threads as torch uses."""
 
     def __enter__(self) -> None:
         _lock.acquire()
@@ -53,7 +53,7 @@ class KernelLock:
 def multiply(matrix: Any, vectors: Any, out: Any) -> None:
     """out = vectors · (codes · scales)ᵀ + bias: B K → B N. The vectors are quantized to int8 too.
 
-    `matrix` is its codes (N K'), scales (N G) and bias (N, or 0 without one).
+    `matrix` is a tuple of codes (N K'), scales (N G) and bias (N, or empty if there is none).
     """
     codes, scales, bias = matrix
     B, K = vectors.shape

@@ -68,7 +68,7 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
         follower = runs.follow(folder)
         steps = [api.RunStep(**asdict(step)) for step in follower.after(after, MAX_STEPS)]
         run = details(name, describe_run(folder))
-        speed = follower.tokens_a_second if run.state in ("running", "stopping") else None
+        speed = follower.tokens_per_second if run.state in ("running", "stopping") else None
         return api.RunMetrics(run=run, steps=steps, tokens_per_second=speed)
 
     @router.get("/runs")

@@ -67,7 +67,7 @@ class Batches:
         if self.windows < 1:
             raise UserError(
                 f"the text has {len(self.tokens)} tokens, but a context of {self.n_context} needs at least "
-                f"{2 * self.n_context}: give more text, or a shorter context with --context",
+                f"{2 * self.n_context}: provide more text, or a shorter context with --context",
                 "training_text_short",
                 count=len(self.tokens),
                 context=self.n_context,

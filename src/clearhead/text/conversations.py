@@ -124,7 +124,7 @@ def _parse(line: str, specials: Sequence[str]) -> list[dict[str, str]]:
     if all(message["role"] != "assistant" for message in messages):
         raise UserError("the assistant says nothing, so there is nothing to learn: remove this line")
     if messages[0]["role"] == "assistant":
-        raise UserError("the assistant speaks first: expected a user or system message before")
+        raise UserError("the assistant speaks first: expected a user or system message before it")
     for message in messages:
         for special in specials:
             if special in message["content"]:

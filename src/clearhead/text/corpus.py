@@ -28,7 +28,7 @@ _GOLDEN = (5**0.5 - 1) / 2  # its multiples are evenly distributed between 0 and
 
 @dataclass(frozen=True)
 class Document:
-    """A text with a name; each call of `read` starts from the beginning and yields strings of any length."""
+    """A named text; each call to `read` starts from the beginning and yields strings of any length."""
 
     name: str
     read: Callable[[], Iterable[str]]

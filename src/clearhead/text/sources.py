@@ -20,7 +20,7 @@ from clearhead.errors import UserError, guess
 BLOCK = 2**20  # bytes read at a time
 MOST_GUESSED = 1000  # names searched for a suggestion
 
-# In a folder, files with these suffixes count as text, also with .gz or .xz appended, or with only that.
+# In a folder, files with these suffixes count as text, as do those with .gz or .xz appended, or with only .gz or .xz.
 # A file or pattern given explicitly may have any name.
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown", ".rst"})
 PACKED_SUFFIXES = frozenset({".gz", ".xz"})
@@ -76,7 +76,7 @@ def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list
 
 
 def show(name: str) -> str:
-    """A file name, safe to print in one line."""
+    """A file name, safe to print on one line."""
     return name if name.isprintable() else ascii(name)
 
 

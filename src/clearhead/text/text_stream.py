@@ -6,14 +6,14 @@ from clearhead.text.tokenizer import Tokenizer
 class TextStream:
     """Ids to text, piece by piece, holding back what may be an incomplete character.
 
-    All pieces together are `decode` of all ids. (Except for broken UTF-8 with decoders that then discard the
+    All pieces together are `decode` of all ids. (Except for invalid UTF-8 with decoders that then discard the
     whole run of bytes, as SentencePiece's byte fallback does.) With `continues`, the ids continue a text:
     some decoders drop the space of whatever comes first.
     """
 
     # An incomplete character has at most three bytes, shown as at most three U+FFFD.
     _HOLD = 3
-    # For invalid bytes, this many tokens surely contain the last three U+FFFD, of three bytes each.
+    # Even for invalid bytes, this many tokens always contain the last three U+FFFD, of three bytes each.
     _KEEP = 16
 
     def __init__(self, tokenizer: Tokenizer, continues: bool = False) -> None:

@@ -14,7 +14,7 @@ from clearhead.errors import UserError
 from clearhead.files import inside, read_json, read_text, write_json, write_text
 from clearhead.text.tokenizer_kinds import BYTE_OF, END, MASK, kind_of, train
 
-LARGEST_FILE = 2**26  # bytes; the largest published tokenizer.json has about 35 MB
+LARGEST_FILE = 2**26  # bytes; the largest published tokenizer.json is about 35 MB
 
 
 class Tokenizer:
@@ -65,7 +65,7 @@ class Tokenizer:
 
     @classmethod
     def of_words(cls, words: Sequence[str], unknown: str | None) -> "Tokenizer":
-        """A tokenizer of words separated by spaces; the last word ends a text."""
+        """A word-level tokenizer that splits on whitespace; the last word is the end token."""
         vocabulary = {word: i for i, word in enumerate(words[:-1])}
         inner = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=unknown or ""))
         inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -79,8 +79,8 @@ class Tokenizer:
         path = inside(folder, "tokenizer.json")
         if not path.exists() and (folder / "tokenizer.model").exists():
             raise UserError(
-                f"{folder} has its tokenizer as tokenizer.model only: convert it; transformers' "
-                "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) writes tokenizer.json"
+                f"{folder} has a tokenizer.model but no tokenizer.json: create it with transformers' "
+                "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
             )
         text = read_text(path, LARGEST_FILE)
         config = read_json(inside(folder, "tokenizer_config.json"))
@@ -202,7 +202,7 @@ class Tokenizer:
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of these ids. Special tokens have none; broken UTF-8 becomes U+FFFD."""
+        """The text of these ids. Special tokens are skipped; invalid UTF-8 becomes U+FFFD."""
         return str(self._inner.decode(list(ids), skip_special_tokens=True))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:

@@ -67,7 +67,7 @@ def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:
     for piece in pieces:
         characters.update(piece)
     if not characters:
-        raise UserError("the text has no characters: give some text")
+        raise UserError("the text has no characters: provide some text")
     # BPE without merges splits into characters, faster than WordLevel after a split. The unknown
     # token must not be in the vocabulary: so an unknown character is an error in every program that opens
     # the file; without an unknown token it would be dropped silently.

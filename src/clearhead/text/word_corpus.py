@@ -100,7 +100,9 @@ def _in_order(file: IO[bytes], tally: _Tally, min_count: int) -> WordCorpus:
     known = [(word, i) for word, i in tally.known.items() if i and tally.counts[i] >= min_count]
     known.sort(key=lambda pair: (-tally.counts[pair[1]], pair[0]))
     if not known:
-        raise UserError(f"no word occurs {min_count} times in the text: give more text, or a lower min_count")
+        raise UserError(
+            f"no word occurs {min_count} times in the text: provide more text, or a lower min_count"
+        )
     left_out = END - 1
     anew = np.full(tally.given, left_out, np.int32)
     anew[0] = END

@@ -33,10 +33,10 @@ class Recipe:
     beta2: float = 0.95  # AdamW's decay rate of squared gradients
     weight_decay: float = 0.1  # of matrices; vectors do not decay
     decay_embeddings: bool = False
-    token_noise: float = 0.0  # share of input tokens replaced with random ones
+    token_noise: float = 0.0  # fraction of input tokens replaced with random ones
     warmup: int = 20  # steps
     schedule: str = "linear"  # of the decay after warmup
-    final_lr_scale: float = 0.0  # factor on the learning rate at the end
+    final_lr_scale: float = 0.0  # learning-rate multiplier at the end
     clip: float = 1.0  # gradient norm
     bfloat16: bool = False
     compiled: bool = False  # compile the blocks (CUDA only; takes seconds once)
@@ -62,7 +62,7 @@ class Recipe:
                 raise UserError(f"{name} = {getattr(self, name)}: expected a number above 0")
 
     def lr_scale(self, step: int) -> float:
-        """The factor on the learning rate at a step: warmup, then decay to `final_lr_scale`."""
+        """The learning-rate multiplier at a step: warmup, then decay to `final_lr_scale`."""
         if self.schedule == "linear":
             warm = min(1.0, (step + 1) / max(1, self.warmup))
             return warm * (1 - (1 - self.final_lr_scale) * step / self.steps)

@@ -64,8 +64,8 @@ class TrainingStep:
     def forward_backward(self, batch: Tensor, seed: int, lr_scale: float) -> Tensor:
         """Compute the clipped gradients of the batch's mean loss; return loss and gradient norm.
 
-        `seed` determines dropout and token noise; `lr_scale` is the factor on the learning rates of the
-        update.
+        `seed` determines dropout and token noise; `lr_scale` multiplies the learning rates
+        of the update.
         """
         n_targets = self.group.sum(count_targets(batch[1].numpy()))
         self.set_up(batch)
@@ -111,7 +111,7 @@ class TrainingStep:
         self.metrics = torch.stack((total, full_tensor(norm)))
 
     def _add_token_noise(self, inputs: Tensor) -> Tensor:
-        """Replace a random share of the input tokens with random tokens."""
+        """Replace a random subset of the input tokens with random tokens."""
         if not self.recipe.token_noise:
             return inputs
         others = torch.randint_like(inputs, self.network.config.n_vocab)

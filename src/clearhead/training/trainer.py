@@ -27,7 +27,7 @@ class StepRecord:
     step: int  # steps done, this one included
     loss: float
     gradient_norm: float
-    lr_scale: float  # factor on the full learning rate
+    lr_scale: float  # multiplies the full learning rate
     tokens: int  # processed so far
     seconds: float  # duration of this step
     skipped: bool = False  # because loss or gradients were not finite
@@ -59,7 +59,7 @@ class Trainer:
             0,
             None,
         )  # prefetched: the step it belongs to, and the batch
-        self.slowdown = 1.0  # factor on the learning rate, lowered after divergence
+        self.slowdown = 1.0  # learning-rate multiplier, lowered after divergence
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training changes: trainable weights and optimizer state."""

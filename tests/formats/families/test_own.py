@@ -64,7 +64,7 @@ def change(path, **settings):
         ({"n_vocab": -1}, "n_vocab = -1"),
     ],
 )
-def test_mismatched_settings_are_rejected_in_one_line(settings, words, tmp_path):
+def test_mismatched_settings_are_rejected_with_a_one_line_error(settings, words, tmp_path):
     save(tmp_path)
     change(tmp_path / "config.json", **settings)
     with pytest.raises(UserError, match=words) as error:
@@ -72,7 +72,7 @@ def test_mismatched_settings_are_rejected_in_one_line(settings, words, tmp_path)
     assert "\n" not in str(error.value)
 
 
-def test_damaged_weights_are_rejected_in_one_line(tmp_path):
+def test_damaged_weights_are_rejected_with_a_one_line_error(tmp_path):
     weights = tmp_path / "model.safetensors"
     for damage, words in (
         (lambda tensors: tensors.pop("blocks.1.cell.bias_hh_l0"), r"has no blocks.1.cell.bias_hh_l0"),

@@ -392,7 +392,7 @@ def test_adversarial_vocabularies_are_rejected_or_handled():
 
 
 def test_unsupported_tokenizers_are_rejected_with_the_reason():
-    with pytest.raises(UserError, match="cannot be written to a GGUF file: it splits into characters"):
+    with pytest.raises(UserError, match="cannot be written to a GGUF file: it is a character tokenizer"):
         write_tokenizer(Tokenizer.train("char", ["abc"]), 10)
     with pytest.raises(UserError, match="its pre-tokenizer is not among those known: gpt-2"):
         write_tokenizer(byte_level(cut_by(r"\w")), 500)

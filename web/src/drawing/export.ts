@@ -17,7 +17,7 @@ export function toCsv(
   return joinLines([["", ...columns].map(quote), ...rows]);
 }
 
-/** Rows of texts and numbers. The columns have the same names as in the API. */
+/** Rows of strings and numbers. The columns have the same names as in the API. */
 export interface Table {
   columns: string[];
   rows: (string | number | null)[][]; // null if unknown

@@ -1,4 +1,4 @@
-/** The API client. Every request of the page goes through it. */
+/** The API client. Every request from the page goes through it. */
 
 import { Matrix, decodeMatrices } from "../model/matrix";
 import { type Area, isVector, isWeight } from "../model/sites";

@@ -25,14 +25,14 @@ interface Labs {
   results: LabResponse[];
 }
 
-/** Reads a file of the folder. */
+/** Reads a file from the folder. */
 export type ReadFile = (name: string) => Promise<Uint8Array<ArrayBuffer>>;
 
 export class PublishedFolder implements OfflineSource {
   readonly hasFlow = true;
   readonly views: readonly ViewName[];
   readonly texts: readonly string[];
-  #pending = new Map<number, Promise<SavedFile>>(); // by the text's number, also when loaded
+  #pending = new Map<number, Promise<SavedFile>>(); // by the text's number; kept after loading
   #loaded = new Map<number, SavedFile>();
   #labs: Promise<Labs> | null = null;
 

@@ -208,7 +208,7 @@ export const PART_OF_COLUMN: Partial<Record<ColumnName, PartName>> = {
 
 const QKV_STEPS = new Set<StepName>(["project", "level", "rotate"]);
 
-/** The column that shows the open part and step. */
+/** The column that shows the selected part and step. */
 export function columnOf(part: PartName, step: StepName | undefined): ColumnName {
   if (part === "head") return step !== undefined && QKV_STEPS.has(step) ? "query" : "attention";
   return part;

@@ -16,7 +16,7 @@ export function formatValue(value: Value, yes: string, no: string): string {
   return localizeDecimal(size < 1e-3 || size >= 1e5 ? value.toExponential(2) : value.toFixed(4));
 }
 
-/** Translates a heading. A * in a pattern matches a part, which is translated as well or left as it is. */
+/** Translates a heading. Each * in a pattern matches a part, which is itself translated if it has a translation. */
 export function translateHeading(headings: Record<string, string> | undefined, heading: string): string {
   if (headings === undefined) return heading;
   if (Object.hasOwn(headings, heading)) return headings[heading]!;

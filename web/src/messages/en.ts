@@ -65,7 +65,7 @@ export const en = {
       why: "See how much each head, feed-forward network and token contributes to the next word.",
       lens: "See what each block would predict if the model stopped there.",
       words: "Explore words as vectors: static and contextual embeddings, word senses and nearest neighbors.",
-      tiny: "Change the lecture's example, with two numbers per token, by hand.",
+      tiny: "Edit the lecture's example, with two numbers per token, by hand.",
       labs: "Repeat the lectures' experiments with settings of your own.",
       training: "Watch training runs and start your own.",
     },
@@ -294,7 +294,7 @@ export const en = {
     lossLabel: (spoken: string) => `Loss by step: ${spoken}`,
     spoken: (run: string, step: number, loss: string, validation: string) =>
       `${run}, step ${step}: training ${loss}, validation ${validation}`,
-    rate: "Learning rate as a share of its maximum",
+    rate: "Learning rate as a fraction of its maximum",
     readAt: "Select a step",
     numbers: "Values at the selected step",
     log: "Log scale",
@@ -535,7 +535,7 @@ export const en = {
     exceeded: "A few numbers are larger and share the strongest color.",
     weights: "attention",
     others: "other columns",
-    own: "The colors of each column are scaled to its largest numbers.",
+    own: "Each column has its own color scale, set by its largest numbers.",
   },
   walk: {
     title: "Short tour",
@@ -576,7 +576,7 @@ export const en = {
     missing: (value: string) => `${value}. The numbers it was computed from are not included in this file.`,
     edited: (n: number) =>
       n === 1 ? "1 edit made in Python is active." : `${n} edits made in Python are active.`,
-    waiting: "The kernel is busy or has stopped. The page continues as soon as the kernel answers.",
+    waiting: "The kernel is busy or has stopped. The page continues as soon as the kernel responds.",
   },
   published: {
     texts: "Texts",

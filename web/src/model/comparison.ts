@@ -1,4 +1,4 @@
-/** Two texts side by side: aligned tokens and the difference of their matrices. */
+/** Two texts side by side: aligned tokens and the difference between their matrices. */
 
 import { isSquare, parseSite, type Span } from "./sites";
 import { hasPositions, isGated } from "./derivation";

@@ -22,7 +22,7 @@ export type Operation =
   | "copy"
   | "trained";
 
-/** `inputs` are in the order in which `evaluate` takes their numbers. */
+/** `inputs` are in the order in which `evaluate` takes their values. */
 export interface Derivation {
   operation: Operation;
   inputs: Area[];
@@ -260,7 +260,7 @@ export function hasPositions(config: Config): boolean {
   return config.position === "learned" || config.position === "sinusoidal";
 }
 
-const MAX_DEPTH = 4; // derivations to go back
+const MAX_DEPTH = 4; // how many derivations to trace back
 const MAX_CELLS = 64; // of an area to derive
 
 /** The areas to highlight. If none of them is on screen, also the nearest of their inputs that are. */

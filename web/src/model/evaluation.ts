@@ -58,7 +58,7 @@ export function evaluate(
   }
 }
 
-/** The feed-forward's activation function. */
+/** The feed-forward network's activation function. */
 function activate(config: Config, x: number): number {
   switch (config.feedforward) {
     case "relu":

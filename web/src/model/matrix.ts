@@ -36,7 +36,7 @@ export class Matrix {
     return new Matrix(values, bottom - top, right - left, top, left);
   }
 
-  /** The largest absolute value of any finite number. */
+  /** The largest absolute value among the finite numbers. */
   get peak(): number {
     return (this.#peak ??= findPeak(this.values));
   }

@@ -3,7 +3,7 @@
 import { ApiError } from "../engine/client";
 import { type Problem, toProblem } from "../engine/problem";
 
-const RETRY_DELAY = 2000; // milliseconds, unless the server names one
+const RETRY_DELAY = 2000; // milliseconds; a Retry-After header takes precedence
 
 export class Connection {
   problem = $state.raw<Problem | null>(null);

@@ -2,7 +2,7 @@
 
 import type { Page } from "./page.svelte";
 
-/** Whether an element uses the keys itself. */
+/** Whether an element handles key presses itself. */
 export function isFormField({ tagName }: HTMLElement): boolean {
   return /INPUT|SELECT|TEXTAREA/.test(tagName);
 }

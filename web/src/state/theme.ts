@@ -16,7 +16,7 @@ function backgroundTheme(element: Element): Theme {
   return systemTheme();
 }
 
-/** Red, green, blue and opacity, 0 to 255. Painting one pixel parses every CSS color syntax. */
+/** Red, green, blue and opacity, 0 to 255. Painting one pixel lets the browser parse any CSS color. */
 function parseColor(color: string): [number, number, number, number] {
   const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
   const context = canvas.getContext("2d")!;

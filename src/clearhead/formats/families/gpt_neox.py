@@ -1,4 +1,4 @@
-"""GPT-NeoX (Pythia): parallel blocks, partial rotary positions. It stores q, k and v of each head together."""
+"""GPT-NeoX (Pythia): parallel blocks, partial RoPE. It stores q, k and v of each head together."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[
         return {**settings, "activation_function": "gelu_new"}
     heads, width = settings.get("num_attention_heads"), settings.get("hidden_size")
     if not isinstance(heads, int) or not isinstance(width, int) or heads < 1:
-        raise UserError(f"it has {heads!r} heads and a width of {width!r}, expected whole numbers")
+        raise UserError(f"it has {heads!r} heads and a width of {width!r}, expected integers")
     if kind == "gptneox":
         turned = values.get("rope.dimension_count", width // heads)
         share = turned / (width // heads) if isinstance(turned, int) and width >= heads else turned

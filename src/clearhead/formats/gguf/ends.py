@@ -7,7 +7,7 @@ from typing import Any
 
 from clearhead.errors import UserError
 
-KEYS = ("tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")  # besides eos_token_id, the tokenizer's
+KEYS = ("tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")  # for eos_token_id, see tokenizer.py
 # Files omit these keys if a token has one of these names, by which llama.cpp recognizes it too.
 NAMES = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>")
 

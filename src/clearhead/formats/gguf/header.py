@@ -48,8 +48,8 @@ _SCALARS: dict[int, np.dtype[Any]] = {
     12: np.dtype("<f8"),
 }
 _BOOL, _STRING, _ARRAY = 7, 8, 9
-_SMALLEST_ENTRY = 8 + 1 + 4 + 1  # bytes of a key of one letter and its one-byte value
-_SMALLEST_TENSOR = 8 + 1 + 4 + 4 + 8  # bytes of a scalar's entry, its name one letter
+_SMALLEST_ENTRY = 8 + 1 + 4 + 1  # bytes of an entry with a one-letter key and a one-byte value
+_SMALLEST_TENSOR = 8 + 1 + 4 + 4 + 8  # bytes of the entry of a scalar tensor with a one-letter name
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ KINDS = {
     "F16": (gguf.GGMLQuantizationType.F16, gguf.LlamaFileType.MOSTLY_F16),
     "Q8_0": (gguf.GGMLQuantizationType.Q8_0, gguf.LlamaFileType.MOSTLY_Q8_0),
 }
-BYTES = {"F32": 4, "F16": 2, "Q8_0": 1.1}  # bytes per number
-QUANTIZED_BLOCK = 32  # numbers of a row that share a scale in Q8_0
-FIRST_CONTEXT = 8192  # of Llama 3, if a file does not say
+BYTES = {"F32": 4, "F16": 2, "Q8_0": 1.1}  # bytes per weight
+QUANTIZED_BLOCK = 32  # Q8_0 block size: consecutive weights that share a scale
+FIRST_CONTEXT = 8192  # Llama 3's, for files that do not specify it
 
 
 class _Tensors:

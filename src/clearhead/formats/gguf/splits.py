@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import tokenizers
 from tokenizers import normalizers, pre_tokenizers
 
-# Contractions; words with a leading mark; digits; marks; line ends; spaces, the last left to the next word.
+# Contractions; words with a leading non-letter; digits; punctuation; newlines; spaces, the last left for the next word.
 _WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?{word}+|\p{{N}}{digits}"
     r"| ?[^\s{letter}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -20,7 +20,7 @@ _LLAMA_3 = _WORDS.format(word=r"\p{L}", letter=r"\p{L}", digits="{1,3}")
 _QWEN_2 = _WORDS.format(word=r"\p{L}", letter=r"\p{L}", digits="")
 _QWEN_35 = _WORDS.format(word=r"[\p{L}\p{M}]", letter=r"\p{L}\p{M}", digits="")
 
-# A word is capitals then lower-case letters, in one of two ways; contractions stay with it, if at all.
+# A word is uppercase, then lowercase letters, either optional; contractions, if matched, stay attached to it.
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _CASED = (
     rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%s"

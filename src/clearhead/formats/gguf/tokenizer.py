@@ -92,9 +92,9 @@ def write_tokenizer(tokenizer: Tokenizer, n_vocab: int) -> dict[str, Any]:
     document = json.loads(tokenizer.to_json())
     model, added = document["model"], document["added_tokens"]
     if tokenizer.kind == "char":
-        _cannot_write("it splits into characters, for which GGUF has no type")
+        _cannot_write("it is a character tokenizer, for which GGUF has no type")
     if tokenizer.kind == "word":
-        _cannot_write("it splits into words, for which GGUF has no type")
+        _cannot_write("it is a word tokenizer, for which GGUF has no type")
     if model["type"] != "BPE" or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
         _cannot_write(f"its type is {model['type']}, expected byte-level or SentencePiece BPE")
     for token in added:
