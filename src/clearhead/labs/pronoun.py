@@ -144,7 +144,7 @@ def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Findings,
     for kind, measures in last.items():
         for name, says in FOUND.items():
             findings[f"{kind}: {says}"] = _mean([getattr(each, name) for each in measures])
-        findings[f"{kind}: largest difference at the pronoun between two sentences sentences"] = max(
+        findings[f"{kind}: largest difference at the pronoun between two sentences"] = max(
             each.apart for each in measures
         )
     rows = [(f"{kind}, seed {i}", each) for kind, of_seeds in last.items() for i, each in enumerate(of_seeds)]

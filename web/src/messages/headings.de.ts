@@ -135,7 +135,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     accuracy: "Genauigkeit",
     bidirectional: "bidirektional",
     causal: "kausal",
-    "*, at the pronoun": "*, bei it",
+    "*, at the pronoun": "*, beim Pronomen",
     "*, at the end": "*, am Satzende",
     "*, seed *": "*, Durchgang *",
     "what is encoded at the pronoun, in stories": "was beim Pronomen kodiert ist, in Geschichten",
@@ -153,8 +153,8 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "attention to the antecedent minus the other":
       "Aufmerksamkeit auf das Bezugswort minus auf das andere Nomen",
     "flipped by patching it": "umgekehrt durch it aus dem anderen Satz",
-    "accuracy of a probe at the pronoun": "Genauigkeit einer Sonde bei it",
-    "largest difference at the pronoun between two sentences sentences": "größter Unterschied bei it zwischen zwei Sätzen",
+    "accuracy of a probe at the pronoun": "Genauigkeit einer Sonde beim Pronomen",
+    "largest difference at the pronoun between two sentences": "größter Unterschied beim Pronomen zwischen zwei Sätzen",
   },
   neighbors: {
     "cosine of cat and dog": "Kosinus von cat und dog",
