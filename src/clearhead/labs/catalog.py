@@ -135,8 +135,8 @@ LABS = {
             "word starts from its static vector and, block by block, takes in the words before it: its "
             "vectors are contextual. So are the states of a recurrent network. The distance between two "
             "vectors depends on more than the sense, so pairs of the same sense are the baseline. Two small "
-            "networks, an LSTM and a transformer, learn a few hundred words here, from sentences in which what follows the "
-            "word depends on its sense; the sentences shown are not among them. Such a network knows no "
+            "networks, an LSTM and a transformer, learn a few hundred words here, from sentences in which "
+            "what follows the word depends on its sense; the sentences shown are not among them. Such a network knows no "
             "more about bats than which of its words go together. In the model, stage 0 is the embedding, "
             "followed by the input of each block and the output.",
             question="At which block do the two senses separate? Try your own sentences, in which the word "
