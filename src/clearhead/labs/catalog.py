@@ -21,9 +21,9 @@ LABS = {
         Lab(
             name="attention",
             title="Attention, number by number",
-            description="The lecture's sequence of 0s and 1s, where 0 is [1, 0] and 1 is [0, 1]. A query is "
-            "compared with every key, the scores become weights, and the weights mix the values. With "
-            "keys ten times as long, almost all of the weight goes to the 1.",
+            description="The lecture's sequence of 0s and 1s, where 0 is [1, 0] and 1 is [0, 1]. A query is compared "
+            "with every key, the scores become weights, and the weights mix the values. With keys ten "
+            "times as long, almost all of the weight goes to the 1.",
             question="Which boost gives the 1 as much weight as all the 0s together? Does it depend on how "
             "many 0s there are?",
             settings=(
@@ -38,13 +38,13 @@ LABS = {
             name="any-one",
             title="Was any digit a 1?",
             description="A 1, and then a hundred 0s: was there a 1? A recurrent network must carry the information "
-            "from state to state; attention looks straight back at it; an n-gram model has forgotten it. Trained on "
-            "short sequences, a recurrent network may carry the information through "
-            "200 digits. Trained on 101 digits only, it learns nothing, and attention learns everything: the advantage "
-            "of attention is that the long case can be learned. This attention has no positions, so "
-            "unseen lengths are nothing new to it. The one sequence without a 1 counts for "
-            "half of the accuracy, all others for the other half: a network that has learned nothing scores "
-            "about one half. The band around each line shows the range over seeds.",
+            "from state to state; attention looks straight back at it; an n-gram model has forgotten it. "
+            "Trained on short sequences, a recurrent network may carry the information through 200 "
+            "digits. Trained on 101 digits only, it learns nothing, and attention learns everything: the "
+            "advantage of attention is that the long case can be learned. This attention has no "
+            "positions, so unseen lengths are nothing new to it. The one sequence without a 1 counts for "
+            "half of the accuracy, all others for the other half: a network that has learned nothing "
+            "scores about one half. The band around each line shows the range over seeds.",
             question="Why does a network that can carry information through 200 digits not learn to do so "
             "from 101?",
             settings=(
@@ -66,8 +66,8 @@ LABS = {
             name="matrix",
             title="One head, as loops and as matrices",
             description="The same head twice: token by token in loops, as one would explain it, and as four matrix "
-            "products, as one computes it. The numbers agree up to rounding; the time does not, and "
-            "the gap grows with the number of tokens.",
+            "products, as one computes it. The numbers agree up to rounding; the time does not, and the "
+            "gap grows with the number of tokens.",
             question="How much longer do the loops take for twice as many tokens, and how much "
             "longer the matrices? Why?",
             settings=(
@@ -82,9 +82,9 @@ LABS = {
             name="position",
             title="What positions are good for",
             description="A sentence goes through a small transformer, and then once more with its words shuffled. "
-            "Attention alone knows no order: without positions, each word gets exactly the same "
-            "vector wherever it stands, and the sentence is a bag of words. With positions, the "
-            "vectors change. The weights are random; training could not change the first result.",
+            "Attention alone knows no order: without positions, each word gets exactly the same vector "
+            "wherever it stands, and the sentence is a bag of words. With positions, the vectors change. "
+            "The weights are random; training could not change the first result.",
             question="Why does a causal model know something about order even without positions? "
             "Which word would keep its vector if it stayed in its place?",
             settings=(
@@ -101,8 +101,8 @@ LABS = {
             name="window",
             title="Generating through a window",
             description="A model with a context of eight tokens generates text: w1 … w8 give w9, w2 … w9 give w10, "
-            "and so on. What has left the window has no influence: the text is the same "
-            "whatever stood there. With the whole text in its context, the same model may generate something else.",
+            "and so on. What has left the window has no influence: the text is the same whatever stood "
+            "there. With the whole text in its context, the same model may generate something else.",
             question="How wide must the window be for the model to know the king's name again?",
             settings=(
                 Setting("prompt", KING, "the prompt", longest=1000),
@@ -116,9 +116,9 @@ LABS = {
             name="blank",
             title="Which words determine the blank",
             description="Damian's will: which earlier words make the model predict a word in the blank? Two answers. "
-            "Attribution splits the word's logit exactly into what the heads at the last position move there from each "
-            "token; it sees the last step only. Ablation zeroes each token's vector at the input and "
-            "measures the effect on the word's log-probability; it sees every path.",
+            "Attribution splits the word's logit exactly into what the heads at the last position move "
+            "there from each token; it sees the last step only. Ablation zeroes each token's vector at "
+            "the input and measures the effect on the word's log-probability; it sees every path.",
             question="The heads at the end move little from some tokens whose ablation has a large effect. What might "
             "those tokens do for the others? And which words determine whether the blank is his?",
             settings=(
@@ -134,11 +134,11 @@ LABS = {
             description="I'm scared of bats; I swing bats. A static vector is the same in both. In a transformer a "
             "word starts from its static vector and, block by block, takes in the words before it: its "
             "vectors are contextual. So are the states of a recurrent network. The distance between two "
-            "vectors depends on more than the sense, so pairs of the same sense are the baseline. Two small "
-            "networks, an LSTM and a transformer, learn a few hundred words here, from sentences in which "
-            "what follows the word depends on its sense; the sentences shown are not among them. Such a network knows no "
-            "more about bats than which of its words go together. In the model, stage 0 is the embedding, "
-            "followed by the input of each block and the output.",
+            "vectors depends on more than the sense, so pairs of the same sense are the baseline. Two "
+            "small networks, an LSTM and a transformer, learn a few hundred words here, from sentences in"
+            " which what follows the word depends on its sense; the sentences shown are not among them. "
+            "Such a network knows no more about bats than which of its words go together. In the model, "
+            "stage 0 is the embedding, followed by the input of each block and the output.",
             question="At which block do the two senses separate? Try your own sentences, in which the word "
             "that reveals the sense comes later: what happens in a causal model?",
             settings=(
@@ -157,15 +157,16 @@ LABS = {
             name="pronoun",
             title="What does “it” refer to?",
             description="The chicken didn't cross the road because it was too tired, or too wide. The lecture's "
-            "picture shows “it” attending to its antecedent. In a causal model, “it” "
-            "cannot have seen the adjective: its attention is the same in both sentences. The adjective is "
-            "the first token that can know, and it does: over all heads, “tired” attends more to the chicken "
-            "and “wide” more to the road. Then two small transformers learn from sentences of the stories, whose "
-            "antecedents are known. They fill in blanks, and a pronoun is a blank too: at “it”, and again at "
-            "the end, they predict the antecedent. In the bidirectional one, the lecture's picture appears: "
-            "the pronoun attends to its noun, and patching in its vector from the other sentence flips the "
-            "answer. In the causal one, “it” has the same vector in both sentences and can only guess; only "
-            "the end can know. The two nouns of a test sentence never occurred together in training.",
+            "picture shows “it” attending to its antecedent. In a causal model, “it” cannot have seen the"
+            " adjective: its attention is the same in both sentences. The adjective is the first token "
+            "that can know, and it does: over all heads, “tired” attends more to the chicken and “wide” "
+            "more to the road. Then two small transformers learn from sentences of the stories, whose "
+            "antecedents are known. They fill in blanks, and a pronoun is a blank too: at “it”, and again"
+            " at the end, they predict the antecedent. In the bidirectional one, the lecture's picture "
+            "appears: the pronoun attends to its noun, and patching in its vector from the other sentence"
+            " flips the answer. In the causal one, “it” has the same vector in both sentences and can "
+            "only guess; only the end can know. The two nouns of a test sentence never occurred together "
+            "in training.",
             question="Why is the causal model never right more than half of the time at “it”? Switch "
             "asked off, so that only blanks are filled in: does “it” attend to its noun then? And what "
             "does a probe still find there?",
@@ -189,8 +190,8 @@ LABS = {
             name="scale",
             title="Why divide by √d_k",
             description="Random queries and keys: the longer the vectors, the larger the spread of their dot "
-            "products, in proportion to √d. Undivided, the softmax gives nearly all weight to one token, and its "
-            "gradient vanishes; divided by √d_k, the weights keep their distribution.",
+            "products, in proportion to √d. Undivided, the softmax gives nearly all weight to one token, "
+            "and its gradient vanishes; divided by √d_k, the weights keep their distribution.",
             question="How large is d when the largest weight exceeds one half? What would happen to learning?",
             settings=(
                 Setting("words", 16, "number of keys", 2, 256),
@@ -203,9 +204,10 @@ LABS = {
         Lab(
             name="neighbors",
             title="Cat and dog: similar contexts, similar vectors",
-            description="I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. "
-            "A skip-gram model learns to predict the words around each word of the stories, so words in similar "
-            "contexts get similar vectors: nearest to cat are the other animals, the dog among them.",
+            description="I have to make sure that the cat gets fed; I forgot to make sure that the dog gets fed. A "
+            "skip-gram model learns to predict the words around each word of the stories, so words in "
+            "similar contexts get similar vectors: nearest to cat are the other animals, the dog among "
+            "them.",
             question="Which words are nearest to anna, or to red? With a window of 10, are the words "
             "that could replace cat still the nearest?",
             settings=(
@@ -225,11 +227,11 @@ LABS = {
         Lab(
             name="stream",
             title="A head moves information between residual streams",
-            description="Random tokens, repeated once: only attention to the first occurrence can predict the second. "
-            "Two blocks learn it from scratch. A head of the first (which sees four positions) tells each token "
-            "which one precedes it; heads of the second find the token that followed the same one before, and "
-            "bring it here. The loss falls once both exist. If one is ablated, another takes over in part; "
-            "if all are, the ability is lost.",
+            description="Random tokens, repeated once: only attention to the first occurrence can predict the second."
+            " Two blocks learn it from scratch. A head of the first (which sees four positions) tells "
+            "each token which one precedes it; heads of the second find the token that followed the same "
+            "one before, and bring it here. The loss falls once both exist. If one is ablated, another "
+            "takes over in part; if all are, the ability is lost.",
             question="Which forms first, the previous-token head or the induction "
             "head? What does the loss do until both exist?",
             settings=(
