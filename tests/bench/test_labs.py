@@ -18,6 +18,7 @@ def test_every_claim_belongs_to_a_lab_that_trains():
         ("pronoun", {"steps": 1}),
     ],
 )
+@pytest.mark.slow
 def test_claims_fail_for_an_untrained_network(name, settings):
     figures = measure([name], seeds=2, **settings)
     assert figures["claims"] is False

@@ -12,6 +12,7 @@ from clearhead.classics.skip_gram import Settings
 from clearhead.text.corpus import Document
 
 
+@pytest.mark.slow
 def test_benchmark_runs_without_gensim(story_text, monkeypatch):
     find_spec = importlib.util.find_spec
     hidden = lambda name, *more: None if name == "gensim" else find_spec(name, *more)  # noqa: E731

@@ -100,6 +100,7 @@ def test_train_fine_tunes_from_a_model(clearhead, story_file, model_folder, tmp_
     assert load(tmp_path / "more").training["start_sha256"] == summary["start_sha256"]
 
 
+@pytest.mark.slow
 def test_train_reports_to_tensorboard_and_wandb(process, story_file, tmp_path):
     given = ("train", story_file, "--out", "m", "--tensorboard", "--wandb", "stories", "--json", *SMALL)
     result = process(*given, WANDB_MODE="offline", HOME=str(tmp_path / "home"))

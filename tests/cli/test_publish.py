@@ -37,6 +37,7 @@ def test_demo_model_is_the_default(clearhead, model_folder, tmp_path):
     assert listing["details"]["name"] == "demo"
 
 
+@pytest.mark.slow
 def test_demo_model_is_trained_if_missing(clearhead, tmp_path, monkeypatch):
     texts = demo.demo_texts(40)
     small = {"blocks": 1, "width": 16, "heads": 2, "context": 128, "batch": 2}

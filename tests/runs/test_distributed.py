@@ -16,7 +16,10 @@ from safetensors.torch import load_file
 import clearhead as ch
 from clearhead.runs.run_folder import read_metrics
 
-pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="a process's children are read from /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc").exists(), reason="a process's children are read from /proc"),
+]
 
 STEPS = 24
 SETTINGS = ["--steps", str(STEPS), "--width", "32", "--blocks", "2", "--heads", "2", "--batch", "8"]
@@ -139,7 +142,6 @@ def test_one_terminated_process_resumed_by_two_matches_one_process(alone, start,
     assert ch.load(out).generate("Once", tokens=3)
 
 
-@pytest.mark.slow
 def test_error_on_rank_0_stops_all_with_one_line(start_torchrun, text):
     process = start_torchrun(text, text.parent / "bad", "--batch", "7")
     _, said = process.communicate(timeout=120)
@@ -149,7 +151,6 @@ def test_error_on_rank_0_stops_all_with_one_line(start_torchrun, text):
     assert not (text.parent / "bad").exists()
 
 
-@pytest.mark.slow
 def test_dying_process_stops_the_others_and_leaves_checkpoints(start_torchrun, text):
     out = text.parent / "dies"
     process = start_torchrun(text, out, "--steps", "5000")

@@ -17,6 +17,8 @@ if not hasattr(os, "fork"):
 from bench.faults import CHECKPOINT_EVERY, TEXT, InterruptedRun, make_command, read_files
 from tools.fault_injection import Commands, Fault
 
+pytestmark = pytest.mark.slow
+
 WHEN = ("before", "torn", "after")
 A_SAVE = "mkdir checkpoints/.step"
 
@@ -76,7 +78,7 @@ def test_killed_at_startup(broken):
         kill(broken, at)
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [5, 1])
 def test_killed_during_any_operation_of_a_checkpoint(broken, stride):
     """Each process resumes from the last, and is killed a few operations further into its first save."""
     for at in range(0, 24, stride):

@@ -21,6 +21,8 @@ from clearhead.runs.run_folder import read_metrics
 from clearhead.runs.saved_run import SavedRun
 from clearhead.text.corpus import documents
 
+pytestmark = pytest.mark.slow
+
 SIZES = {
     "blocks": 1,
     "width": 32,

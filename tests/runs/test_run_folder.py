@@ -210,6 +210,7 @@ def break_at(kept, steps, least=1.0):
         ({15}, 1.0, 10, range(13, 17)),  # at a validation, one is enough
     ],
 )
+@pytest.mark.slow
 def test_run_interrupted_around_a_rollback_resumes_exactly(steps, least, good, turns, short_text, tmp_path):
     whole = break_at(open_run(tmp_path / "whole", short_text, tmp_path), steps, least)
     train_until(whole, None)

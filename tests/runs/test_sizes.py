@@ -90,6 +90,7 @@ def train_until(kept, step):
 
 
 @pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.slow
 def test_resumed_run_matches_an_uninterrupted_run(kind, story_file, tmp_path):
     def open_run(name):
         request = TrainingRequest(kind=kind, **SMALL)
@@ -111,6 +112,7 @@ def test_minutes_determine_the_size_of_recurrent_networks(story_file, tmp_path, 
     assert run.plan.seconds < 6
 
 
+@pytest.mark.slow
 def test_recurrent_models_can_be_fine_tuned(story_file, tmp_path):
     ch.train(story_file, tmp_path / "first", kind="gru", **SMALL)
     more = {"steps": 4, "context": 16, "batch": 4, "device": "cpu"}

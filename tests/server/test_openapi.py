@@ -153,6 +153,7 @@ ASKED = [
 @pytest.mark.parametrize(
     ("name", "mode", "examples"), ASKED, ids=[f"{mode.value} {name}" for name, mode, _ in ASKED]
 )
+@pytest.mark.slow
 def test_server_conforms_to_the_openapi_document(server, api, name, mode, examples):
     method, path = name.split()
     checks = [*CHECKS, negative_data_rejection] if mode is GenerationMode.NEGATIVE else CHECKS

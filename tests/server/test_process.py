@@ -175,6 +175,7 @@ def test_start_serve_and_shut_down(model_folder, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+@pytest.mark.slow
 def test_kill_and_restart(copied_model, tmp_path):
     """SIGKILL during a stream and the rendering of a template; then a second server until SIGINT."""
     settings = copied_model / "tokenizer_config.json"

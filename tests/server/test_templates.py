@@ -33,6 +33,7 @@ def attacked(registry_of_templates, running_server):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.slow
 def test_hostile_templates_return_an_error(attacked, name, stream):
     with attacked.client() as client:
         response = client.post("/v1/chat/completions", json={**ASKED, "model": name, "stream": stream})
@@ -62,6 +63,7 @@ def test_rendered_prompt_longer_than_the_context_is_rejected(attacked):
     assert response.json()["error"]["code"] == "context_length_exceeded"
 
 
+@pytest.mark.slow
 def test_other_models_respond_during_template_attacks(attacked):
     answered = []
 

@@ -153,6 +153,7 @@ def test_number_of_loaded_snapshots_is_limited(client, server, place, model_fold
     assert client.post("/api/open", json={"model": "my@1"}).status_code == 200
 
 
+@pytest.mark.slow
 def test_stop_and_resume(client, server, place, story_text):
     start(client, story_text, steps=LONG)
     wait_for_step(server, client, 5)
@@ -181,6 +182,7 @@ def test_stop_and_resume(client, server, place, story_text):
     assert client.post("/api/site", json=body).content != before
 
 
+@pytest.mark.slow
 def test_server_shutdown_stops_and_saves_the_run(serve, place, story_text):
     with serve() as server, server.client() as client:
         start(client, story_text, steps=LONG)
@@ -290,6 +292,7 @@ def test_runs_are_disabled_without_a_library(registry, running_server, story_tex
             assert client.post("/api/open", json={"model": "my@1"}).status_code == 404
 
 
+@pytest.mark.slow
 def test_responses_conform_to_the_openapi_document(client, server, place, model_folder, story_text):
     make_finished(place / "done", model_folder)
     document = make_api(ModelRegistry([]), ServerMetrics(ModelRegistry([]))).openapi()

@@ -210,6 +210,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.slow
 def test_hostile_template_fails_quickly_with_a_one_line_error(name):
     template, words = HOSTILE[name]
     start = seconds_of_children()

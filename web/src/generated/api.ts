@@ -868,19 +868,19 @@ export interface components {
             repetition_penalty?: number;
             /**
              * Presence Penalty
-             * @description Subtract this from the logit of each token that was generated before.
+             * @description Subtract this from the logit of each token that has already been generated.
              * @default 0
              */
             presence_penalty?: number | null;
             /**
              * Frequency Penalty
-             * @description Subtract this from a token's logit for each time it was generated before.
+             * @description Subtract this from a token's logit for each time it has already been generated.
              * @default 0
              */
             frequency_penalty?: number | null;
             /**
              * Logit Bias
-             * @description Add a number to the logits of single tokens; -100 excludes a token. The keys are token ids.
+             * @description Add a number to the logits of individual tokens; -100 excludes a token. The keys are token ids.
              * @example {
              *       "50256": -100
              *     }
@@ -1097,19 +1097,19 @@ export interface components {
             repetition_penalty?: number;
             /**
              * Presence Penalty
-             * @description Subtract this from the logit of each token that was generated before.
+             * @description Subtract this from the logit of each token that has already been generated.
              * @default 0
              */
             presence_penalty?: number | null;
             /**
              * Frequency Penalty
-             * @description Subtract this from a token's logit for each time it was generated before.
+             * @description Subtract this from a token's logit for each time it has already been generated.
              * @default 0
              */
             frequency_penalty?: number | null;
             /**
              * Logit Bias
-             * @description Add a number to the logits of single tokens; -100 excludes a token. The keys are token ids.
+             * @description Add a number to the logits of individual tokens; -100 excludes a token. The keys are token ids.
              * @example {
              *       "50256": -100
              *     }
@@ -1477,7 +1477,7 @@ export interface components {
         };
         /**
          * HeadsRequest
-         * @description A model whose heads are scored.
+         * @description The model whose heads to score.
          */
         HeadsRequest: {
             /**
@@ -1488,7 +1488,7 @@ export interface components {
         };
         /**
          * HeadsResponse
-         * @description For each kind of attention, the mean weight that each head gives it: blocks × heads, from 0 to 1.
+         * @description For each kind of attention, the mean weight that each head puts on it: blocks × heads, from 0 to 1.
          *
          *     `chance` is the score of a head with uniform attention.
          */
@@ -1650,7 +1650,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "switch" | "whole" | "number" | "text";
+            kind: "switch" | "integer" | "number" | "text";
             /** Default */
             default: boolean | number | string | null;
             /** Description */
@@ -1664,7 +1664,7 @@ export interface components {
         };
         /**
          * LabTable
-         * @description A table of numbers or texts; if shaded, its numbers are also drawn as colors.
+         * @description A table of numbers or strings; if shaded, its numbers are also drawn as colors.
          */
         LabTable: {
             /**
@@ -2346,7 +2346,7 @@ export interface components {
             points: number[][][];
             /**
              * Shares
-             * @description The share of the variance along each axis of the plane.
+             * @description The fraction of the variance explained by each axis of the plane.
              */
             shares: number[][];
             /** Cosines */

@@ -154,7 +154,8 @@ export const HEADINGS: Messages["labs"]["headings"] = {
       "Aufmerksamkeit auf das Bezugswort minus auf das andere Nomen",
     "flipped by patching it": "umgekehrt durch it aus dem anderen Satz",
     "accuracy of a probe at the pronoun": "Genauigkeit einer Sonde beim Pronomen",
-    "largest difference at the pronoun between two sentences": "größter Unterschied beim Pronomen zwischen zwei Sätzen",
+    "largest difference at the pronoun between two sentences":
+      "größter Unterschied beim Pronomen zwischen zwei Sätzen",
   },
   neighbors: {
     "cosine of cat and dog": "Kosinus von cat und dog",
