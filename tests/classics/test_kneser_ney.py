@@ -86,8 +86,8 @@ def plain_context(ids):
     return context
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 5, 7])
-@pytest.mark.parametrize("count", [3, 60, 600])
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@pytest.mark.parametrize("count", [3, 60, 300])
 def test_probabilities_match_the_formulas_and_sum_to_one(order, count):
     documents = sentences(count, count)
     plain = Plain(documents, order)

@@ -45,7 +45,7 @@ TRAIN = [
     (["--validation", "0"], ["validation = 0", "between 0 and 1"]),
     (["--validation", "1.5"], ["validation = 1.5"]),
     (["--validation", "nan"], ["validation = nan"]),
-    (["--validation", "0.9999", "--steps", "5"], ["give more text"]),
+    (["--validation", "0.9999", "--steps", "5"], ["provide more text"]),
     (["--seed", "-1"], ["seed = -1"]),
     (["--seed", "99999999999"], ["seed = 99999999999"]),
     (["--wandb", " "], ["project", "--wandb stories"]),

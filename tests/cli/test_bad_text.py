@@ -11,8 +11,8 @@ TEXTS = {
     "cut off": ("Tag für Tag ".encode()[:6], (), ["novel.txt ends in the middle", "its last byte"]),
     "utf-16": (("Ein Tag. " * 50).encode("utf-16"), (), ["novel.txt is UTF-16", "convert it"]),
     "short": (b"abc " * 20, ("--context", 64), ["context of 64", "at least 128", "--context"]),
-    "a few bytes": (b"abc", (), ["4 tokens", "give more text"]),
-    "one byte": (b"a", (), ["tokens", "give more text"]),
+    "a few bytes": (b"abc", (), ["4 tokens", "provide more text"]),
+    "one byte": (b"a", (), ["tokens", "provide more text"]),
     "damaged archive": (b"\x1f\x8b\x08\x00broken", (), ["novel.txt", "archive", "copy it again"]),
 }
 

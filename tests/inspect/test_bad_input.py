@@ -65,7 +65,7 @@ def trace(model):
         (lambda m, t: m.inspect(b"a"), "expected a str, ids, or a list of texts"),
         (lambda m, t: m.inspect(["a", None]), "one of the texts is 'None'"),
         (lambda m, t: m.inspect([1, 999]), "id 999 does not exist"),
-        (lambda m, t: m.generate(3), "the prompt is a int"),
+        (lambda m, t: m.generate(3), "the prompt has type int"),
         (lambda m, t: m.generate("a", edit={X: float("nan")}), "no token can be sampled"),
         (lambda m, t: m.generate("a", edit=3), "expected sites and their values"),
         (lambda m, t: t.edit(None), "expected sites and their values"),

@@ -165,7 +165,7 @@ def test_run_with_minutes_ends_on_time(story_file, work_clock):
     assert progress[-1].validation is not None
 
 
-@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("factor", [0.5, 3.0])
 def test_run_ends_on_time_when_speed_changes(factor, story_file, work_clock, tmp_path):
     """From halfway on, the same work takes `factor` times as long."""
     request = TrainingRequest(minutes=0.1, device="cpu", **SIZES)
@@ -248,7 +248,7 @@ def test_tiny_texts_get_a_suitable_plan(length, time, story_text, work_clock):
 
 @pytest.mark.parametrize("length", [1, 2, 5, 10])
 def test_too_short_texts_are_rejected(length):
-    with pytest.raises(UserError, match="give more text"):
+    with pytest.raises(UserError, match="provide more text"):
         Run([Document.of("tiny", "abcdefghij"[:length])], TrainingRequest(steps=1, device="cpu"))
 
 

@@ -61,7 +61,9 @@ def test_invalid_or_incompatible_settings_are_rejected(settings, words):
         TrainingRequest(**settings)
 
 
-@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize(
+    "kind", ["elman", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("gru", "lstm"))]
+)
 def test_recurrent_networks_learn_stories(kind, story_file, tmp_path):
     """A few steps bring the loss well below that of predicting from character frequencies alone."""
     text = story_file.read_text()

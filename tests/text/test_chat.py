@@ -255,15 +255,15 @@ def test_memory_is_bounded():
         ({"role": "user", "content": "Hi"}, "messages are a dict"),
         (None, "messages are a NoneType"),
         ([], "no messages"),
-        (["Hi"], "message 0 is a str"),
+        (["Hi"], "message 0 has type str"),
         ([{"role": "user"}], "message 0 has no content"),
         ([{}], "message 0 has no content and no role"),
         ([{"role": "user", "content": "Hi", "tool": "x"}], "role, content, tool"),
         (
             [{"role": "user", "content": "Hi"}, {"role": "user", "content": None}],
-            "message 1: its content is a NoneType",
+            "message 1: its content has type NoneType",
         ),
-        ([{"role": 1, "content": "Hi"}], "its role is a int"),
+        ([{"role": 1, "content": "Hi"}], "its role has type int"),
         ([{"role": "user", "content": "a" * (LONGEST_MESSAGES + 1)}], "remove some"),
     ],
 )

@@ -32,10 +32,10 @@ def test_model_may_have_more_ids_than_its_tokenizer():
     ("given", "words"),
     [
         ("", "the prompt is empty: expected at least one character"),
-        (3, "the prompt is a int: expected a str"),
-        ([], "the prompt is a list: expected a str"),
-        ([True], "the prompt is a list"),
-        (b"hi", "the prompt is a bytes"),
+        (3, "the prompt has type int: expected a str"),
+        ([], "the prompt has type list: expected a str"),
+        ([True], "the prompt has type list"),
+        (b"hi", "the prompt has type bytes"),
     ],
 )
 def test_other_inputs_are_rejected(given, words):

@@ -64,7 +64,9 @@ class Engine:
     def submit(self, request: GenerationRequest, on_event: Callable[[Event], object] | None = None) -> Handle:
         """Queue a request. Raises Busy if too many requests are waiting or the engine is closed."""
         if not isinstance(request, GenerationRequest):
-            raise UserError(f"request is a {type(request).__name__}: expected what model.request(…) returns")
+            raise UserError(
+                f"request has type {type(request).__name__}: expected what model.request(…) returns"
+            )
         handle = Handle(request, on_event)
         self._scheduler.validate(handle)
         with self._changed:

@@ -44,7 +44,7 @@ class Option:
 
     @property
     def expected(self) -> str:
-        return f"a {'whole' if self.integer else 'finite'} number, {self.limits}"
+        return f"{'an integer' if self.integer else 'a finite number'}, {self.limits}"
 
     @property
     def limits(self) -> str:

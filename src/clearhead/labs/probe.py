@@ -130,7 +130,7 @@ def _checked(texts: Sequence[str], labels: Sequence[Any]) -> tuple[list[str], li
             raise UserError(f"{name} is a single text: expected a list, with as many texts as labels")
         if not hasattr(given, "__iter__"):
             raise UserError(
-                f"{name} is a {type(given).__name__}: expected a list, with as many texts as labels"
+                f"{name} has type {type(given).__name__}: expected a list, with as many texts as labels"
             )
     texts, labels = list(texts), [_plain(label) for label in labels]
     if not texts:
@@ -141,7 +141,7 @@ def _checked(texts: Sequence[str], labels: Sequence[Any]) -> tuple[list[str], li
         )
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise UserError(f"texts[{i}] is a {type(text).__name__}: expected a text")
+            raise UserError(f"texts[{i}] has type {type(text).__name__}: expected a text")
     return texts, labels
 
 
@@ -157,7 +157,7 @@ def _kinds(labels: list[Any]) -> list[Any]:
     except TypeError:
         odd = next(label for label in labels if not isinstance(label, Hashable))
         raise UserError(
-            f"a label is a {type(odd).__name__}: expected a string, a number or similar"
+            f"a label has type {type(odd).__name__}: expected a string, a number or similar"
         ) from None
     try:
         return sorted(kinds, key=lambda label: (str(type(label)), label))

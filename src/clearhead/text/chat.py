@@ -146,7 +146,7 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
         raise UserError("there are no messages: expected at least one")
     for i, message in enumerate(messages):
         if not isinstance(message, Mapping):
-            raise UserError(f"message {i} is a {type(message).__name__}: {expected}")
+            raise UserError(f"message {i} has type {type(message).__name__}: {expected}")
         if missing := {"role", "content"} - set(message):
             raise UserError(f"message {i} has no {' and no '.join(sorted(missing))}: {expected}")
         if set(message) != {"role", "content"}:
@@ -155,7 +155,7 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
             )
         for name, value in message.items():
             if not isinstance(value, str):
-                raise UserError(f"message {i}: its {name} is a {type(value).__name__}; {expected}")
+                raise UserError(f"message {i}: its {name} has type {type(value).__name__}; {expected}")
     length = _length(messages)
     if length > LONGEST_MESSAGES:
         raise UserError(

@@ -20,7 +20,7 @@ def encode_text(
         check_ids(text, n_vocab)
         return list(text)
     if not isinstance(text, str):
-        raise UserError(f"the {what} is a {type(text).__name__}: expected a str")
+        raise UserError(f"the {what} has type {type(text).__name__}: expected a str")
     ids = tokenizer.start_ids + tokenizer.encode(text)
     if not text:
         raise UserError(f"the {what} is empty: expected at least one character")

@@ -142,10 +142,10 @@ def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[
     settings = {theirs: values[ours] for ours, theirs in ARCHITECTURES[kind].keys.items() if ours in values}
     for name in OTHERS & values.keys():
         if not isinstance(values[name], int | float | str):
-            raise UserError(f"its setting {name} is a {type(values[name]).__name__}, expected one value")
+            raise UserError(f"its setting {name} has type {type(values[name]).__name__}, expected one value")
     for name, value in settings.items():
         if not isinstance(value, int | float):
-            raise UserError(f"its setting {name} is a {type(value).__name__}, expected one number")
+            raise UserError(f"its setting {name} has type {type(value).__name__}, expected one number")
         if isinstance(value, float):
             with np.errstate(
                 over="ignore"
