@@ -11,10 +11,10 @@ PAGE_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -p
 NPM := $(shell command -v npm)
 PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-export PYTHONDONTWRITEBYTECODE = # what is compiled is kept: tests start many processes
+export PYTHONDONTWRITEBYTECODE = # keep bytecode: tests start many processes
 
 .PHONY: demo test test-all check bench types docs format clean
-.NOTPARALLEL: # installing builds the page too
+.NOTPARALLEL: # installing also builds the page
 
 demo: $(INSTALLED) $(PAGE)
 	$(BIN)/clearhead demo

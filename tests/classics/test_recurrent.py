@@ -100,7 +100,7 @@ def test_processing_in_parts_with_state_matches_one_pass(kind):
     after = network(torch.tensor([[7]]), one)
     # Products of several rows may round differently from products of one.
     assert torch.allclose(network(torch.tensor([[7]] * 3), begun)[2:], after, rtol=0, atol=1e-12)
-    assert torch.allclose(begun.take([2]).room, one.room, rtol=0, atol=1e-12)
+    assert torch.allclose(begun.take([2]).data, one.data, rtol=0, atol=1e-12)
     more = torch.cat((ids[1:], torch.tensor([[7]])), dim=1)
     torch.testing.assert_close(after[:, -1], network(more)[:, -1], rtol=0, atol=1e-12)
 

@@ -72,8 +72,8 @@ def test_all_sites_are_listed(clearhead, model_folder, model):
         (("--site", "logits", "--sites"), "--sites lists"),
         (("--svg", "a.svg", "--json"), "give only one of them"),
         (("--rows", "x"), "expected positions such as 10:20"),
-        (("--rows", "9:12"), "expected positions from 0 to 6"),
-        (("--rows", "5:2"), "expected positions from 0 to 6"),
+        (("--rows", "9:12"), "the text has positions 0 to 6"),
+        (("--rows", "5:2"), "the text has positions 0 to 6"),
         (("--svg", "nowhere/a.svg"), "the folder nowhere does not exist"),
     ],
 )

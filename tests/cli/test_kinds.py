@@ -82,6 +82,16 @@ def ngram(clearhead, story_file, tmp_path):
     return tmp_path / made["out"]
 
 
+def test_resume_passes_over_folders_without_a_run(clearhead, story_file, tmp_path):
+    """The n-gram model in the newest folder has no steps to resume."""
+    command = ["train", story_file, *SMALL, "--device", "cpu"]
+    assert clearhead(*command).code == 0
+    assert clearhead("train", story_file, "--kind", "ngram", "--device", "cpu").code == 0
+    result = clearhead(*command, "--resume")
+    assert result.code == 0, result.err
+    assert "is finished" in result.err
+
+
 def test_ngram_works_with_the_usual_commands(ngram, clearhead, story_file, tmp_path):
     said = clearhead("generate", ngram, "The hen", "--tokens", "12", "--seed", "3")
     assert said.code == 0

@@ -76,7 +76,7 @@ def test_pull_prints_json(clearhead, smollm2, home):
 
 def test_invalid_names_are_rejected_with_a_one_line_error(refused):
     refused("pull", "smolm", words=["'smolm'", "did you mean 'smollm2'?"])
-    refused("pull", "../../etc", words=["'../../etc'", "there is smollm2"])
+    refused("pull", "../../etc", words=["'../../etc'", "available: smollm2"])
     refused("pull", "", words=["can be pulled"])
     refused("pull", words=["'NAME'; see clearhead pull --help"])
 

@@ -148,7 +148,7 @@ def test_unknown_name_is_rejected_with_a_suggestion():
     for near in ("smolm2", "SmolLM2", "smollm"):
         with pytest.raises(UserError, match="did you mean 'smollm2'"):
             look_up(near)
-    with pytest.raises(UserError, match="'elephant' can be pulled; there is smollm2"):
+    with pytest.raises(UserError, match="'elephant' can be pulled; available: smollm2"):
         pull("elephant")
 
 

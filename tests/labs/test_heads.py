@@ -93,3 +93,10 @@ def test_chance_is_the_score_of_uniform_attention(model):
     assert set(scores.chance) == set(scores.kinds)
     for kind, table in scores.kinds.items():
         assert table.flatten().tolist() == pytest.approx([scores.chance[kind]] * 2, rel=1e-4)
+
+
+def test_stories_with_unknown_characters_are_skipped():
+    tokenizer = Tokenizer.train("char", ["abc "])
+    config = preset("lecture", n_vocab=tokenizer.n_vocab, n_context=32, n_block=1, n_head=2, d_model=8)
+    scores = heads(LanguageModel(Transformer(config), tokenizer))
+    assert scores.antecedent.shape == (1, 2)

@@ -6,15 +6,17 @@ from clearhead.runs.pace import Pace, Schedule
 
 
 def test_schedule_fits_the_time_budget():
-    schedule = Schedule.fit(100, seconds_per_step=0.5, seconds_a_token_read=0.001, n_tokens=1000, context=64)
-    assert (schedule.validations, schedule.validated, schedule.steps_a_validation) == (5, 1000, 2.0)
+    schedule = Schedule.fit(
+        100, seconds_per_step=0.5, seconds_per_token_read=0.001, n_tokens=1000, context=64
+    )
+    assert (schedule.validations, schedule.validated, schedule.steps_per_validation) == (5, 1000, 2.0)
     assert schedule.steps * 0.5 + schedule.validations * 1.0 == pytest.approx(100, abs=0.5)
     often = Schedule.fit(100, 0.5, 1e-6, 1000, 64)
     assert (often.validations, often.validated) == (10, 1000)
 
 
 def test_slow_validation_uses_less_text():
-    schedule = Schedule.fit(100, 0.5, seconds_a_token_read=0.1, n_tokens=1000, context=64)
+    schedule = Schedule.fit(100, 0.5, seconds_per_token_read=0.1, n_tokens=1000, context=64)
     assert (schedule.validations, schedule.validated) == (1, 100)
     assert schedule.steps == 180
     assert Schedule.fit(1, 0.5, 0.1, 1000, 64).validated == 64

@@ -56,11 +56,11 @@ def test_classic_recipe_uses_dropout_only_for_repeated_text(steps, dropout):
 
 
 @pytest.mark.parametrize(
-    ("steps", "restraint"), [(100, (0.0, 0.1, 0.0)), (1000, (0.1, 0.1, 0.02)), (9000, (0.3, 0.4, 0.1))]
+    ("steps", "regularization"), [(100, (0.0, 0.1, 0.0)), (1000, (0.1, 0.1, 0.02)), (9000, (0.3, 0.4, 0.1))]
 )
-def test_regularization_grows_with_the_number_of_epochs(steps, restraint):
+def test_regularization_grows_with_the_number_of_epochs(steps, regularization):
     made = plan(steps=steps)
-    assert (made.config.dropout, made.recipe.weight_decay, made.recipe.token_noise) == restraint
+    assert (made.config.dropout, made.recipe.weight_decay, made.recipe.token_noise) == regularization
     assert plan(steps=steps, recipe="classic").recipe.token_noise == 0
     assert plan(steps=steps, both_ways=True).recipe.token_noise == 0
     assert plan(steps=steps, kind="gru").recipe.token_noise == 0

@@ -107,3 +107,8 @@ def test_warns_when_jsonl_is_read_as_plain_text(story_text, tmp_path):
     (tmp_path / "talks.jsonl").write_text(story_text[:3000])
     with pytest.warns(UserWarning, match=r"^a .jsonl file is read as plain text"):
         clearhead.train(tmp_path / "talks.jsonl", steps=1, **SIZES)
+
+
+def test_unknown_settings_are_rejected_with_a_suggestion(story_file):
+    with pytest.raises(clearhead.UserError, match="unknown setting 'minute'; did you mean 'minutes'"):
+        clearhead.train(story_file, minute=1)

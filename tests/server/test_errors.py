@@ -13,7 +13,7 @@ WEIGHTS = "block.0.head.0.weights"
         ("trace", {"model": "none", "text": "a"}, "model_not_found", {"name": "none"}),
         ("trace", {"text": ""}, "text_empty", {}),
         ("trace", {"text": "a" * (MAX_CHARACTERS + 1)}, "text_too_long", {"most": MAX_CHARACTERS}),
-        ("senses", {"word": "dog", "sentences": ["a cat"]}, "word_seldom", {"word": "dog", "count": 0}),
+        ("senses", {"word": "dog", "sentences": ["a cat"]}, "word_too_rare", {"word": "dog", "count": 0}),
         (
             "senses",
             {"word": "cat", "sentences": ["cat " * 2000]},

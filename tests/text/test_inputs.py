@@ -51,5 +51,5 @@ def test_single_and_multiple_texts_are_distinguished():
     for given in ([], None, 3):
         with pytest.raises(UserError, match="expected a str, ids, or a list of texts"):
             split_texts(given)
-    with pytest.raises(UserError, match=r"one of the texts is '\[\]': expected a str, or ids"):
+    with pytest.raises(UserError, match=r"one of the texts is \[\]: expected a str, or ids"):
         split_texts(["hi", []])

@@ -57,6 +57,7 @@ class SamplingFields(RequestModel):
     top_p: Annotated[float, limits("top_p")] | None = described("top_p")
     top_k: Annotated[int, limits("top_k", lt=2**31)] | None = described("top_k")
     min_p: Annotated[float, limits("min_p")] | None = described("min_p")
+    # Zero would divide by zero; the upper limits here guard against overflow.
     repetition_penalty: Annotated[float, Field(ge=0.01, le=100)] = described("repetition_penalty")
     presence_penalty: Annotated[float, limits("presence_penalty")] | None = described("presence_penalty")
     frequency_penalty: Annotated[float, limits("frequency_penalty")] | None = described("frequency_penalty")

@@ -23,16 +23,16 @@ FUSED: dict[str, type[nn.RNN | nn.GRU | nn.LSTM]] = {"elman": nn.RNN, "gru": nn.
 class State:
     """The recurrent state of each sequence: all that remains of the past. L P B C."""
 
-    def __init__(self, room: Tensor) -> None:
-        self.room = room
+    def __init__(self, data: Tensor) -> None:
+        self.data = data
 
     def take(self, rows: Sequence[int]) -> State:
         """A copy of the state of some sequences."""
-        return State(self.room[:, :, list(rows)])
+        return State(self.data[:, :, list(rows)])
 
     def put(self, rows: Sequence[int], other: State) -> None:
         """Set the state of these sequences from the first ones of another state."""
-        self.room[:, :, list(rows)] = other.room[:, :, : len(rows)]
+        self.data[:, :, list(rows)] = other.data[:, :, : len(rows)]
 
 
 class RecurrentBlock(nn.Module):
@@ -89,14 +89,14 @@ class Recurrent(nn.Module):
 
     def states(self, ids: Tensor, state: State | None = None) -> list[Tensor]:
         """The token vectors, and the state of each block after each token: B T C each."""
-        room = self.begin(len(ids)).room if state is None else state.room
+        data = self.begin(len(ids)).data if state is None else state.data
         found, carried = [self._thin(self.embedding(ids))], []
-        for block, before in zip(self.blocks, room, strict=True):
+        for block, before in zip(self.blocks, data, strict=True):
             x, after = block(found[-1], before)
             found.append(self._thin(x))
             carried.append(after)
         if state is not None:
-            state.room = torch.stack(carried)
+            state.data = torch.stack(carried)
         return found
 
     def _thin(self, x: Tensor) -> Tensor:

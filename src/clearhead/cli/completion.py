@@ -11,7 +11,7 @@ SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 
 
 def complete_models(incomplete: str) -> list[str]:
-    """Models in runs/ and at home; the shell offers files if none matches."""
+    """Models in runs/ and pulled ones; the shell offers files if none matches."""
     from clearhead.formats.places import name_models
 
     return _begin_like(incomplete, name_models())

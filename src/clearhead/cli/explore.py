@@ -21,7 +21,7 @@ def explore(
     models: list[str] = typer.Argument(
         None,
         metavar="[MODEL…]",
-        help="Folders, GGUF files, or pulled names. [default: the newest in runs/ and at home]; the page "
+        help="Folders, GGUF files, or pulled names. [default: the newest in runs/ and the pulled ones]; the page "
         "can open the others there, and pull more.",
         autocompletion=complete_models,
     ),

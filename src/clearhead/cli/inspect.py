@@ -104,7 +104,7 @@ def _positions(trace: AnyTrace, rows: str, chosen: slice) -> range:
     T = len(trace.tokens)
     positions = range(*chosen.indices(T))
     if not positions:
-        raise UserError(f"--rows {rows}: expected positions from 0 to {T - 1}, which the text has")
+        raise UserError(f"--rows {rows}: the text has positions 0 to {T - 1}")
     return positions
 
 

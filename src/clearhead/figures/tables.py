@@ -26,7 +26,7 @@ from clearhead.picture import (
 )
 
 MOST_POSITIONS = 16  # default positions of a table of tokens
-LONGEST_WORD = 12  # characters in a cell
+LONGEST_TOKEN = 12  # characters in a cell
 MOST_WORDS = 36  # columns of next tokens
 WORDS_EACH = 12  # of the most likely at one position
 
@@ -41,10 +41,10 @@ def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
     for k in range(n_block):
         best = lens[k][rows.start : rows.stop].softmax(-1).max(-1)
         probabilities[k] = best.values.detach().float().cpu().numpy()
-        for t, word in enumerate(trace.token_texts(best.indices.tolist())):
+        for t, token in enumerate(trace.token_texts(best.indices.tolist())):
             ink = "white" if probabilities[k, t] > 0.6 else "black"
-            said = f"{_short(word)}\n{probabilities[k, t]:.2f}"
-            axes.text(t, k, said, ha="center", va="center", fontsize=8, color=ink)
+            shown = f"{_short(token)}\n{probabilities[k, t]:.2f}"
+            axes.text(t, k, shown, ha="center", va="center", fontsize=8, color=ink)
     drawn = axes.imshow(probabilities, cmap=ATTENTION, vmin=0, vmax=1, aspect="auto")
     label(axes, "x", trace.tokens[rows.start : rows.stop], font=9)
     axes.set_xlabel("after this token", fontsize=8)
@@ -70,9 +70,9 @@ def word_table(trace: AnyTrace, site: str, rows: range | None, title: str | None
     label(axes, "y", trace.tokens[rows.start : rows.stop])
     axes.set_ylabel("after this token", fontsize=8)
     axes.set_xticks(
-        range(len(ids)), [_short(word) for word in trace.token_texts(ids)], rotation=90, fontsize=7
+        range(len(ids)), [_short(token) for token in trace.token_texts(ids)], rotation=90, fontsize=7
     )
-    axes.set_xlabel("next word", fontsize=8)
+    axes.set_xlabel("next token", fontsize=8)
     notes = (
         part_of(rows, trace.ids.shape[1]),
         f"the {len(ids)} most likely of {trace.config.n_vocab} tokens",
@@ -90,9 +90,9 @@ def likeliest(values: Tensor) -> list[int]:
     chosen: dict[int, None] = {}
     for rank in range(order.indices.shape[1]):
         by_value = order.values[:, rank].argsort(descending=True)
-        for word in order.indices[by_value, rank].tolist():
+        for token in order.indices[by_value, rank].tolist():
             if len(chosen) < MOST_WORDS:
-                chosen[word] = None
+                chosen[token] = None
     ids = list(chosen)
     places = values[:, ids].argmax(0)
     return [ids[i] for i in torch.argsort(places, stable=True).tolist()]
@@ -147,5 +147,5 @@ def _readable(trace: BaseTrace, rows: range | None) -> range:
     return range(max(rows.start, rows.stop - MOST_LABELS), rows.stop)
 
 
-def _short(word: str) -> str:
-    return plain(word if len(word) <= LONGEST_WORD else word[: LONGEST_WORD - 1] + "…")
+def _short(token: str) -> str:
+    return plain(token if len(token) <= LONGEST_TOKEN else token[: LONGEST_TOKEN - 1] + "…")

@@ -72,7 +72,7 @@ def look_up(name: str) -> Pullable:
     if name in CATALOG:
         return CATALOG[name]
     known = ", ".join(CATALOG) + guess(name.lower(), CATALOG)
-    raise UserError(f"no model called {name!r} can be pulled; there is {known}")
+    raise UserError(f"no model called {name!r} can be pulled; available: {known}")
 
 
 def find(name: str, home: Path | None = None) -> Path | None:

@@ -30,7 +30,7 @@ class RecurrentDecoder:
     @torch.inference_mode()
     def prefill(self, ids: Tensor) -> Tensor:
         return self.network.unembedding(
-            self.network.hidden_states(ids.to(self.state.room.device), self.state)[:, -1]
+            self.network.hidden_states(ids.to(self.state.data.device), self.state)[:, -1]
         )
 
     def decode_one(self, ids: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class RecurrentPrefill:
 
     def __init__(self, network: Recurrent, ids: Sequence[int], chunk_size: int) -> None:
         self.network, self.chunk_size, self.state = network, chunk_size, network.begin()
-        self.remaining = torch.tensor([ids], device=self.state.room.device)
+        self.remaining = torch.tensor([ids], device=self.state.data.device)
         self.logits: Tensor | None = None
 
     @torch.inference_mode()
@@ -86,7 +86,7 @@ class RecurrentBatchDecoder(BatchDecoder):
 
     def __init__(self, network: Recurrent, slots: int, full_width: bool | None = None) -> None:
         self.network, self.state = network, network.begin(max(slots, WIDTH))
-        super().__init__(network.config, slots, self.state.room.device, full_width)
+        super().__init__(network.config, slots, self.state.data.device, full_width)
 
     def _find_widths(self) -> list[int]:
         if self.full_width:
@@ -115,7 +115,7 @@ class RecurrentBatchDecoder(BatchDecoder):
     ) -> Tensor:
         padding = [0] * (width - len(slots))
         state = self.state.take([*slots, *padding])
-        tokens = torch.tensor([*ids, *padding], device=state.room.device)[:, None]
+        tokens = torch.tensor([*ids, *padding], device=state.data.device)[:, None]
         logits = self.network(tokens, state)
         self.state.put(slots, state)
         return logits[: len(slots), 0]

@@ -135,5 +135,5 @@ def parse_stop(stop: str | Iterable[str] | None) -> tuple[str, ...]:
         return ()
     stops = tuple(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else (stop,)
     if not all(isinstance(text, str) and text for text in stops):
-        raise UserError(f"stop = {stop!r}: expected a non-empty text, or several")
+        raise UserError(f"stop = {stop!r}: expected a non-empty string, or a list of them")
     return stops

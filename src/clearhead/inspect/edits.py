@@ -63,7 +63,9 @@ class Edits:
     @classmethod
     def parse(cls, changes: Mapping[str, Value | Edit], config: Config, grows: bool = False) -> Edits:
         if not isinstance(changes, Mapping):
-            raise UserError(f"edits are {changes!r}: expected sites and their values, such as {{'final': 0}}")
+            raise UserError(
+                f"edits = {changes!r}: expected a dict of sites and values, such as {{'final': 0}}"
+            )
         made = []
         for name, value in changes.items():
             site, edit = parse_site(name, config), value if isinstance(value, Edit) else Edit(value)

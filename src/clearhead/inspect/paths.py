@@ -117,5 +117,5 @@ def follow_path(trace: ResidualTrace, token: int, position: int, hops: Sequence[
 
 def _before(norm: Norm, direction: Tensor, scale: Tensor) -> Tensor:
     """Return the direction before a norm with fixed scale that is equivalent to this one after it."""
-    turned = norm.gain * direction / scale
-    return turned if norm.shift is None else turned - turned.mean()
+    scaled = norm.gain * direction / scale
+    return scaled if norm.shift is None else scaled - scaled.mean()

@@ -38,7 +38,7 @@ def map_senses(traces: Sequence[BaseTrace], word: str) -> SenseMap:
     if len(places) < 2:
         occurs = "occurs once" if places else "does not occur"
         message = f"{word!r} {occurs} in these texts: expected at least two occurrences"
-        raise UserError(message, "word_seldom", word=word, count=len(places))
+        raise UserError(message, "word_too_rare", word=word, count=len(places))
     points, shares, cosines = [], [], []
     for stage in stages(traces[0].config):
         vectors = torch.stack([traces[number].read(stage, rows=at)[0] for number, at in places]).float()

@@ -47,27 +47,27 @@ class Sentence:
 @cache
 def sentences() -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
     """Training and test sentences: no pair of nouns occurs in both."""
-    told = tuple(_find(STORIES))
-    pairs = sorted({each.nouns for each in told})
+    sentences = tuple(_find(STORIES))
+    pairs = sorted({each.nouns for each in sentences})
     kept = set(pairs[pairs.index(LECTURE) % KEPT :: KEPT])
     twins: dict[tuple[str, ...], dict[str, Sentence]] = {}
-    for each in told:
+    for each in sentences:
         if each.nouns in kept:
             twins.setdefault(each.before, {}).setdefault(each.meant, each)
     both = [by_noun for by_noun in twins.values() if len(by_noun) == 2]
     tested = [by_noun[noun] for by_noun in both for noun in next(iter(by_noun.values())).nouns]
-    return tuple(each for each in told if each.nouns not in kept), tuple(tested)
+    return tuple(each for each in sentences if each.nouns not in kept), tuple(tested)
 
 
 def _find(count: int) -> Iterator[Sentence]:
     for number in range(count):
-        told = story(0, number)
-        for pronoun in told.pronouns:
-            if told.text.startswith(" was too ", pronoun.span.stop):
-                start = told.text.rindex("The ", 0, pronoun.span.start)
-                stop = told.text.index(".", pronoun.span.stop) + 1
-                meant = told.text[pronoun.antecedent.start : pronoun.antecedent.stop]
-                yield Sentence(tuple(re.findall(r"[\w']+|\.", told.text[start:stop])), meant)
+        sample = story(0, number)
+        for pronoun in sample.pronouns:
+            if sample.text.startswith(" was too ", pronoun.span.stop):
+                start = sample.text.rindex("The ", 0, pronoun.span.start)
+                stop = sample.text.index(".", pronoun.span.stop) + 1
+                meant = sample.text[pronoun.antecedent.start : pronoun.antecedent.stop]
+                yield Sentence(tuple(re.findall(r"[\w']+|\.", sample.text[start:stop])), meant)
 
 
 def lecture() -> tuple[Sentence, ...]:
@@ -94,15 +94,15 @@ class SentenceBatch:
     meant: Tensor  # B: index of the antecedent, 0 or 1
 
     @classmethod
-    def of(cls, told: tuple[Sentence, ...]) -> SentenceBatch:
+    def of(cls, sentences: tuple[Sentence, ...]) -> SentenceBatch:
         number = {word: i for i, word in enumerate(vocabulary())}
-        rows = [each.words + (NOTHING,) * (LONGEST - len(each.words)) for each in told]
+        rows = [each.words + (NOTHING,) * (LONGEST - len(each.words)) for each in sentences]
         return cls(
             torch.tensor([[number[word] for word in row] for row in rows]),
-            torch.tensor([each.words.index("it") for each in told]),
-            torch.tensor([len(each.words) - 1 for each in told]),
-            torch.tensor([each.places for each in told]),
-            torch.tensor([each.nouns.index(each.meant) for each in told]),
+            torch.tensor([each.words.index("it") for each in sentences]),
+            torch.tensor([len(each.words) - 1 for each in sentences]),
+            torch.tensor([each.places for each in sentences]),
+            torch.tensor([each.nouns.index(each.meant) for each in sentences]),
         )
 
     def __len__(self) -> int:

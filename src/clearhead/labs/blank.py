@@ -29,7 +29,7 @@ def run(sentence: str, word: str, model: LanguageModel) -> Result:
     silenced = _ablate(trace, token) - chances[token]
     rows = [f"{i} {piece}" for i, piece in enumerate(trace.tokens)]
     likeliest = chances.topk(min(LIKELIEST, len(chances)))
-    told = model.tokenizer.pieces(likeliest.indices.tolist())
+    pieces = model.tokenizer.pieces(likeliest.indices.tolist())
     return Result(
         lab="blank",
         settings={"sentence": sentence, "word": word},
@@ -52,7 +52,7 @@ def run(sentence: str, word: str, model: LanguageModel) -> Result:
             ),
             Table(
                 "most likely",
-                [f"{piece!r}" for piece in told],
+                [f"{piece!r}" for piece in pieces],
                 ["probability"],
                 [[value] for value in likeliest.values.exp().tolist()],
             ),

@@ -92,9 +92,13 @@ def find_antecedents(
     alike, total, pronouns = 0.0, torch.zeros(config.n_block, config.n_head), 0
     for number in range(count):
         check()
-        told = story(SEED, number)
-        pairs = _positions(model, told.text, [(each.span, each.antecedent) for each in told.pronouns])
-        trace = need_heads(model.inspect(_within_context(model, told.text)), "heads")
+        sample = story(SEED, number)
+        try:
+            text = _within_context(model, sample.text)
+        except UserError:  # the tokenizer does not know all characters of the stories
+            continue
+        pairs = _positions(model, text, [(each.span, each.antecedent) for each in sample.pronouns])
+        trace = need_heads(model.inspect(text), "heads")
         for i in range(config.n_block):
             weights = trace.weights(i).cpu()
             for pronoun, antecedent in pairs:
@@ -107,14 +111,14 @@ def find_antecedents(
 
 
 def _within_context(model: LanguageModel, text: str) -> str:
-    room = model.config.n_context - len(model.tokenizer.start_ids)
-    return model.tokenizer.decode(model.tokenizer.encode(text)[:room])
+    available = model.config.n_context - len(model.tokenizer.start_ids)
+    return model.tokenizer.decode(model.tokenizer.encode(text)[:available])
 
 
 def _positions(model: LanguageModel, text: str, pairs: list[tuple[Span, Span]]) -> list[tuple[int, int]]:
     """The last-token positions of two spans of text, for the pairs that fit into the context."""
     ends = [0] * len(model.tokenizer.start_ids)
-    for piece in model.tokenizer.pieces(model.tokenizer.encode(_within_context(model, text))):
+    for piece in model.tokenizer.pieces(model.tokenizer.encode(text)):
         ends.append((ends[-1] if ends else 0) + len(piece))
 
     def position(span: Span) -> int | None:

@@ -32,7 +32,7 @@ def run(longest: int, width: int, repeats: int, seed: int) -> Result:
         seconds["matrices"].append(fast)
         ratios.append(slow / fast)
         apart.append((loops - matrices).abs().max().item())
-    words = [float(count) for count in counts]
+    lengths = [float(count) for count in counts]
     return Result(
         lab="matrix",
         settings={"longest": longest, "width": width, "repeats": repeats, "seed": seed},
@@ -41,13 +41,13 @@ def run(longest: int, width: int, repeats: int, seed: int) -> Result:
             "speedup at the longest": ratios[-1],
         },
         parts=[
-            Lines("time", "words", "seconds", words, seconds, logarithmic=True),
-            Lines("speedup", "words", "times", words, {"matrices": ratios}, logarithmic=True),
+            Lines("time", "tokens", "seconds", lengths, seconds, logarithmic=True),
+            Lines("speedup", "tokens", "times", lengths, {"matrices": ratios}, logarithmic=True),
             Lines(
                 "difference",
-                "words",
+                "tokens",
                 "largest difference",
-                words,
+                lengths,
                 {"of the numbers": apart},
                 logarithmic=True,
             ),

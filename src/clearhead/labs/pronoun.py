@@ -26,14 +26,14 @@ COLUMNS = {
     "looks": "attention",
     "looks_right": "correct side",
     "apart": "difference",
-    "turned": "flipped",
+    "flipped": "flipped",
     "probe": "probe",
 }
 FOUND = {
     "right_at_it": "accuracy at the pronoun",
     "right_at_end": "accuracy at the end",
     "looks": "attention to the antecedent minus the other",
-    "turned": "flipped by patching it",
+    "flipped": "flipped by patching it",
     "probe": "accuracy of a probe at the pronoun",
 }
 
@@ -178,16 +178,16 @@ def _draw_courses(courses: dict[str, list[dict[int, Measures]]]) -> Lines:
 @torch.no_grad()
 def _draw_looks(networks: dict[str, Transformer]) -> Table:
     """The lecture's picture: attention from the pronoun of its two sentences, all heads together, first seed."""
-    told, rows, values = lecture(), [], []
-    batch = SentenceBatch.of(told)
+    sentences, rows, values = lecture(), [], []
+    batch = SentenceBatch.of(sentences)
     for kind, network in networks.items():
         looks = look_from(Trace(network, batch.ids, [[]] * len(batch), single=False), batch)
-        rows += [f"{kind}: {each.words[-2]}" for each in told]
-        values += [[round(weight, 2) for weight in row[: len(told[0].words)].tolist()] for row in looks]
+        rows += [f"{kind}: {each.words[-2]}" for each in sentences]
+        values += [[round(weight, 2) for weight in row[: len(sentences[0].words)].tolist()] for row in looks]
     return Table(
         "attention from it, summed over heads",
         rows,
-        [*told[0].words[:-2], "adjective", "."],
+        [*sentences[0].words[:-2], "adjective", "."],
         values,
         shaded=True,
     )

@@ -41,7 +41,7 @@ class Measures:
     looks: float  # weight of all heads on the antecedent minus that on the other noun
     looks_right: float  # fraction of pairs in which it attends more to a noun that is the antecedent
     apart: float  # the largest difference within a pair, in any feature
-    turned: float  # share that predicts the other noun when the pair's vector is patched into the last block's input
+    flipped: float  # share that predicts the other noun when the pair's vector is patched into the last block's input
     probe: float | None = None  # accuracy of a classifier fitted to the training sentences
 
 
@@ -108,7 +108,7 @@ def measure(network: Transformer, probe: bool = False) -> Measures:
         looks=torch.where(tested.meant == 0, lean, -lean).mean().item(),
         looks_right=_share(lean[::2] - lean[1::2] > ROUNDING),
         apart=(first - second).abs().max().item(),
-        turned=_share((now == tested.answers[twins]) & (now != said[rows, at])),
+        flipped=_share((now == tested.answers[twins]) & (now != said[rows, at])),
         probe=_probe(network, first, second) if probe else None,
     )
 

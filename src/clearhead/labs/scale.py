@@ -9,7 +9,7 @@ from clearhead.labs.lab import Lines, Result
 SMALLEST = 2
 
 
-def run(words: int, widest: int, samples: int, seed: int) -> Result:
+def run(keys: int, widest: int, samples: int, seed: int) -> Result:
     """For each width the mean largest weight, and its derivative, with and without √d_k."""
     random = torch.Generator().manual_seed(seed)
     widths = [SMALLEST << i for i in range(20) if SMALLEST << i <= widest]
@@ -18,8 +18,8 @@ def run(words: int, widest: int, samples: int, seed: int) -> Result:
     apart: list[float | None] = []
     for d in widths:
         queries = torch.randn(samples, d, generator=random)
-        keys = torch.randn(samples, words, d, generator=random)
-        scores = torch.einsum("nd,nwd->nw", queries, keys)
+        vectors = torch.randn(samples, keys, d, generator=random)
+        scores = torch.einsum("nd,nkd->nk", queries, vectors)
         apart.append(scores.std().item())
         for name, each in (("undivided", scores), ("divided by √d_k", scores / d**0.5)):
             weights = each.softmax(-1)
@@ -29,7 +29,7 @@ def run(words: int, widest: int, samples: int, seed: int) -> Result:
     undivided, divided = largest.values()
     return Result(
         lab="scale",
-        settings={"words": words, "widest": widest, "samples": samples, "seed": seed},
+        settings={"keys": keys, "widest": widest, "samples": samples, "seed": seed},
         findings={
             "largest weight, undivided": undivided[-1],
             "largest weight, divided": divided[-1],

@@ -21,12 +21,12 @@ def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
     start = model.tokenizer.start_ids + model.tokenizer.encode(prompt)
     text = narrow.generate(start, tokens, temperature=0)
     whole = model.generate(start, tokens, temperature=0)
-    told: list[list[Value]] = []
+    shown: list[list[Value]] = []
     alone, changes = [], []
     for step, written in enumerate(text.ids):
         ids = start + text.ids[:step]
         seen = ids[-context:]
-        told.append([*(_show("".join(model.tokenizer.pieces(each))) for each in (seen, [written]))])
+        shown.append([*(_show("".join(model.tokenizer.pieces(each))) for each in (seen, [written]))])
         logits = model.logits(seen)[-1]
         alone.append(logits.argmax().item() == written)
         if ids[:-context]:
@@ -44,9 +44,9 @@ def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
         parts=[
             Table(
                 "step by step",
-                [str(step) for step in range(len(told))],
+                [str(step) for step in range(len(shown))],
                 ["visible", "generated"],
-                told,
+                shown,
             ),
             Table(
                 "generated text",

@@ -17,7 +17,7 @@ from clearhead.model.attention_steps import attend_fused
 class AttentionMask:
     """`matrix` (B 1 T S or T S) is true where a query may attend to a key.
 
-    `causal` stands for the plain lower causal_matrix, for which fused kernels need no matrix. With neither,
+    `causal` stands for the plain lower-triangular matrix, for which fused kernels need no matrix. With neither,
     every position may attend to every other.
     """
 

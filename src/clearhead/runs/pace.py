@@ -21,16 +21,21 @@ class Schedule:
     steps: int
     validations: int
     validated: int  # tokens of the validation text used each time
-    steps_a_validation: float  # one validation takes as long as this many steps
+    steps_per_validation: float  # one validation takes as long as this many steps
 
     @classmethod
     def fit(
-        cls, seconds: float, seconds_per_step: float, seconds_a_token_read: float, n_tokens: int, context: int
+        cls,
+        seconds: float,
+        seconds_per_step: float,
+        seconds_per_token_read: float,
+        n_tokens: int,
+        context: int,
     ) -> Schedule:
         """Fit them to the time. At least one window of `context` is validated on, of `n_tokens`."""
-        most = int(LARGEST_VALIDATION_SHARE * seconds / seconds_a_token_read)
+        most = int(LARGEST_VALIDATION_SHARE * seconds / seconds_per_token_read)
         validated = min(n_tokens, max(context, most))
-        each = validated * seconds_a_token_read
+        each = validated * seconds_per_token_read
         validations = int(np.clip(VALIDATION_SHARE * seconds / each, 1, MOST_VALIDATIONS))
         steps = max(1, round((seconds - validations * each) / seconds_per_step))
         return cls(steps, validations, validated, each / seconds_per_step)
@@ -46,9 +51,9 @@ class Pace:
     Validations are measured in steps: a machine that slows down slows both.
     """
 
-    def __init__(self, steps_a_validation: float) -> None:
-        self.validation = steps_a_validation  # of the last validation alone; estimated before the first
-        self.around_validation = steps_a_validation  # including the caller's work
+    def __init__(self, steps_per_validation: float) -> None:
+        self.validation = steps_per_validation  # of the last validation alone; estimated before the first
+        self.around_validation = steps_per_validation  # including the caller's work
         self._seconds, self._steps = 0.0, 0  # since the last call
         self._a_step = 0.0
 

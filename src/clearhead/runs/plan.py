@@ -67,7 +67,7 @@ class Plan:
     context: int = 0  # tokens per window; default: the model's context
     share: float = 1.0  # share of the text that is used, spread over all of it, if time is short
     validated: int | None = None  # tokens of the validation text used each time; default: all
-    steps_a_validation: float = 0.0  # estimated
+    steps_per_validation: float = 0.0  # estimated
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "context", self.context or self.config.n_context)
@@ -101,7 +101,7 @@ class Plan:
         """Read the plan that was saved with its config when a run started."""
         try:
             config, recipe = learner_config_from_json(settings["config"]), Recipe(**settings["recipe"])
-            kinds = {"validations": int, "context": int, "share": float, "steps_a_validation": float}
+            kinds = {"validations": int, "context": int, "share": float, "steps_per_validation": float}
             numbers = {name: kind(settings[name]) for name, kind in kinds.items()}
             seconds, validated = settings["seconds"], settings["validated"]
             return cls(config, recipe, seconds=seconds, validated=validated, **numbers)
@@ -110,20 +110,20 @@ class Plan:
 
 
 def check_memory(
-    config: LearnerConfig, recipe: Recipe, device: torch.device, context: int = 0, bytes_a_weight: int = 16
+    config: LearnerConfig, recipe: Recipe, device: torch.device, context: int = 0, bytes_per_weight: int = 16
 ) -> None:
     """Raise an error if the model or batch exceeds the memory.
 
     16 bytes per weight: itself, its gradient and two moments, in float32.
     """
     memory, context = memory_of(device), context or config.n_context
-    weights = bytes_a_weight * config.n_parameter
+    weights = bytes_per_weight * config.n_parameter
     rows = recipe.batch_size // recipe.accumulation
     if isinstance(config, Config):
-        a_block = 10 * config.d_model + 3 * config.d_hidden
+        per_block = 10 * config.d_model + 3 * config.d_hidden
     else:
-        a_block = (2 + 3 * len(GATES[config.kind])) * config.d_model
-    each = config.n_block * a_block + 2 * config.n_vocab
+        per_block = (2 + 3 * len(GATES[config.kind])) * config.d_model
+    each = config.n_block * per_block + 2 * config.n_vocab
     activations = 4 * rows * context * each
     if memory is not None and weights + activations > memory:
         raise UserError(
@@ -197,7 +197,7 @@ class Measure:
 
     rows: int  # windows per batch
     seconds_per_token: float
-    seconds_a_token_read: float  # in validation, without the backward pass
+    seconds_per_token_read: float  # in validation, without the backward pass
     bfloat16: bool
 
     @classmethod
@@ -287,7 +287,7 @@ def _plan_time(
 ) -> Plan:
     seconds_per_step = measure.seconds_per_token * measure.rows * config.n_context
     schedule = Schedule.fit(
-        left, seconds_per_step, measure.seconds_a_token_read, n_validation, config.n_context
+        left, seconds_per_step, measure.seconds_per_token_read, n_validation, config.n_context
     )
     recipe = _recipe(request, config, schedule.steps, measure.rows, measure.bfloat16, device)
     recipe = replace(recipe, compiled=_pays(request, config, device, left >= WORTH_COMPILING))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, Self
 
 from clearhead.classics.ngram_config import check_order
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 from clearhead.formats.opening import hash_weights
 from clearhead.model.config import PRESETS, check_kind
 from clearhead.networks import KINDS as NETWORKS
@@ -61,9 +62,18 @@ class TrainingRequest:
     deterministic: bool = False  # deterministic on CUDA too, at some cost in speed
     device: str | None = None
 
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> Self:
+        """The request with these settings; an unknown one raises an error that suggests the closest."""
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                raise UserError(f"unknown setting {name!r}{guess(name, known)}")
+        return cls(**settings)
+
     def __post_init__(self) -> None:
         if self.minutes is not None and self.steps is not None:
-            raise UserError("minutes and steps exclude each other: give only one")
+            raise UserError("minutes and steps are mutually exclusive: set only one")
         for name in ("minutes", "dropout", "learning_rate"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):

@@ -139,7 +139,7 @@ class Run:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
         self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded)
-        self.pace = Pace(self.plan.steps_a_validation)
+        self.pace = Pace(self.plan.steps_per_validation)
         self.losses: list[float] = []  # validation losses, newest last
         self.validated_at = 0  # the step after which it was taken
         self.marks = 0  # at which it was due

@@ -182,5 +182,5 @@ def _check_memory(
     request: TrainingRequest, config: LearnerConfig, context: int, recipe: Recipe, device: torch.device
 ) -> None:
     # Weights; gradient and two moments of each trainable one; with adapters, the merged weights too.
-    bytes_a_weight = 16 if request.lora is None else 8
-    check_memory(config, recipe, device, context, bytes_a_weight)
+    bytes_per_weight = 16 if request.lora is None else 8
+    check_memory(config, recipe, device, context, bytes_per_weight)

@@ -114,7 +114,7 @@ def train(
     adapters of that rank, merged at the end. Notes, such as that the text is short, are issued as warnings.
     """
     reports = Reports(tensorboard, wandb)
-    request = TrainingRequest(**settings)
+    request = TrainingRequest.of(settings)
     if request.kind == "ngram":
         if resume or checkpoint_every or snapshots or reports.reporters:
             raise UserError(

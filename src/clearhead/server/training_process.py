@@ -95,7 +95,7 @@ class TrainingManager:
         command = resume_command(run.command, folder)
         if command is None:
             message = f"the run {name!r} was started from Python: resume it there"
-            raise APIError(409, "begun_elsewhere", message, "name", name=name)
+            raise APIError(409, "started_elsewhere", message, "name", name=name)
         self._starting = True
         try:
             await self._launch(name, folder, command)
@@ -111,7 +111,7 @@ class TrainingManager:
             message = (
                 f"the run {name!r} was not started by this server: stop it where it was started, with Ctrl-C"
             )
-            raise APIError(409, "begun_elsewhere", message, "name", name=name)
+            raise APIError(409, "started_elsewhere", message, "name", name=name)
 
     def _check_available(self) -> Path:
         """Return the folder for new runs, or raise APIError if no run can start now."""

@@ -40,12 +40,12 @@ def split_texts(given: Any) -> tuple[list[Any], bool]:
         return [given], True
     listed = _listed(given)
     if not isinstance(listed, list | tuple) or not listed:
-        raise UserError(f"the text is {str(given)[:60]!r}: expected a str, ids, or a list of texts")
+        raise UserError(f"the text is {repr(given)[:60]}: expected a str, ids, or a list of texts")
     if _are_ids(listed):
         return [list(listed)], True
     for each in listed:
         if not isinstance(each, str) and not (isinstance(each, list) and _are_ids(each)):
-            raise UserError(f"one of the texts is {str(each)[:60]!r}: expected a str, or ids")
+            raise UserError(f"one of the texts is {repr(each)[:60]}: expected a str, or ids")
     return list(listed), False
 
 

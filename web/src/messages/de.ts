@@ -275,7 +275,7 @@ export const de: Messages = {
       "Hier gibt es keine Läufe. Mit clearhead explore siehst du die Läufe in runs/ und startest neue.",
     states: {
       starting: "wird gestartet …",
-      running: "trainiert",
+      running: "läuft",
       stopping: "wird gespeichert …",
       stopped: "angehalten",
       finished: "fertig",
@@ -310,7 +310,7 @@ export const de: Messages = {
     since: (step) => `bei Schritt ${step}`,
     rateShort: "Lernrate",
     tokens: "gesehene Tokens",
-    samples: "Stichproben während des Trainings",
+    samples: "Textproben während des Trainings",
     after: (step) => `nach Schritt ${step}`,
     waiting: "Warten auf den ersten Schritt …",
     begin: "Neuer Lauf",
@@ -329,7 +329,7 @@ export const de: Messages = {
     sizes: { blocks: "Blöcke", heads: "Köpfe", width: "Breite", context: "Kontext" },
     fitting: "automatisch",
     start: "Trainieren",
-    busy: "Ein anderer Lauf trainiert",
+    busy: "Ein anderer Lauf ist noch aktiv",
     tooLarge: "Diese Datei ist zu groß. Erlaubt sind höchstens 60 MB.",
     empty: "Diese Datei ist leer.",
     noText: "Diese Datei ist kein UTF-8-Text.",
@@ -504,7 +504,7 @@ export const de: Messages = {
         "Die Zeilen von W^O, die zu diesem Kopf gehören, projizieren die Summe zurück in den Residualstrom.",
     },
     gather: { name: "alle Köpfe", description: "Die Ausgaben aller Köpfe des Blocks werden summiert." },
-    "after norm": {
+    "post norm": {
       name: "Post-Normierung",
       description: "Dieses Modell normiert das Ergebnis noch einmal, bevor es addiert wird.",
     },
@@ -559,7 +559,7 @@ export const de: Messages = {
       "Nur die Aufmerksamkeit überträgt Information zwischen den Zeilen. Die Quadrate zeigen, wie sehr jedes Token auf die Tokens vor ihm achtet; die grünen Kurven sind die Werte, die das ausgewählte Token erhält. Klicke auf ein Token, um es auszuwählen.",
       "Das sind alle Köpfe aller Blöcke, jeder mit seinem eigenen Aufmerksamkeitsmuster. Wähle einen aus. Mit [ und ] wechselst du zwischen den Köpfen, mit Bild auf und Bild ab zwischen den Blöcken.",
       "Das ist der ausgewählte Teil, Schritt für Schritt und in echten Zahlen. Mit den Pfeiltasten wechselst du zwischen den Schritten, mit P spielst du sie ab. Zeige auf eine Zahl, um ihre Formel zu sehen; klicke, um sie zu den Zahlen zurückzuverfolgen, aus denen sie berechnet wurde, bis hin zu den trainierten Gewichten.",
-      "Das sagt das Modell als nächstes Wort vorher. Ändere, wie gezogen wird, klicke auf ein Wort, um es anzuhängen, oder lass das Modell Text erzeugen.",
+      "Das sagt das Modell als nächstes Wort vorher. Ändere die Sampling-Einstellungen, klicke auf ein Wort, um es anzuhängen, oder lass das Modell Text erzeugen.",
       "Gib hier deinen eigenen Text ein. Alles ändert sich mit, während du tippst.",
     ],
   },
@@ -599,7 +599,7 @@ export const de: Messages = {
     about:
       "Diese Seite braucht keinen Server: Die Texte wurden vorab durch das Modell geschickt, und jede Zahl stammt aus dem Modell. Um eigene Texte einzugeben, Aktivierungen zu bearbeiten oder ein Modell mit eigenem Text zu trainieren, installiere Clearhead und starte clearhead demo.",
     walk: [
-      "Das sagt das Modell als nächstes Wort vorher. Ändere, wie gezogen wird, und die Wahrscheinlichkeiten ändern sich mit.",
+      "Das sagt das Modell als nächstes Wort vorher. Ändere die Sampling-Einstellungen, und die Wahrscheinlichkeiten ändern sich mit.",
       "Wähle hier einen anderen Text. Weiter unten kannst du zwei Texte nebeneinander vergleichen.",
     ],
   },

@@ -491,7 +491,7 @@ export const en = {
       description: "The head's rows of W^O project the sum back to the residual stream.",
     },
     gather: { name: "all heads", description: "The outputs of all heads in the block are summed." },
-    "after norm": {
+    "post norm": {
       name: "post-norm",
       description: "This model normalizes the result once more before adding it.",
     },

@@ -48,7 +48,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
   },
   matrix: {
     time: "Zeit",
-    words: "Wörter",
+    tokens: "Tokens",
     seconds: "Sekunden",
     loops: "Schleifen",
     matrices: "Matrizen",
@@ -64,7 +64,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "no positions": "keine Positionen",
     "learned positions": "gelernte Positionen",
     "sinusoidal positions": "sinusförmige Positionen",
-    "rotary positions": "rotierende Positionen (RoPE)",
+    "rotary positions": "Rotary-Positionen (RoPE)",
     shuffled: "vertauscht",
     "largest change without position": "größte Änderung ohne Positionen",
     "smallest change with position": "kleinste Änderung mit Positionen",
@@ -116,8 +116,10 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "cosine of the first two, *": "Kosinus der ersten beiden, *",
     "same sense, *": "gleiche Bedeutung, *",
     "other sense, *": "andere Bedeutung, *",
-    "*: same sense minus other, lowest seed": "*: gleiche minus andere Bedeutung, niedrigster Durchgang",
-    "*: same sense minus other, highest seed": "*: gleiche minus andere Bedeutung, höchster Durchgang",
+    "*: same sense minus other, lowest seed":
+      "*: gleiche minus andere Bedeutung, Durchgang mit dem niedrigsten Wert",
+    "*: same sense minus other, highest seed":
+      "*: gleiche minus andere Bedeutung, Durchgang mit dem höchsten Wert",
   },
   pronoun: {
     "from the last word": "vom letzten Wort aus",

@@ -22,7 +22,7 @@ export const LABS: Messages["labs"]["translated"] = {
       "Anfragen und Schlüssel aus Zufallszahlen: Je länger die Vektoren sind, desto stärker streuen ihre Skalarprodukte, und zwar wie √d. Ungeteilt legt die Softmax dann fast das ganze Gewicht auf ein einziges Token, und ihr Gradient verschwindet nahezu; durch √d_k geteilt bleiben die Gewichte, wie sie waren.",
     question: "Ab welchem d ist das größte Gewicht größer als ein Halb? Was bedeutet das für das Lernen?",
     settings: {
-      words: "Anzahl der Schlüssel",
+      keys: "Anzahl der Schlüssel",
       widest: "das größte d",
       samples: "Anfragen je Breite",
       seed: "Startwert der Zufallszahlen",
@@ -81,7 +81,7 @@ export const LABS: Messages["labs"]["translated"] = {
     },
   },
   blank: {
-    title: "Welche Wörter die Lücke entscheiden",
+    title: "Welche Wörter die Lücke bestimmen",
     description:
       "Damians Testament: Welche früheren Wörter bestimmen, was das Modell in die Lücke setzt? Es gibt zwei Antworten. Die Attribution zerlegt den Logit des Wortes exakt in die Beiträge, die die Köpfe an der letzten Position von jedem Token holen; sie sieht nur diesen letzten Schritt. Die Ablation setzt den Vektor jedes Tokens am Eingang auf null und misst, wie sich die logarithmierte Wahrscheinlichkeit des Wortes ändert; sie erfasst jeden Weg durch das Modell.",
     question:

@@ -29,7 +29,7 @@ export const REFUSALS: Messages["refusals"] = {
   no_heads: ({ name, kind }) => `${name} ist ein Modell der Art ${kind} und hat keine Aufmerksamkeitsköpfe.`,
   model_missing: () => "Dieses Experiment untersucht ein Modell: Wähle eines aus.",
   already_pulling: ({ name }) =>
-    `${name} wird gerade heruntergeladen. Es geht immer nur ein Modell auf einmal.`,
+    `${name} wird gerade heruntergeladen. Es kann immer nur ein Modell auf einmal heruntergeladen werden.`,
 
   text_empty: () => "Der Text ist leer: Gib mindestens ein Zeichen ein.",
   text_too_long: ({ most }) => `Der Text ist zu lang: Erlaubt sind höchstens ${n(most)} Zeichen.`,
@@ -49,7 +49,7 @@ export const REFUSALS: Messages["refusals"] = {
   },
   edit_does_not_fit: ({ site }) => `Eine Änderung an ${site} passt nicht zu diesem Text.`,
   word_missing: ({ word }) => `„${word}“ kommt in diesem Text nicht vor.`,
-  word_seldom: ({ word, count }) =>
+  word_too_rare: ({ word, count }) =>
     `„${word}“ kommt in diesen Sätzen ${count === 0 ? "nicht" : "nur einmal"} vor: Es muss mindestens zweimal vorkommen.`,
   not_one_token: ({ word, count }) =>
     `„${word}“ besteht für dieses Modell aus ${n(count)} Tokens: Gib ein Wort ein, das ein einziges Token ist.`,
@@ -57,10 +57,10 @@ export const REFUSALS: Messages["refusals"] = {
   nothing_in_common: () => "Die beiden Texte haben kein Token gemeinsam und lassen sich nicht vergleichen.",
 
   name_taken: ({ name }) => `„${name}“ gibt es schon: Wähle einen anderen Namen.`,
-  already_training: () => "Es läuft bereits ein Training. Es geht immer nur ein Lauf auf einmal.",
+  already_training: () => "Es läuft bereits ein Training. Es kann immer nur ein Lauf aktiv sein.",
   run_not_found: ({ name }) => `Einen Lauf „${name}“ gibt es nicht.`,
   run_is_finished: ({ name }) => `Der Lauf „${name}“ ist fertig und kann nicht fortgesetzt werden.`,
-  begun_elsewhere: ({ name }) =>
+  started_elsewhere: ({ name }) =>
     `Der Lauf „${name}“ wurde anderswo gestartet: Halte ihn dort an oder setze ihn dort fort.`,
   cannot_be_trained: () => "Dieser Server kann keine Modelle trainieren.",
   training_text_short: ({ count, context, least }) =>

@@ -24,7 +24,7 @@ export const STEPS = [
   "sum",
   "write",
   "gather",
-  "after norm",
+  "post norm",
   "add",
   "expand",
   "activate",
@@ -79,7 +79,7 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
     case "add":
       return [
         step("gather", at("attention")),
-        ...(config.post_norm ? [step("after norm", at("attention_normed"))] : []),
+        ...(config.post_norm ? [step("post norm", at("attention_normed"))] : []),
         ...(config.parallel ? [] : [step("add", at("middle"))]),
       ];
     case "norm2":
@@ -91,7 +91,7 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
           : step("expand", at("hidden_raw")),
         step("activate", at("hidden")),
         step("contract", at("feedforward")),
-        ...(config.post_norm ? [step("after norm", at("feedforward_normed"))] : []),
+        ...(config.post_norm ? [step("post norm", at("feedforward_normed"))] : []),
       ];
     case "add2":
       return [step("add", at("output"))];

@@ -12,7 +12,7 @@ test("rescales the other weights so that all sum to 1", () => {
 test("describes what an edit does", () => {
   expect(describeEdit({ site: "block.3.head.1.output", value: 0 })).toMatchObject({
     target: "head",
-    action: "silenced",
+    action: "ablated",
   });
   expect(describeEdit({ site: "block.3.input", text: "a", at: [2] })).toMatchObject({
     target: "stream",

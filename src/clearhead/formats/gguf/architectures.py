@@ -161,8 +161,8 @@ def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[
     if not isinstance(heads, int) or not isinstance(width, int) or heads < 1:
         raise UserError(f"it has {heads!r} heads and a width of {width!r}, expected integers")
     if kind == "gptneox":
-        turned = values.get("rope.dimension_count", width // heads)
-        share = turned / (width // heads) if isinstance(turned, int) and width >= heads else turned
+        rotated = values.get("rope.dimension_count", width // heads)
+        share = rotated / (width // heads) if isinstance(rotated, int) and width >= heads else rotated
         return {**settings, "hidden_act": "gelu", "rotary_pct": share}
     settings["head_dim"] = settings.get("head_dim") or width // heads
     scaling = values.get("rope.scaling.type", "none")

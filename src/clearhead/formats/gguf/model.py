@@ -153,8 +153,8 @@ def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbe
     if (factors := write_frequencies(config)) is not None:
         writer.add_tensor(FREQUENCIES, factors.numpy())
     for their, tensor in theirs.items():
-        turned = architecture.write(their, tensor.detach().float().cpu(), config)
-        _add_tensor(writer, names[their], turned.contiguous().numpy(), numbers)
+        converted = architecture.write(their, tensor.detach().float().cpu(), config)
+        _add_tensor(writer, names[their], converted.contiguous().numpy(), numbers)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
