@@ -115,4 +115,4 @@ def test_missing_npm_is_reported(hook, npm, capsys):
     with pytest.raises(SystemExit):
         hook.initialize("standard", {})
     said = capsys.readouterr()
-    assert "there is no npm" in said.err + said.out
+    assert "npm is missing" in said.err + said.out

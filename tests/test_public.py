@@ -86,7 +86,7 @@ def test_train_rejects_bad_arguments_before_training(story_file):
         clearhead.train("nowhere", steps=1)
     with pytest.raises(UserError, match="no text was given"):
         clearhead.train([], steps=1)
-    with pytest.raises(TypeError, match="stepz"):
+    with pytest.raises(UserError, match="unknown setting 'stepz'; did you mean 'steps'"):
         clearhead.train(story_file, stepz=1)
 
 
