@@ -4,7 +4,7 @@ import pytest
 from filelock import FileLock
 
 from clearhead.errors import UserError
-from clearhead.runs.listing import describe_run, find_runs, is_held, resume_command
+from clearhead.runs.listing import describe_run, find_runs, is_held, planned_steps, resume_command
 from clearhead.runs.training import train
 
 
@@ -29,6 +29,13 @@ def test_damaged_run_is_rejected(run):
     (run / "run.json").write_text('{"finished": true}')
     with pytest.raises(UserError, match="damaged"):
         describe_run(run)
+
+
+def test_timed_run_may_miss_its_first_plan():
+    settings = {"plan": {"recipe": {"steps": 120}}, "finished": False}
+    assert planned_steps(settings, 40) == 120
+    assert planned_steps(settings, 134) == 134
+    assert planned_steps({**settings, "finished": True}, 110) == 110
 
 
 def test_lock_counts_only_while_held(tmp_path):

@@ -29,8 +29,12 @@ def chat(
     system: str = typer.Option(None, help="System prompt."),
     tokens: int = generation_option("tokens", 512),
     temperature: float = generation_option("temperature", 0.7),
+    top_k: int = generation_option("top_k"),
     top_p: float = generation_option("top_p", 0.9),
+    min_p: float = generation_option("min_p"),
     repetition_penalty: float = generation_option("repetition_penalty"),
+    presence_penalty: float = generation_option("presence_penalty"),
+    frequency_penalty: float = generation_option("frequency_penalty"),
     seed: int = generation_option("seed"),
     device: str = DEVICE,
     quantize: str = QUANTIZE,
@@ -48,8 +52,12 @@ def chat(
 
     sampling: dict[str, Any] = {
         "temperature": temperature,
+        "top_k": top_k,
         "top_p": top_p,
+        "min_p": min_p,
         "repetition_penalty": repetition_penalty,
+        "presence_penalty": presence_penalty,
+        "frequency_penalty": frequency_penalty,
     }
     Sampling(**sampling)  # fails early if the options are invalid
     check_options(tokens=tokens, seed=seed)

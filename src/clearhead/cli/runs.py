@@ -76,6 +76,7 @@ def _describe(folder: Path) -> dict[str, Any]:
     """Read from run.json and metrics.jsonl alone."""
     from clearhead.files import read_json
     from clearhead.networks import config_from_json
+    from clearhead.runs.listing import planned_steps
     from clearhead.runs.run_folder import read_metrics
 
     settings, metrics = read_json(folder / "run.json"), read_metrics(folder)
@@ -86,7 +87,7 @@ def _describe(folder: Path) -> dict[str, Any]:
         "run": str(folder),
         "kind": config.kind,
         "steps": int(last.get("step", 0)),
-        "steps_planned": int(settings["plan"]["recipe"]["steps"]),
+        "steps_planned": planned_steps(settings, int(last.get("step", 0))),
         "parameters": config.n_parameter,
         "tokens": int(last.get("tokens", 0)),
         "validation_loss": losses[-1] if losses else None,

@@ -53,7 +53,7 @@ def describe_run(folder: Path) -> ListedRun:
             folder,
             finished=bool(settings["finished"]),
             running=is_held(folder),
-            steps_planned=int(settings["plan"]["recipe"]["steps"]),
+            steps_planned=planned_steps(settings, int(last.get("step", 0))),
             steps_done=int(last.get("step", 0)),
             tokens=int(last.get("tokens", 0)),
             minutes=None if minutes is None else float(minutes),
@@ -65,6 +65,13 @@ def describe_run(folder: Path) -> ListedRun:
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         raise UserError(f"{folder / RUN} was written by another version, or is damaged") from None
+
+
+def planned_steps(settings: dict[str, Any], done: int) -> int:
+    """The length of a run; the first plan of a timed run is an estimate, which the run may miss either way."""
+    if settings["finished"]:
+        return done
+    return max(done, int(settings["plan"]["recipe"]["steps"]))
 
 
 def is_held(folder: Path) -> bool:

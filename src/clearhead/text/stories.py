@@ -88,7 +88,7 @@ PLOTS: dict[str, Words] = {
     "approach": ("bond", "greet bond"),
     "packing": ("pack big_thing embrace", "pack small_container replace"),
     "carrying": ("tired_carrier comfort", "big_load assist"),
-    "crossing": ("tired_traveller comfort", "wide_barrier detour"),
+    "crossing": ("tired_traveler comfort", "wide_barrier detour"),
 }
 
 SCENES: dict[str, Words] = {
@@ -192,7 +192,7 @@ SCENES: dict[str, Words] = {
         "{hero} wanted to take {animal.it} home with {hero.him}.",
         "The {animal} liked {hero} and wanted to go home with {hero.him}.",
     ),
-    "tired_traveller": ("The {animal} didn't {cross} the {barrier} because {animal.it} was too {tired}.",),
+    "tired_traveler": ("The {animal} didn't {cross} the {barrier} because {animal.it} was too {tired}.",),
     "wide_barrier": ("The {animal} didn't {cross} the {barrier} because {barrier.it} was too {wide}.",),
     "comfort": (
         "So {hero} {helped} the {animal}.",
