@@ -1,5 +1,6 @@
 """Reading a matrix: the cell at the pointer, its tooltip, the masked future, and the export menu."""
 
+from base64 import b64decode
 from io import BytesIO
 
 import pytest
@@ -7,7 +8,7 @@ from PIL import Image, ImageChops
 
 from tests.web.visitor import percent, precise, visible
 
-TEXT = "The duck was too tired to cross the road. Tom saw a ball."
+TEXT = "The duck was too tired to cross"
 SITE = "block.0.head.0.weights"
 SCREENS = [(1366, 768, 1), (1920, 1080, 1.5), (1440, 900, 2), (390, 844, 3)]
 UNDER = """([x, y]) => {
@@ -29,6 +30,12 @@ def pointed(visitor):
 
 def tooltip(visitor):
     return "\n".join(visitor.page.locator("[role=tooltip]:popover-open").all_inner_texts())
+
+
+def drawn(canvas):
+    """The picture on a canvas, without what is above it."""
+    url = canvas.evaluate("(canvas) => canvas.toDataURL()")
+    return Image.open(BytesIO(b64decode(url.partition(",")[2]))).convert("RGB")
 
 
 def says(trace, row, column):
@@ -99,7 +106,7 @@ def test_masked_future_is_hatched(visit, scheme):
           return hatch === +cell.dataset.column > +cell.dataset.row;
         })"""
     )
-    assert len(hatched) > 50
+    assert len(hatched) > 30
     assert all(hatched)
 
 
@@ -119,15 +126,15 @@ def test_scores_and_vectors_have_tooltips(visitor, models):
 
 
 def test_attention_in_the_flow_has_tooltips(visitor, models):
-    trace = models["modern"].inspect(TEXT)
-    visitor.open(model="modern", text=TEXT)
+    text = "The duck was too tired"  # so short that cells are as wide as rows are high
+    trace = models["modern"].inspect(text)
+    visitor.open(model="modern", text=text)
     flow = visitor.page.locator("[data-place=flow]")
-    layout = flow.locator(".heading.attention").evaluate("(heading) => parseFloat(heading.style.left)")
+    left = flow.locator(".heading.attention").evaluate("(heading) => parseFloat(heading.style.left)")
     canvas = flow.locator("canvas").first.bounding_box()
-    rows = len(trace.tokens)
-    height = min(26, (470 - 46) / rows)  # pixels
+    top, side = 46, 26  # pixels
     for row, column in [(4, 1), (2, 5)]:
-        x, y = canvas["x"] + layout + (column + 0.5) * height, canvas["y"] + 46 + (row + 0.5) * height
+        x, y = canvas["x"] + left + (column + 0.5) * side, canvas["y"] + top + (row + 0.5) * side
         visitor.page.mouse.move(x, y)
         visitor.expect(lambda: tooltip(visitor), says(trace, row, column))
 
@@ -144,14 +151,13 @@ def test_pointed_cell_of_the_map_is_outlined(visit, models, ratio):
     rows = len(trace.tokens)
     side, names = 380 / rows, (78, 62)  # pixels
     map_.scroll_into_view_if_needed()
-    before = Image.open(BytesIO(map_.screenshot())).convert("RGB")
+    before = drawn(map_)
     for row, column in [(rows - 3, 4), (rows // 2, rows // 3)]:
         x, y = names[0] + (column + 0.5) * side, names[1] + (row + 0.5) * side
         map_.hover(position={"x": x, "y": y})
         visitor.expect(lambda: tooltip(visitor), says(trace, row, column))
-        # The outline is around the pointer: below and to the right of it nothing else changes but the tooltip.
-        visitor.page.add_style_tag(content="[role=tooltip] { visibility: hidden }")
-        after = Image.open(BytesIO(map_.screenshot())).convert("RGB")
+        # The outline is around the pointer: below and to the right of it, nothing else changes.
+        after = drawn(map_)
         left, top = int(ratio * names[0]), int(ratio * names[1])
         changed = ImageChops.difference(before, after).crop((left, top, *after.size)).getbbox()
         half = max(side, 7) / 2 + 4

@@ -172,11 +172,12 @@ function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[]
     });
   });
   const ink = theme === "light" ? "#1d2026" : "#eceae4";
-  if (width >= MIN_LABELED) paintColumnNames(pen, layout, data, rows, theme, ink);
+  if (width >= MIN_NAMED.width && layout.rowHeight >= MIN_NAMED.height)
+    paintColumnNames(pen, layout, data, rows, theme, ink);
   if (data.attended !== null && !data.pointed) paintFrame(pen, layout, data.row, data.attended, ink);
 }
 
-const MIN_LABELED = 11; // pixels: names of narrower columns would be too small
+const MIN_NAMED = { width: 6, height: 14 }; // pixels: the names of smaller cells would be too small
 
 /** The name of each column, beside its topmost cell: the masked future leaves room for it there. */
 function paintColumnNames(
@@ -189,8 +190,8 @@ function paintColumnNames(
 ): void {
   const { attention } = layout.columns;
   const { width } = attentionCell(layout);
-  const { height } = drawnCell(layout);
   const size = Math.min(11, layout.rowHeight - 2);
+  const height = Math.max(drawnCell(layout).height, size + 2);
   const end = attention.x + layout.length * width;
   const attended = data.pointed ? data.pointed.attended : data.attended;
   for (const row of rows) {
@@ -201,6 +202,7 @@ function paintColumnNames(
     const label = abbreviate(tokenLabel(data.tokens[row] ?? ""), end - x - 6, (text) =>
       estimateWidth(text, size),
     );
+    if (label === "…") continue; // no room
     const textWidth = Math.min(end - x, estimateWidth(label, size) + 8);
     pen.rect(x - 1, rowY(layout, row) - height / 2 - 1, textWidth, height + 2, PALETTES[theme].paper);
     const style = row === attended ? { fill: ink, weight: 700 } : { fill: MUTED_NAMES[theme], weight: 420 };
