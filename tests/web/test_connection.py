@@ -86,10 +86,10 @@ def test_long_text_is_loaded_in_parts(visitor, models, long_text):
         assert read["rows"][1] - read["rows"][0] <= (1024 if "columns" in read else 256)
     # A value in the map, and the same value in the grid, is Python's.
     trace = model.inspect(model.tokenizer.encode(text))
-    visitor.page.locator(".map canvas").hover(position={"x": 78 + 3, "y": 22 + 300})  # names
+    visitor.page.locator(".map canvas").hover(position={"x": 78 + 3, "y": 62 + 300})  # names
     told = visitor.page.locator(".map .value-label b")
     told.wait_for()
-    around = trace["block.0.head.0.weights"][300 * length // 420 - 6 : 300 * length // 420 + 6, :18]
+    around = trace["block.0.head.0.weights"][300 * length // 380 - 6 : 300 * length // 380 + 6, :18]
     shown = {f"{weight:.2f}" for weight in around.flatten().tolist()}
     visitor.expect(lambda: told.inner_text() in shown, True)
     before = visitor.page.evaluate("document.querySelector('.map canvas').toDataURL().length")

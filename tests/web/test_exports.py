@@ -18,7 +18,7 @@ SITES = {
 
 def take(visitor, kind, folder):
     with visitor.page.expect_download() as waiting:
-        visitor.page.locator(".detail").get_by_role("button", name=kind, exact=True).click()
+        visitor.export(kind)
     path = folder / waiting.value.suggested_filename
     waiting.value.save_as(path)
     return path
@@ -54,12 +54,12 @@ def test_images_are_exported_as_svg_and_png(visitor, tmp_path):
         assert picture.width == 2 * float(svg.get("viewBox").split()[2])
         assert len(picture.getcolors(100_000)) > 10
     with visitor.page.expect_download() as waiting:
-        visitor.page.locator("[data-place=flow]").get_by_role("button", name="SVG").click()
+        visitor.export("SVG", "[data-place=flow]")
     waiting.value.save_as(tmp_path / "flow.svg")
     said = list(ElementTree.parse(tmp_path / "flow.svg").getroot().itertext())
     assert {"too", "embedding", "query", "feed-forward", "block 0 / 1", "attention · head 0 / 1"} <= set(said)
     assert any(line.startswith("modern · Block 0, head 0 · The duck") for line in said)
-    assert {"0", "1.00"} <= set(said)  # the legend
+    assert {"0", "1.00", "masked"} <= set(said)  # the legend
 
 
 def test_large_matrix_is_exported_as_a_small_image(visitor, tmp_path):
@@ -74,11 +74,11 @@ def test_heads_and_next_token_are_exported(visitor, models, tmp_path):
     visitor.open(model="modern", text=TEXT)
     for place, names in (("heads", {"0.0", "1.1"}), ("next", {"modern · next word"})):
         with visitor.page.expect_download() as waiting:
-            visitor.page.locator(f"[data-place={place}]").get_by_role("button", name="SVG").click()
+            visitor.export("SVG", f"[data-place={place}]")
         waiting.value.save_as(tmp_path / f"{place}.svg")
         assert names <= set(ElementTree.parse(tmp_path / f"{place}.svg").getroot().itertext())
     with visitor.page.expect_download() as waiting:
-        visitor.page.locator("[data-place=next]").get_by_role("button", name="CSV").click()
+        visitor.export("CSV", "[data-place=next]")
     waiting.value.save_as(tmp_path / "next.csv")
     with (tmp_path / "next.csv").open(encoding="utf-8", newline="") as file:
         head, *rows = csv.reader(file)
@@ -121,7 +121,7 @@ def test_copied_link_restores_the_whole_state(visit):
     visitor, other = visit(), visit()
     visitor.open(**PLACE)
     visitor.page.locator("[role=gridcell][data-row='4'][data-column='2']").click()
-    visitor.page.locator(".detail").get_by_role("button", name="Copy link").click()
+    visitor.export("Copy link")
     visitor.page.get_by_text("Copied").wait_for()
     link = visitor.page.evaluate("navigator.clipboard.readText()")
     query = parse_qs(urlsplit(link).query)

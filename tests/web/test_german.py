@@ -102,7 +102,7 @@ def test_exports_and_urls_use_a_decimal_point(visit, tmp_path):
     visitor.open(model="modern", text=TEXT, step=6, temperature="0.7")
     assert "temperature=0.7" in visitor.page.url
     with visitor.page.expect_download() as waiting:
-        visitor.page.locator(".detail").get_by_role("button", name="CSV", exact=True).click()
+        visitor.export("CSV")
     waiting.value.save_as(tmp_path / "x.csv")
     rows = (tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()
     assert len({row.count(",") for row in rows}) == 1

@@ -28,13 +28,11 @@ def model(models):
 
 @pytest.fixture
 def take(tmp_path):
-    """Click a button in one of the export groups and save the file."""
+    """Choose an item of one of the export menus and save the file."""
 
     def press(visitor, kind, name, which=0, within=".view"):
-        groups = visitor.page.locator(within).get_by_role("group", name="Export")
-        groups.nth(which).wait_for()
         with visitor.page.expect_download() as waiting:
-            groups.nth(which).get_by_role("button", name=kind, exact=True).click()
+            visitor.export(kind, within, which)
         assert waiting.value.suggested_filename == name
         waiting.value.save_as(tmp_path / name)
         return tmp_path / name

@@ -28,6 +28,9 @@ SEE = """([site, cell]) => {
 }"""
 
 
+EXPORT = re.compile("^(Export|Exportieren)$")
+
+
 class Visitor:
     def __init__(self, context, server):
         self.context, self.server = context, server
@@ -121,6 +124,11 @@ class Visitor:
     def said(self):
         """Tokens in the row headers."""
         return self.page.locator("[role=rowheader]").all_inner_texts()
+
+    def export(self, kind, within=".detail", which=0):
+        """Choose an item of an export menu."""
+        self.page.locator(within).get_by_role("button", name=EXPORT).nth(which).click()
+        self.page.get_by_role("menuitem", name=kind, exact=True).click()
 
     def button(self, name, exact=True):
         return self.page.get_by_role("button", name=name, exact=exact)

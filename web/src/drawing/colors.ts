@@ -5,10 +5,16 @@ import type { Role } from "../model/sites";
 
 export type Theme = "light" | "dark";
 
+/** Diagonal lines on a background: no number looks like this. */
+export interface Hatch {
+  background: string;
+  line: string;
+}
+
 interface Palette {
   paper: string;
   empty: string; // for zero
-  masked: string; // for masked cells
+  masked: Hatch; // for masked cells
   roles: Record<Role, { positive: string; negative: string }>;
 }
 
@@ -16,8 +22,8 @@ interface Palette {
 export const PALETTES: Record<Theme, Palette> = {
   light: {
     paper: "#fbfaf7",
-    empty: "#f3f2ee",
-    masked: "#e2e4ea",
+    empty: "#efeef2",
+    masked: { background: "#fdfdfc", line: "#c4c7d0" },
     roles: {
       query: { positive: "#2f6fdf", negative: "#a8752b" },
       key: { positive: "#d6453d", negative: "#3b7f99" },
@@ -29,8 +35,8 @@ export const PALETTES: Record<Theme, Palette> = {
   },
   dark: {
     paper: "#15171b",
-    empty: "#22252b",
-    masked: "#0e1013",
+    empty: "#262a31",
+    masked: { background: "#131519", line: "#444a55" },
     roles: {
       query: { positive: "#6fa2ff", negative: "#c99a54" },
       key: { positive: "#ff7d74", negative: "#63aac6" },
@@ -72,16 +78,16 @@ function makeScale(role: Role, theme: Theme): ColorScale {
   const positive = steps(roles[role].positive);
   const negative = steps(roles[role].negative);
   return (value, peak) => {
-    if (!Number.isFinite(value)) return masked;
+    if (!Number.isFinite(value)) return masked.background;
     const level = peak > 0 ? Math.min(1, Math.abs(value) / peak) : 0;
     return (value < 0 ? negative : positive)[Math.round(level * LEVELS)]!;
   };
 }
 
-const pixels = new Map<string, { colors: Uint32Array; masked: number }>();
+const pixels = new Map<string, Uint32Array>();
 
-/** A scale as pixels, from the lowest number to the highest, and the pixel of masked cells. Cached. */
-function makePixels(role: Role, theme: Theme): { colors: Uint32Array; masked: number } {
+/** A scale as pixels, from the lowest number to the highest. Cached. */
+function makePixels(role: Role, theme: Theme): Uint32Array {
   const key = `${role} ${theme}`;
   const cached = pixels.get(key);
   if (cached) return cached;
@@ -91,26 +97,37 @@ function makePixels(role: Role, theme: Theme): { colors: Uint32Array; masked: nu
     return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // RGBA in little-endian byte order
   };
   const colors = Uint32Array.from({ length: 2 * LEVELS + 1 }, (_, i) => pixel(i - LEVELS));
-  const result = { colors, masked: pixel(-Infinity) };
-  pixels.set(key, result);
-  return result;
+  pixels.set(key, colors);
+  return colors;
 }
 
-/** A function that writes the colors of numbers as pixels: fast enough for a million cells. */
+/**
+ * A function that writes the colors of numbers as pixels: fast enough for a million cells.
+ * Masked cells are transparent; paint the hatch below them.
+ */
 export function makePixelPainter(
   role: Role,
   theme: Theme,
   peak: number,
 ): (values: Float32Array, pixels: Uint32Array) => void {
-  const { colors, masked } = makePixels(role, theme);
+  const colors = makePixels(role, theme);
   const factor = peak > 0 ? LEVELS / peak : 0;
   return (values, pixels) => {
     for (let i = 0; i < values.length; i++) {
       const value = values[i]!;
       const level = Math.min(LEVELS, Math.round(Math.abs(value) * factor));
-      pixels[i] = Number.isFinite(value) ? colors[value < 0 ? LEVELS - level : LEVELS + level]! : masked;
+      pixels[i] = Number.isFinite(value) ? colors[value < 0 ? LEVELS - level : LEVELS + level]! : 0;
     }
   };
+}
+
+export const HATCH_SPACING = 6; // pixels between the hatch's lines, horizontally
+
+/** The hatch of masked cells as a CSS background. */
+export function hatchCss(theme: Theme): string {
+  const { background, line } = PALETTES[theme].masked;
+  const period = HATCH_SPACING / Math.SQRT2;
+  return `repeating-linear-gradient(135deg, ${line} 0 1px, ${background} 1px ${period.toFixed(3)}px)`;
 }
 
 /** Red, green and blue, 0 to 255. */

@@ -6,6 +6,7 @@ import { attentionColorRange, type FlowData, paintFlow } from "./flow";
 import { type Heading, INNER_FONT_SIZE, OUTER_FONT_SIZE } from "../layout/headings";
 import { matrixImage } from "./matrixImage";
 import type { Layout } from "../layout/columns";
+import { abbreviate, estimateWidth, labeledIndices } from "./labels";
 import { colorRangeOf, paintLegend, UNIT_RANGE } from "./legend";
 import { ALL_VISIBLE, applyMask, type Matrix, type VisibleColumns, downsample } from "../model/matrix";
 import { short } from "../messages/format.svelte";
@@ -23,7 +24,12 @@ interface MatrixFigureOptions {
 /** A matrix with the names of its rows and columns, and with its numbers if it is small enough. */
 export function matrixFigure(
   original: Matrix,
-  names: { row: (row: number) => string; column: (column: number) => string; title: string },
+  names: {
+    row: (row: number) => string;
+    column: (column: number) => string;
+    title: string;
+    masked?: string; // of the masked cells, in the legend
+  },
   role: Role,
   theme: Theme,
   { peak, visible = ALL_VISIBLE, cellText }: MatrixFigureOptions = {},
@@ -32,28 +38,41 @@ export function matrixFigure(
   const range = colorRangeOf(matrix.values, peak ?? matrix.robustPeak);
   const showsCells = cellText !== undefined || (matrix.rows <= 64 && matrix.columns <= 64);
   const cellWidth = cellText === undefined ? 46 : 76;
-  const [left, top, bottom] = [110, 60, 34];
+  const [left, bottom] = [110, 34];
   const [bodyWidth, bodyHeight] = showsCells
     ? [cellWidth * matrix.columns, 24 * matrix.rows]
     : fitSize(matrix);
+  const size = bodyWidth / matrix.columns;
+  const named = labeledIndices(matrix.firstColumn, matrix.columns, size, VERTICAL_SPACING);
+  const longest = Math.max(...named.map((column) => estimateWidth(names.column(column), 11)));
+  const rotated = size < Math.min(longest + 6, 46); // narrow columns have vertical names
+  const [spacing, space] = rotated ? [VERTICAL_SPACING, Math.min(84, longest)] : [46, 11];
+  const top = 49 + space;
   const ink = INK[theme];
+  const isMasked = matrix.values.includes(-Infinity);
+  const fit = (text: string, width: number, fontSize = 11) =>
+    abbreviate(text, width, (part) => estimateWidth(part, fontSize));
   return {
     width: Math.max(320, left + bodyWidth + 12),
     height: top + bodyHeight + 12 + bottom,
     paint(pen) {
       pen.rect(0, 0, this.width, this.height, PALETTES[theme].paper);
       pen.text(12, 18, names.title, { size: 14, fill: ink, weight: 650 });
-      paintLegend(pen, left, this.height - bottom / 2, range, role, theme, ink);
-      for (const row of spacedIndices(matrix.firstRow, matrix.rows, bodyHeight, 18)) {
+      const legendY = this.height - bottom / 2;
+      paintLegend(pen, left, legendY, range, role, theme, ink, isMasked ? names.masked : undefined);
+      for (const row of labeledIndices(matrix.firstRow, matrix.rows, bodyHeight / matrix.rows, 18)) {
         const y = top + ((row - matrix.firstRow + 0.5) * bodyHeight) / matrix.rows;
-        pen.text(left - 8, y, names.row(row), { size: 12, fill: ink, anchor: "end" });
+        pen.text(left - 8, y, fit(names.row(row), left - 14, 12), { size: 12, fill: ink, anchor: "end" });
       }
-      for (const column of spacedIndices(matrix.firstColumn, matrix.columns, bodyWidth, 46)) {
-        const x = left + ((column - matrix.firstColumn + 0.5) * bodyWidth) / matrix.columns;
-        pen.text(x, top - 12, names.column(column), { size: 11, fill: ink, anchor: "middle" });
+      for (const column of labeledIndices(matrix.firstColumn, matrix.columns, size, spacing)) {
+        const x = left + (column - matrix.firstColumn + 0.5) * size;
+        const text = fit(names.column(column), rotated ? space : Math.max(size, spacing) - 4);
+        if (rotated) pen.text(x, top - 6, text, { size: 11, fill: ink, angle: -90 });
+        else pen.text(x, top - 12, text, { size: 11, fill: ink, anchor: "middle" });
       }
       if (!showsCells) {
         const cellsPerPixel = Math.max(1, Math.floor(Math.max(matrix.rows, matrix.columns) / MAX_SIDE));
+        if (isMasked) pen.hatch(left, top, bodyWidth, bodyHeight, PALETTES[theme].masked);
         pen.image(
           left,
           top,
@@ -68,7 +87,8 @@ export function matrixFigure(
         const [row, column] = [Math.floor(i / matrix.columns), i % matrix.columns];
         const [x, y] = [left + cellWidth * column, top + 24 * row];
         const color = scale(value, range.peak);
-        pen.rect(x, y, cellWidth - 2, 22, color, 3);
+        if (value === -Infinity) pen.hatch(x, y, cellWidth - 2, 22, PALETTES[theme].masked, 3);
+        else pen.rect(x, y, cellWidth - 2, 22, color, 3);
         const textFill = textColorOn(color) === "light" ? "#ffffff" : "#000000";
         const fill = Number.isFinite(value) ? textFill : MUTED[theme];
         const text = truncate(cellText?.(row, column) ?? short(original.values[i]!), 12);
@@ -90,18 +110,14 @@ function fitSize({ rows, columns }: Matrix): [number, number] {
   return [Math.max(60, cell * columns), Math.max(60, cell * rows)];
 }
 
-/** Evenly spaced indices, at least `spacing` pixels from each other. */
-function spacedIndices(first: number, count: number, pixels: number, spacing: number): number[] {
-  const step = Math.max(1, Math.ceil((spacing * count) / pixels - 1e-9));
-  return Array.from({ length: Math.ceil(count / step) }, (_, i) => first + i * step);
-}
+const VERTICAL_SPACING = 14; // pixels between vertical names
 
 /** The flow with the names of its columns. */
 export function flowFigure(
   layout: Layout,
   data: FlowData,
   headings: Heading[],
-  { title, block }: { title: string; block: string },
+  { title, block, masked }: { title: string; block: string; masked?: string | undefined },
   theme: Theme,
 ): Figure {
   const [header, footer] = [40, 30];
@@ -132,7 +148,7 @@ export function flowFigure(
       }
       if (range) {
         const { x } = layout.columns.attention;
-        paintLegend(pen, x, shifted.height - 14, range, "attention", theme, INK[theme]);
+        paintLegend(pen, x, shifted.height - 14, range, "attention", theme, INK[theme], masked);
       }
     },
   };
@@ -144,9 +160,11 @@ export function headsFigure(
   side: number,
   title: string,
   theme: Theme,
+  masked?: string, // the name of the masked future, if there is one
 ): Figure {
+  const visible: VisibleColumns = masked === undefined ? ALL_VISIBLE : (row) => [0, row + 1];
   const [top, nameHeight] = [34, 12];
-  const scale = 1 + nameHeight / side; // for a name nameHeight each pattern
+  const scale = 1 + nameHeight / side; // for a name below each pattern
   const position = ({ x, y }: { x: number; y: number }) => [12 + x, top + y * scale] as const;
   return {
     width: Math.max(360, 24 + Math.max(0, ...tiles.map(({ x }) => x + side))),
@@ -156,11 +174,12 @@ export function headsFigure(
       pen.text(12, 16, title, { size: 14, fill: INK[theme], weight: 650 });
       for (const tile of tiles) {
         const [x, y] = position(tile);
-        pen.image(x, y, side, side, matrixImage(tile.matrix, "attention", theme, 1));
+        pen.hatch(x, y, side, side, PALETTES[theme].masked);
+        pen.image(x, y, side, side, matrixImage(applyMask(tile.matrix, visible), "attention", theme, 1));
         const size = Math.min(9, side / 2.4);
         pen.text(x + side / 2, y + side + 6, tile.name, { size, fill: MUTED[theme], anchor: "middle" });
       }
-      paintLegend(pen, 12, this.height - 14, UNIT_RANGE, "attention", theme, INK[theme]);
+      paintLegend(pen, 12, this.height - 14, UNIT_RANGE, "attention", theme, INK[theme], masked);
     },
   };
 }

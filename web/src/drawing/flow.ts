@@ -3,7 +3,8 @@
 import type { Area, Role } from "../model/sites";
 import { colorScale, PALETTES, type Theme } from "./colors";
 import { type ColorRange, colorRangeOf } from "./legend";
-import { attentionCell, type Column, type ColumnName, type Layout, rowY } from "../layout/columns";
+import { attentionCell, type Column, type ColumnName, type Hit, type Layout, rowY } from "../layout/columns";
+import { abbreviate, estimateWidth } from "./labels";
 import { findRobustPeak, type Matrix, poolLargest, type VisibleColumns } from "../model/matrix";
 import { tokenLabel } from "../messages/format.svelte";
 import type { Pen } from "./pen";
@@ -15,6 +16,7 @@ export interface FlowData {
   tokens: string[];
   row: number; // the selected token
   attended: number | null; // the token to frame in its row of attention weights
+  pointed?: Hit | null; // what is at the pointer; its cell is framed instead
   block: number;
   part: PartName;
   embedding?: Matrix | undefined;
@@ -68,6 +70,7 @@ export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme
     paintAttention(pen, layout, data, rows, theme);
   }
   for (const area of data.highlighted) paintHighlight(pen, layout, data, area, ink);
+  if (data.pointed) paintPointed(pen, layout, data, data.pointed, ink);
   for (const name of ["add", "add2"] as const) {
     if (columns[name].width === 0) continue;
     const x = columns[name].x + columns[name].width / 2;
@@ -100,9 +103,13 @@ function paintTokens(
   for (const row of rows) {
     const label = tokenLabel(data.tokens[row] ?? "");
     const text = label.length > maxLength ? `${label.slice(0, maxLength - 1)}…` : label;
-    const weight = row === data.row ? 700 : 420;
+    const weight = row === data.row || row === data.pointed?.row ? 700 : 420;
     pen.text(tokens.x + tokens.width, rowY(layout, row), text, { size, fill: ink, anchor: "end", weight });
   }
+}
+
+function stripeHeight(layout: Layout): number {
+  return Math.min(layout.rowHeight - 2, 16);
 }
 
 function paintStripes(
@@ -116,7 +123,7 @@ function paintStripes(
   theme: Theme,
 ): void {
   const scale = colorScale(role, theme);
-  const height = Math.min(layout.rowHeight - 2, 16);
+  const height = stripeHeight(layout);
   const pooled = rows.map((row) => poolLargest(matrix.row(row), cells));
   const peak = findRobustPeak(pooled.flatMap((values) => [...values]));
   for (const row of rows)
@@ -147,27 +154,103 @@ function paintAttentionCurves(pen: Pen, layout: Layout, data: FlowData, theme: T
 
 function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[], theme: Theme): void {
   const { attention } = layout.columns;
-  const { width, height } = attentionCell(layout);
+  const { width } = attentionCell(layout);
   const scale = colorScale("attention", theme);
   const weights = cellWeights(layout, data, rows);
   const { peak } = cellColorRange(weights, layout.length);
-  const gap = width > 8 ? 1.5 : width > 4 ? 0.75 : 0;
   const perCell = tokensPerCell(layout);
   const radius = width > 8 ? 2.5 : 0;
-  const cellHeight = Math.min(height, Math.max(width, 6)) - Math.min(gap, 1);
+  const { gap, height: cellHeight } = drawnCell(layout);
   rows.forEach((row, i) => {
     const y = rowY(layout, row) - cellHeight / 2;
     pen.rect(attention.x, y - 1, width * layout.length, cellHeight + 2, PALETTES[theme].paper);
     weights[i]!.forEach((weight, k) => {
-      const x = attention.x + k * perCell * width;
-      pen.rect(x, y, perCell * width - gap, cellHeight, scale(weight, peak), radius);
+      const [x, count] = [attention.x + k * perCell * width, Math.min(perCell, layout.length - k * perCell)];
+      if (weight === -Infinity)
+        pen.hatch(x, y, count * width - gap, cellHeight, PALETTES[theme].masked, radius);
+      else pen.rect(x, y, count * width - gap, cellHeight, scale(weight, peak), radius);
     });
   });
-  if (data.attended !== null && data.row >= layout.first && data.row < layout.first + layout.count) {
-    const y = rowY(layout, data.row) - cellHeight / 2;
-    const ink = theme === "light" ? "#1d2026" : "#eceae4";
-    pen.frame(attention.x + data.attended * width - 1, y - 1, width - gap + 2, cellHeight + 2, ink, 3, 1.75);
+  const ink = theme === "light" ? "#1d2026" : "#eceae4";
+  if (width >= MIN_NAMED.width && layout.rowHeight >= MIN_NAMED.height)
+    paintColumnNames(pen, layout, data, rows, theme, ink);
+  if (data.attended !== null && !data.pointed) paintFrame(pen, layout, data.row, data.attended, ink);
+}
+
+const MIN_NAMED = { width: 6, height: 14 }; // pixels: the names of smaller cells would be too small
+
+/** The name of each column, beside its topmost cell: the masked future leaves room for it there. */
+function paintColumnNames(
+  pen: Pen,
+  layout: Layout,
+  data: FlowData,
+  rows: number[],
+  theme: Theme,
+  ink: string,
+): void {
+  const { attention } = layout.columns;
+  const { width } = attentionCell(layout);
+  const size = Math.min(11, layout.rowHeight - 2);
+  const height = Math.max(drawnCell(layout).height, size + 2);
+  const end = attention.x + layout.length * width;
+  const attended = data.pointed ? data.pointed.attended : data.attended;
+  for (const row of rows) {
+    const [, last] = data.visible(row);
+    if (last !== row + 1) return; // nothing is masked
+    const x = attention.x + last * width;
+    if (last >= layout.length) continue;
+    const label = abbreviate(tokenLabel(data.tokens[row] ?? ""), end - x - 6, (text) =>
+      estimateWidth(text, size),
+    );
+    if (label === "…") continue; // no room
+    const textWidth = Math.min(end - x, estimateWidth(label, size) + 8);
+    pen.rect(x - 1, rowY(layout, row) - height / 2 - 1, textWidth, height + 2, PALETTES[theme].paper);
+    const style = row === attended ? { fill: ink, weight: 700 } : { fill: MUTED_NAMES[theme], weight: 420 };
+    pen.text(x + 2, rowY(layout, row), label, { size, ...style });
   }
+}
+
+const MUTED_NAMES = { light: "#5f6570", dark: "#a4aab5" };
+
+/** The height of an attention cell as it is drawn, and the gap between two cells. */
+function drawnCell(layout: Layout): { height: number; gap: number } {
+  const { width, height } = attentionCell(layout);
+  const gap = width > 8 ? 1.5 : width > 4 ? 0.75 : 0;
+  return { gap, height: Math.min(height, Math.max(width, 6)) - Math.min(gap, 1) };
+}
+
+/** Frames one attention weight, or the weights that share its cell. */
+function paintFrame(pen: Pen, layout: Layout, row: number, attended: number, ink: string): void {
+  if (row < layout.first || row >= layout.first + layout.count) return;
+  const { width } = attentionCell(layout);
+  const { gap, height } = drawnCell(layout);
+  const perCell = tokensPerCell(layout);
+  const first = Math.floor(attended / perCell) * perCell;
+  const count = Math.min(perCell, layout.length - first);
+  const x = layout.columns.attention.x + first * width;
+  pen.frame(x - 1, rowY(layout, row) - height / 2 - 1, count * width - gap + 2, height + 2, ink, 3, 1.75);
+}
+
+/** Frames the cell at the pointer. */
+function paintPointed(pen: Pen, layout: Layout, data: FlowData, pointed: Hit, ink: string): void {
+  if (pointed.attended !== null && data.weights)
+    return paintFrame(pen, layout, pointed.row, pointed.attended, ink);
+  const stripe = STRIPES.find(([name]) => name === pointed.column);
+  const matrix = stripe && (data[stripe[3]] as Matrix | undefined);
+  if (!stripe || !matrix) return;
+  const { x, width } = layout.columns[pointed.column];
+  const cells = Math.min(stripe[2], matrix.columns);
+  const height = stripeHeight(layout);
+  const left = x + (Math.floor(pointed.across * cells) * width) / cells;
+  pen.frame(
+    left - 1,
+    rowY(layout, pointed.row) - height / 2 - 1,
+    width / cells + 1.5,
+    height + 2,
+    ink,
+    2,
+    1.75,
+  );
 }
 
 /** How many tokens share a cell, so that no cell is too narrow to be visible. */

@@ -1,7 +1,8 @@
 /** The legend: which numbers the colors stand for. */
 
 import type { Role } from "../model/sites";
-import { colorScale, type Theme } from "./colors";
+import { colorScale, PALETTES, type Theme } from "./colors";
+import { estimateWidth } from "./labels";
 import { localizeDecimal, short } from "../messages/format.svelte";
 import type { Pen } from "./pen";
 
@@ -55,7 +56,7 @@ export function legendSteps({ negative }: ColorRange): number[] {
 
 const STEP_WIDTH = 14; // pixels
 
-/** The legend in a figure. */
+/** The legend in a figure, with a sample of the masked cells if they have a name. */
 export function paintLegend(
   pen: Pen,
   x: number,
@@ -64,6 +65,7 @@ export function paintLegend(
   role: Role,
   theme: Theme,
   ink: string,
+  masked?: string,
 ): void {
   const scale = colorScale(role, theme);
   const [low, high] = rangeLabels(range);
@@ -72,5 +74,10 @@ export function paintLegend(
   const style = { size: 11, fill: ink };
   pen.text(start - 6, y, low, { ...style, anchor: "end" });
   steps.forEach((step, i) => pen.rect(start + i * STEP_WIDTH, y - 6, STEP_WIDTH, 12, scale(step, 1)));
-  pen.text(start + steps.length * STEP_WIDTH + 6, y, high, style);
+  const end = start + steps.length * STEP_WIDTH + 6;
+  pen.text(end, y, high, style);
+  if (masked === undefined) return;
+  const sample = end + estimateWidth(high, style.size) + 16;
+  pen.hatch(sample, y - 6, 1.5 * STEP_WIDTH, 12, PALETTES[theme].masked);
+  pen.text(sample + 1.5 * STEP_WIDTH + 6, y, masked, style);
 }

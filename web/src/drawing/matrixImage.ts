@@ -14,12 +14,16 @@ export function matrixImage(matrix: Matrix, role: Role, theme: Theme, peak: numb
   return image;
 }
 
-/** Many matrices of one size in one image, and their positions: much faster than an image for each. */
+/**
+ * Many attention patterns of one size in one image, and their positions: much faster than an image for each.
+ * If they are causal, the future is transparent.
+ */
 export function spriteSheet(
   matrices: Matrix[],
   role: Role,
   theme: Theme,
   peak: number,
+  causal = false,
 ): { image: HTMLCanvasElement; position: (number: number) => [number, number] } {
   const { rows, columns } = matrices[0]!;
   const imagesPerRow = Math.ceil(Math.sqrt(matrices.length));
@@ -38,7 +42,8 @@ export function spriteSheet(
     const [x, y] = position(number);
     for (let i = 0; i < rows; i++) {
       const start = (y + i) * width + x;
-      paint(matrix.values.subarray(i * columns, (i + 1) * columns), pixels.subarray(start, start + columns));
+      const count = causal ? Math.min(columns, i + 1) : columns;
+      paint(matrix.values.subarray(i * columns, i * columns + count), pixels.subarray(start, start + count));
     }
   });
   context.putImageData(data, 0, 0);

@@ -1,10 +1,13 @@
 /** One drawing interface for canvas and SVG. */
 
+import { HATCH_SPACING, type Hatch } from "./colors";
+
 export interface TextStyle {
   size?: number;
   fill: string;
   anchor?: "start" | "middle" | "end";
   weight?: number;
+  angle?: number; // in degrees, clockwise around the given point
 }
 
 export interface Stroke {
@@ -16,6 +19,8 @@ export interface Stroke {
 
 export interface Pen {
   rect(x: number, y: number, width: number, height: number, fill: string, radius?: number): void;
+  /** Diagonal lines, continuous from one rectangle to the next. */
+  hatch(x: number, y: number, width: number, height: number, hatch: Hatch, radius?: number): void;
   frame(
     x: number,
     y: number,
@@ -52,18 +57,55 @@ export class CanvasPen implements Pen {
 
   constructor(readonly context: CanvasRenderingContext2D) {}
 
+  #patterns = new Map<string, CanvasPattern>(); // by color
+
   #setFill(fill: string): void {
     if (fill !== this.#fill) this.context.fillStyle = this.#fill = fill;
   }
 
   rect(x: number, y: number, width: number, height: number, fill: string, radius = 0): void {
     this.#setFill(fill);
+    this.#fillRect(x, y, width, height, radius);
+  }
+
+  #fillRect(x: number, y: number, width: number, height: number, radius: number): void {
     if (radius === 0) this.context.fillRect(x, y, width, height);
     else {
       this.context.beginPath();
       this.context.roundRect(x, y, width, height, radius);
       this.context.fill();
     }
+  }
+
+  hatch(x: number, y: number, width: number, height: number, hatch: Hatch, radius = 0): void {
+    const key = `${hatch.background} ${hatch.line}`;
+    const pattern = this.#patterns.get(key) ?? this.#makePattern(hatch);
+    this.#patterns.set(key, pattern);
+    this.context.fillStyle = pattern;
+    this.#fill = key;
+    this.#fillRect(x, y, width, height, radius);
+  }
+
+  /** A tile in the screen's resolution, so that its lines are sharp. */
+  #makePattern({ background, line }: Hatch): CanvasPattern {
+    const scale = this.context.getTransform().a;
+    const side = Math.max(4, Math.round(HATCH_SPACING * scale));
+    const tile = document.createElement("canvas");
+    [tile.width, tile.height] = [side, side];
+    const context = tile.getContext("2d")!;
+    context.fillStyle = background;
+    context.fillRect(0, 0, side, side);
+    context.strokeStyle = line;
+    context.lineWidth = Math.max(1, scale);
+    context.beginPath();
+    for (const start of [-side, 0, side]) {
+      context.moveTo(start - 1, side + 1);
+      context.lineTo(start + side + 1, -1);
+    }
+    context.stroke();
+    const pattern = this.context.createPattern(tile, "repeat")!;
+    pattern.setTransform(new DOMMatrix().scale(1 / scale));
+    return pattern;
   }
 
   frame(
@@ -140,14 +182,19 @@ export class CanvasPen implements Pen {
     x: number,
     y: number,
     text: string,
-    { size = 13, fill, anchor = "start", weight = 400 }: TextStyle,
+    { size = 13, fill, anchor = "start", weight = 400, angle = 0 }: TextStyle,
   ): void {
     const font = `${weight} ${size}px ${FONT_FAMILY}`;
     if (font !== this.#font) this.context.font = this.#font = font;
     this.#setFill(fill);
     this.context.textAlign = anchor === "middle" ? "center" : anchor;
     this.context.textBaseline = "middle";
-    this.context.fillText(text, x, y);
+    if (angle === 0) return this.context.fillText(text, x, y);
+    this.context.translate(x, y);
+    this.context.rotate((angle * Math.PI) / 180);
+    this.context.fillText(text, 0, 0);
+    this.context.rotate((-angle * Math.PI) / 180);
+    this.context.translate(-x, -y);
   }
 
   image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void {
@@ -158,9 +205,16 @@ export class CanvasPen implements Pen {
 
 export class SvgPen implements Pen {
   #parts: string[] = [];
+  #patterns = new Map<string, string>(); // by id
 
   rect(x: number, y: number, width: number, height: number, fill: string, radius = 0): void {
     this.#add("rect", { x, y, width, height, fill, ...(radius && { rx: radius }) });
+  }
+
+  hatch(x: number, y: number, width: number, height: number, hatch: Hatch, radius = 0): void {
+    const id = `hatch-${hatch.background}-${hatch.line}`.replaceAll("#", "");
+    this.#patterns.set(id, svgPattern(id, hatch));
+    this.rect(x, y, width, height, `url(#${id})`, radius);
   }
 
   frame(
@@ -207,10 +261,11 @@ export class SvgPen implements Pen {
     x: number,
     y: number,
     text: string,
-    { size = 13, fill, anchor = "start", weight = 400 }: TextStyle,
+    { size = 13, fill, anchor = "start", weight = 400, angle = 0 }: TextStyle,
   ): void {
     const position = { x, y, fill, "font-size": size, "font-weight": weight, "text-anchor": anchor };
-    this.#add("text", { ...position, "dominant-baseline": "central" }, escape(text));
+    const turned = angle !== 0 && { transform: `rotate(${angle} ${r(x)} ${r(y)})` };
+    this.#add("text", { ...position, "dominant-baseline": "central", ...turned }, escape(text));
   }
 
   image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void {
@@ -222,7 +277,9 @@ export class SvgPen implements Pen {
   finish(width: number, height: number): string {
     const viewBox = `0 0 ${r(width)} ${r(height)}`;
     const start = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${viewBox}" font-family="${FONT_FAMILY}">`;
-    return `${start}\n${this.#parts.join("\n")}\n</svg>\n`;
+    const patterns = [...this.#patterns.values()].join("");
+    const parts = patterns === "" ? this.#parts : [`<defs>${patterns}</defs>`, ...this.#parts];
+    return `${start}\n${parts.join("\n")}\n</svg>\n`;
   }
 
   #add(tag: string, attributes: Record<string, string | number>, content = ""): void {
@@ -231,6 +288,13 @@ export class SvgPen implements Pen {
     );
     this.#parts.push(`<${tag}${list.join("")}${content === "" ? "/>" : `>${content}</${tag}>`}`);
   }
+}
+
+function svgPattern(id: string, { background, line }: Hatch): string {
+  const s = HATCH_SPACING;
+  const whole = `<path d="M0 0H${s}V${s}H0Z" fill="${background}"/>`;
+  const lines = `<path d="M-1 1L1 -1M0 ${s}L${s} 0M${s - 1} ${s + 1}L${s + 1} ${s - 1}" stroke="${line}"/>`;
+  return `<pattern id="${id}" width="${s}" height="${s}" patternUnits="userSpaceOnUse">${whole}${lines}</pattern>`;
 }
 
 function r(number: number): string {

@@ -540,6 +540,16 @@ export const de: Messages = {
     masked: (score) => `Dieses Token ist maskiert: −∞ ersetzt den Score ${score}.`,
     more: (n) => `… ${n} weitere`,
   },
+  pointed: {
+    axes: "von ↓ zu →",
+    score: (from, to, score) => `Score von „${from}“ zu „${to}“: ${score}`,
+    future: (from, to) => `„${from}“ kann nicht auf „${to}“ achten, das erst später kommt`,
+    outside: (from, to) => `„${to}“ liegt außerhalb des Aufmerksamkeitsfensters von „${from}“`,
+    number: (row, column, value) => `„${row}“, ${column}: ${value}`,
+    difference: (row, column, value) => `${row}, ${column}: ${value}`,
+    dimension: (i) => `Dimension ${i}`,
+    neuron: (i) => `Neuron ${i}`,
+  },
   legend: {
     negative: "negativ",
     positive: "positiv",

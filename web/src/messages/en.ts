@@ -528,6 +528,16 @@ export const en = {
     masked: (score: string) => `This token is masked: −∞ replaces the score ${score}.`,
   },
   looks: (from: string, to: string, share: string) => `“${from}” puts ${share} of its attention on “${to}”`,
+  pointed: {
+    axes: "from ↓ to →",
+    score: (from: string, to: string, score: string) => `Score from “${from}” to “${to}”: ${score}`,
+    future: (from: string, to: string) => `“${from}” cannot attend to “${to}”, which comes later`,
+    outside: (from: string, to: string) => `“${to}” is outside the attention window of “${from}”`,
+    number: (row: string, column: string, value: string) => `“${row}”, ${column}: ${value}`,
+    difference: (row: string, column: string, value: string) => `${row}, ${column}: ${value}`,
+    dimension: (i: string) => `dimension ${i}`,
+    neuron: (i: string) => `neuron ${i}`,
+  },
   legend: {
     negative: "negative",
     positive: "positive",

@@ -1,6 +1,13 @@
 import type { Role } from "../../src/model/sites";
 import { expect, test } from "vitest";
-import { makePixelPainter, channels, textColorOn, colorScale, PALETTES } from "../../src/drawing/colors";
+import {
+  makePixelPainter,
+  channels,
+  hatchCss,
+  textColorOn,
+  colorScale,
+  PALETTES,
+} from "../../src/drawing/colors";
 
 const ROLES = Object.keys(PALETTES.light.roles) as Role[];
 
@@ -30,7 +37,23 @@ test("paints pixels in the colors of the scale", () => {
   makePixelPainter("key", "light", 1)(values, pixels);
   const scale = colorScale("key", "light");
   const bytes = new Uint8Array(pixels.buffer);
-  values.forEach((value, i) =>
-    expect([...bytes.slice(4 * i, 4 * i + 4)]).toEqual([...channels(scale(value, 1)), 255]),
-  );
+  values.forEach((value, i) => {
+    const opaque = [...channels(scale(value, 1)), 255];
+    expect([...bytes.slice(4 * i, 4 * i + 4)]).toEqual(Number.isFinite(value) ? opaque : [0, 0, 0, 0]);
+  });
+});
+
+test.each(["light", "dark"] as const)("the hatch stands out from every low number, %s", (theme) => {
+  const { background, line } = PALETTES[theme].masked;
+  const contrast = (one: string, other: string) => {
+    const [low, high] = [luminance(one), luminance(other)].toSorted((a, b) => a - b);
+    return (high! + 0.05) / (low! + 0.05);
+  };
+  expect(contrast(background, line)).toBeGreaterThan(1.6);
+  for (const role of ROLES) {
+    const zero = colorScale(role, theme)(0, 1);
+    expect(contrast(zero, background)).toBeGreaterThan(1.1);
+    expect(contrast(zero, line)).toBeGreaterThan(1.4);
+  }
+  expect(hatchCss(theme)).toContain(line);
 });

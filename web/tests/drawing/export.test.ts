@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import type { Pen } from "../../src/drawing/pen";
 import { Matrix } from "../../src/model/matrix";
 import { barsFigure, matrixFigure } from "../../src/drawing/figures";
 import { tableToCsv, toCsv, toNpy, toSvg } from "../../src/drawing/export";
@@ -27,6 +28,47 @@ test("escapes names in SVG", () => {
   expect(svg).toContain("b &quot;&amp;&quot;");
   expect(svg).toContain("−∞");
   expect(svg.match(/<rect/g)!.length).toBe(5 + 9); // the legend has nine steps
+});
+
+test("hatches masked cells, and says so in the legend", () => {
+  const visible = (row: number): [number, number] => [0, row + 1];
+  const matrix = new Matrix(Float32Array.of(1, 0, 0.5, 0.5), 2, 2);
+  const svg = toSvg(matrixFigure(matrix, { ...names, masked: "masked" }, "attention", "light", { visible }));
+  expect(svg.match(/<pattern /g)!.length).toBe(1);
+  const id = /<pattern id="([^"]+)"/.exec(svg)![1];
+  const hatched = [...svg.matchAll(/<rect x="([\d.]+)"[^>]*fill="url\(#([^)]+)\)"/g)];
+  expect(hatched.map((match) => match[2])).toEqual([id, id]); // one cell and its sample in the legend
+  expect(svg).toContain(">masked<");
+  expect(toSvg(matrixFigure(matrix, names, "attention", "light"))).not.toContain("<pattern");
+});
+
+test("names narrow columns vertically, far enough from each other", () => {
+  const matrix = new Matrix(new Float32Array(200 * 200), 200, 200);
+  const named = { ...names, row: String, column: (j: number) => `token${j}` };
+  const image = { toDataURL: () => "data:," } as HTMLCanvasElement;
+  const texts: { x: number; angle: number }[] = [];
+  const pen = new Proxy({} as Pen, {
+    get: (_, method) => (x: number, _y: number, text: string, style: { angle?: number }) => {
+      if (method === "text" && /^token/.test(text)) texts.push({ x, angle: style.angle ?? 0 });
+    },
+  });
+  vi.stubGlobal("document", { createElement: () => image });
+  try {
+    Object.assign(image, {
+      getContext: () => ({
+        createImageData: (w: number, h: number) => ({ data: new Uint8ClampedArray(4 * w * h) }),
+        putImageData: () => undefined,
+      }),
+    });
+    matrixFigure(matrix, named, "attention", "light").paint(pen);
+  } finally {
+    vi.unstubAllGlobals();
+  }
+  expect(texts.length).toBeGreaterThan(40);
+  texts.slice(1).forEach(({ x, angle }, i) => {
+    expect(angle).toBe(-90);
+    expect(x - texts[i]!.x).toBeGreaterThanOrEqual(14 - 1e-6);
+  });
 });
 
 test("writes all digits of a table, and nothing for unknown values", () => {

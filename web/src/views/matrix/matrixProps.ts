@@ -4,8 +4,10 @@ import type { Cell, Role, Span } from "../../model/sites";
 import type { Theme } from "../../drawing/colors";
 import type { ColorRange } from "../../drawing/legend";
 import type { Matrix, VisibleColumns } from "../../model/matrix";
+import type { Messages } from "../../messages/en";
 
 export interface MatrixProps {
+  words: Messages;
   name: string; // of the site
   label: string;
   rows: number;
@@ -18,6 +20,7 @@ export interface MatrixProps {
   peak: number | undefined; // the number with the strongest color; undefined for a robust maximum
   selectedRow: number;
   visible: VisibleColumns; // the rest is masked
+  describe?: (cell: Cell, value: number) => string; // the tooltip, instead of the usual one
   onpoint: (cell: Cell | null) => void;
   onopen: (cell: Cell) => void;
   onrange?: (range: ColorRange) => void; // reports the current color range

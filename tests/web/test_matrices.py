@@ -1,0 +1,197 @@
+"""Reading a matrix: the cell at the pointer, its tooltip, the masked future, and the export menu."""
+
+from base64 import b64decode
+from io import BytesIO
+
+import pytest
+from PIL import Image, ImageChops
+
+from tests.web.visitor import percent, precise, visible
+
+TEXT = "The duck was too tired to cross"
+SITE = "block.0.head.0.weights"
+SCREENS = [(1366, 768, 1), (1920, 1080, 1.5), (1440, 900, 2), (390, 844, 3)]
+UNDER = """([x, y]) => {
+  const { row, column } = document.elementFromPoint(x, y).dataset;
+  return [+row, +column];
+}"""
+
+
+def middle(locator):
+    box = locator.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def pointed(visitor):
+    """The outlined cells of the grid."""
+    cells = visitor.page.locator("[role=gridcell].pointed")
+    return cells.evaluate_all("(all) => all.map(({ dataset }) => [+dataset.row, +dataset.column])")
+
+
+def tooltip(visitor):
+    return "\n".join(visitor.page.locator("[role=tooltip]:popover-open").all_inner_texts())
+
+
+def drawn(canvas):
+    """The picture on a canvas, without what is above it."""
+    url = canvas.evaluate("(canvas) => canvas.toDataURL()")
+    return Image.open(BytesIO(b64decode(url.partition(",")[2]))).convert("RGB")
+
+
+def says(trace, row, column):
+    """The tooltip of an attention weight, by Python's numbers."""
+    source, target = (visible(trace.tokens[i]) for i in (row, column))
+    if column > row:
+        return f"“{source}” cannot attend to “{target}”, which comes later"
+    share = percent(trace[SITE][row, column].item())
+    return f"“{source}” puts {share} of its attention on “{target}”"
+
+
+@pytest.mark.parametrize(("width", "height", "ratio"), SCREENS)
+def test_pointed_cell_is_outlined_and_described(visit, models, width, height, ratio):
+    visitor = visit(width=width, height=height, device_scale_factor=ratio)
+    visitor.open(model="modern", text=TEXT, step="softmax")
+    visitor.see(SITE)
+    trace = models["modern"].inspect(TEXT)
+    for row, column in [(0, 0), (4, 1), (2, 3), (len(trace.tokens) - 1, 2)]:
+        visitor.page.locator(f"[role=gridcell][data-row='{row}'][data-column='{column}']").hover()
+        visitor.expect(lambda: pointed(visitor), [[row, column]])
+        visitor.expect(lambda: tooltip(visitor), says(trace, row, column))
+        assert visitor.page.locator("[role=columnheader].strong").all_inner_texts() == [
+            visible(trace.tokens[column])
+        ]
+    box = visitor.page.locator("[role=tooltip]:popover-open").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= height
+    visitor.page.mouse.move(2, 2)
+    visitor.expect(lambda: (pointed(visitor), tooltip(visitor)), ([], ""))
+
+
+def test_outline_follows_the_pointer_while_scrolling_and_after_opening_a_cell(visit, models):
+    visitor = visit(width=1366, height=768)
+    visitor.open(model="modern", text=TEXT, step="softmax")
+    visitor.see(SITE)
+    trace = models["modern"].inspect(TEXT)
+    cell = visitor.page.locator("[role=gridcell][data-row='5'][data-column='4']")
+    cell.click()  # an open cell keeps its explanation; the outline is still the pointer's
+    x, y = middle(cell)
+    for dx, dy in [(50, 25), (100, 0), (-50, -50)]:
+        visitor.page.mouse.move(x + dx, y + dy)
+        under = visitor.page.evaluate(UNDER, [x + dx, y + dy])
+        visitor.expect(lambda: pointed(visitor), [under])
+    visitor.page.mouse.move(x, y)
+    visitor.page.locator("[role=grid]").evaluate("(grid) => grid.scrollBy(130, 40)")
+    visitor.settle()
+    under = visitor.page.evaluate(UNDER, [x, y])
+    assert under != [5, 4]
+    visitor.expect(lambda: pointed(visitor), [under])
+    visitor.expect(lambda: tooltip(visitor), says(trace, *under))
+    # With the keyboard, the focused cell is described.
+    cell.focus()
+    visitor.page.keyboard.press("ArrowLeft")
+    visitor.expect(lambda: pointed(visitor), [[5, 3]])
+    visitor.expect(lambda: tooltip(visitor), says(trace, 5, 3))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_masked_future_is_hatched(visit, scheme):
+    visitor = visit(color_scheme=scheme)
+    visitor.open(model="modern", text=TEXT, step="softmax")
+    visitor.see(SITE)
+    hatched = visitor.page.locator("[role=gridcell]").evaluate_all(
+        """(cells) => cells.map((cell) => {
+          const hatch = getComputedStyle(cell).backgroundImage.startsWith("repeating-linear-gradient");
+          return hatch === +cell.dataset.column > +cell.dataset.row;
+        })"""
+    )
+    assert len(hatched) > 30
+    assert all(hatched)
+
+
+def test_scores_and_vectors_have_tooltips(visitor, models):
+    trace = models["modern"].inspect(TEXT)
+    visitor.open(model="modern", text=TEXT, step="compare")
+    visitor.see("block.0.head.0.scores")
+    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").hover()
+    value = precise(trace["block.0.head.0.scores"][3, 1].item())
+    source, target = (visible(trace.tokens[i]) for i in (3, 1))
+    visitor.expect(lambda: tooltip(visitor), f"Score from “{source}” to “{target}”: {value}")
+    visitor.open(model="modern", text=TEXT, part="norm", step=1)
+    visitor.see("block.0.normed")
+    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").hover()
+    value = precise(trace["block.0.normed"][3, 1].item())
+    visitor.expect(lambda: tooltip(visitor), f"“{source}”, dimension 1: {value}")
+
+
+def test_attention_in_the_flow_has_tooltips(visitor, models):
+    text = "The duck was too tired"  # so short that cells are as wide as rows are high
+    trace = models["modern"].inspect(text)
+    visitor.open(model="modern", text=text)
+    flow = visitor.page.locator("[data-place=flow]")
+    left = flow.locator(".heading.attention").evaluate("(heading) => parseFloat(heading.style.left)")
+    canvas = flow.locator("canvas").first.bounding_box()
+    top, side = 46, 26  # pixels
+    for row, column in [(4, 1), (2, 5)]:
+        x, y = canvas["x"] + left + (column + 0.5) * side, canvas["y"] + top + (row + 0.5) * side
+        visitor.page.mouse.move(x, y)
+        visitor.expect(lambda: tooltip(visitor), says(trace, row, column))
+
+
+@pytest.mark.parametrize("ratio", [1, 2])
+def test_pointed_cell_of_the_map_is_outlined(visit, models, ratio):
+    text = "The duck was too tired to cross the road. Tom saw a ball. " * 3
+    visitor = visit(device_scale_factor=ratio)
+    visitor.open(model="long", text=text, step="softmax")
+    map_ = visitor.page.locator(".map canvas")
+    map_.wait_for()
+    visitor.settle()
+    trace = models["long"].inspect(text)
+    rows = len(trace.tokens)
+    side, names = 380 / rows, (78, 62)  # pixels
+    map_.scroll_into_view_if_needed()
+    before = drawn(map_)
+    for row, column in [(rows - 3, 4), (rows // 2, rows // 3)]:
+        x, y = names[0] + (column + 0.5) * side, names[1] + (row + 0.5) * side
+        map_.hover(position={"x": x, "y": y})
+        visitor.expect(lambda: tooltip(visitor), says(trace, row, column))
+        # The outline is around the pointer: below and to the right of it, nothing else changes.
+        after = drawn(map_)
+        left, top = int(ratio * names[0]), int(ratio * names[1])
+        changed = ImageChops.difference(before, after).crop((left, top, *after.size)).getbbox()
+        half = max(side, 7) / 2 + 4
+        assert abs((left + changed[2]) / ratio - (x + half)) <= 3
+        assert abs((top + changed[3]) / ratio - (y + half)) <= 3
+
+
+def test_export_menu_works_with_the_keyboard(visitor, axe):
+    visitor.open(model="modern", text=TEXT, step="softmax")
+    button = visitor.page.locator(".detail").get_by_role("button", name="Export")
+    focused = "document.activeElement.textContent.trim()"
+    button.focus()
+    visitor.page.keyboard.press("ArrowDown")
+    names = visitor.page.get_by_role("menuitem")
+    visitor.expect(names.all_inner_texts, ["SVG", "PNG", "CSV", ".npy", "Copy link"])
+    assert button.get_attribute("aria-expanded") == "true"
+    for key, name in [
+        ("ArrowDown", "PNG"),
+        ("End", "Copy link"),
+        ("ArrowDown", "SVG"),
+        ("ArrowUp", "Copy link"),
+    ]:
+        visitor.page.keyboard.press(key)
+        visitor.expect(lambda: visitor.page.evaluate(focused), name)
+    assert axe(visitor) == []
+    visitor.page.keyboard.press("Escape")
+    visitor.expect(names.count, 0)
+    assert button.evaluate("(button) => button === document.activeElement")
+    button.click()
+    visitor.expect(names.count, 5)
+    button.click()
+    visitor.expect(names.count, 0)
+    visitor.page.keyboard.press("Enter")
+    visitor.page.keyboard.press("Home")
+    with visitor.page.expect_download() as waiting:
+        visitor.page.keyboard.press("Enter")
+    assert waiting.value.suggested_filename == f"modern-{SITE}.svg"

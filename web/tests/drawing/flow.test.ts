@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { type FlowData, paintFlow } from "../../src/drawing/flow";
+import type { Pen } from "../../src/drawing/pen";
+import { attentionCell, hitTest, type Layout, layOutFlow, rowY } from "../../src/layout/columns";
+import { Matrix } from "../../src/model/matrix";
+
+type Call = [string, ...unknown[]];
+
+function paint(layout: Layout, change: Partial<FlowData> = {}): Call[] {
+  const { length } = layout;
+  const weights = new Float32Array(length * length);
+  for (let i = 0; i < length; i++) weights.fill(1 / (i + 1), i * length, i * length + i + 1);
+  const data: FlowData = {
+    tokens: Array.from({ length }, (_, i) => `t${i}`),
+    row: length - 1,
+    attended: null,
+    block: 0,
+    part: "head",
+    weights: new Matrix(weights, length, length),
+    streams: [],
+    sites: {},
+    highlighted: [],
+    visible: (row) => [0, row + 1],
+    ...change,
+  };
+  const calls: Call[] = [];
+  const pen = new Proxy({} as Pen, {
+    get:
+      (_, method) =>
+      (...values: unknown[]) =>
+        calls.push([String(method), ...values]),
+  });
+  paintFlow(pen, layout, data, "light");
+  return calls;
+}
+
+test("frames exactly the attention weight at the pointer, at every size", () => {
+  for (const width of [1000, 1366, 1920]) {
+    for (const length of [3, 12, 23, 38]) {
+      const layout = layOutFlow(width, 470, length, 0);
+      const cell = attentionCell(layout);
+      for (const [row, column] of [
+        [0, 0],
+        [length - 1, 1],
+        [length - 2, length - 1],
+      ] as const) {
+        const x = layout.columns.attention.x + (column + 0.5) * cell.width;
+        const pointed = hitTest(layout, 1, x, rowY(layout, row));
+        expect(pointed).toMatchObject({ row, attended: column });
+        const frames = paint(layout, { pointed, attended: 0 }).filter(([method]) => method === "frame");
+        expect(frames.length).toBe(1);
+        const [left, top, frameWidth, height] = frames[0]!.slice(1) as [number, number, number, number];
+        expect(Math.abs(left + frameWidth / 2 - x)).toBeLessThan(1);
+        expect(top + height / 2).toBeCloseTo(rowY(layout, row));
+        expect(frameWidth).toBeLessThan(cell.width + 3);
+      }
+    }
+  }
+});
+
+test("hatches exactly the masked cells", () => {
+  const calls = paint(layOutFlow(1200, 470, 6, 0));
+  expect(calls.filter(([method]) => method === "hatch").length).toBe((6 * 5) / 2);
+  const open = paint(layOutFlow(1200, 470, 6, 0), { visible: () => [0, Infinity] });
+  expect(open.some(([method]) => method === "hatch")).toBe(false);
+});
+
+test("names every column but the last beside the diagonal if there is room", () => {
+  const named = (length: number) =>
+    paint(layOutFlow(1366, 470, length, 0)).filter(([method, , , , style]) => {
+      return method === "text" && (style as { anchor?: string; size: number }).anchor !== "end";
+    });
+  expect(named(12).length).toBe(12 + 11); // row numbers and names
+  expect(named(38).length).toBe(38);
+});

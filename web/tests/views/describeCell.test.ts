@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { de } from "../../src/messages/de";
+import { en } from "../../src/messages/en";
+import { describeCell } from "../../src/views/matrix/describeCell";
+
+const visible = (row: number): [number, number] => [Math.max(0, row - 2), row + 1];
+const CELL = { row: 3, column: 2, rowName: "tired", columnName: "it", visible };
+
+test("says attention weights in words", () => {
+  expect(describeCell(en, { ...CELL, part: "weights", value: 0.35 })).toBe(
+    "“tired” puts 35% of its attention on “it”",
+  );
+  expect(describeCell(de, { ...CELL, part: "weights", value: 0.35 })).toBe(
+    "„tired“ richtet 35% seiner Aufmerksamkeit auf „it“",
+  );
+});
+
+test("never says a weight of a masked cell, but why it is masked", () => {
+  const future = { ...CELL, column: 4 };
+  expect(describeCell(en, { ...future, part: "weights", value: 0 })).toBe(
+    "“tired” cannot attend to “it”, which comes later",
+  );
+  expect(describeCell(en, { ...future, part: "masked", value: -Infinity })).toContain("cannot attend");
+  expect(describeCell(en, { ...CELL, column: 0, part: "weights", value: 0 })).toContain("window");
+  expect(describeCell(en, { ...future, part: "scores", value: 1.5 })).toBe(
+    "Score from “tired” to “it”: 1.50\n“tired” cannot attend to “it”, which comes later",
+  );
+});
+
+test("names the columns of other matrices", () => {
+  const number = (part: string, columnName: string) =>
+    describeCell(en, { ...CELL, part, columnName, value: 0.0312 });
+  expect(number("query", "5")).toBe("“tired”, dimension 5: 0.031");
+  expect(number("hidden", "5")).toBe("“tired”, neuron 5: 0.031");
+  expect(number("normed.scale", "σ")).toBe("“tired”, σ: 0.031");
+  expect(number("logits", "␣a")).toBe("“tired”, “␣a”: 0.031");
+  expect(describeCell(en, { ...CELL, part: "query", value: NaN })).toBe("");
+});
