@@ -195,7 +195,21 @@ export const de: Messages = {
       `Beiträge entlang dieses Pfads, vor Block ${block} in den Residualstrom von „${token}“ geschrieben:`,
     follow: (token) => `Zurückverfolgen zu „${token}“`,
     feedforward: (block) => `Feed-Forward ${block}`,
-    parts: { embedding: "Einbettung", position: "Position", edits: "deine Änderungen" },
+    parts: {
+      embedding: "Einbettung",
+      position: "Position",
+      edits: "deine Änderungen",
+      bias: "Bias",
+      shift: "Verschiebung der Norm",
+      "head shift": "Verschiebung der Kopf-Norm",
+      "final.shift": "Verschiebung der letzten Norm",
+    },
+    ofBlock: {
+      "attention.bias": "Aufmerksamkeits-Bias",
+      "feedforward.bias": "Feed-Forward-Bias",
+      "attention_normed.shift": "Verschiebung der Aufmerksamkeits-Norm",
+      "feedforward_normed.shift": "Verschiebung der Feed-Forward-Norm",
+    },
     picture: "Beiträge zum Logit, nach Token und Block",
     legend: (word, against) =>
       `Kurven zeigen, was Köpfe von einem Token holen; Kreise zeigen, was Feed-Forward-Netze schreiben. ${against === null ? "Violett erhöht den Logit, Ocker senkt ihn." : `Violett spricht für „${word}“, Ocker für „${against}“.`}`,

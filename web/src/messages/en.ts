@@ -189,7 +189,21 @@ export const en = {
       `Contributions along this path, written to the residual stream of “${token}” before block ${block}:`,
     follow: (token: string) => `Follow back to “${token}”`,
     feedforward: (block: number) => `feed-forward ${block}`,
-    parts: { embedding: "embedding", position: "position", edits: "your edits" } as Record<string, string>,
+    parts: {
+      embedding: "embedding",
+      position: "position",
+      edits: "your edits",
+      bias: "bias",
+      shift: "norm shift",
+      "head shift": "head norm shift",
+      "final.shift": "final norm shift",
+    } as Record<string, string>,
+    ofBlock: {
+      "attention.bias": "attention bias",
+      "feedforward.bias": "feed-forward bias",
+      "attention_normed.shift": "attention norm shift",
+      "feedforward_normed.shift": "feed-forward norm shift",
+    } as Record<string, string>,
     picture: "Contributions to the logit, by token and block",
     legend: (word: string, against: string | null) =>
       `Curves show what heads move from a token; circles show what feed-forward networks write. ${against === null ? "Violet raises the logit, ocher lowers it." : `Violet favors “${word}”, ocher “${against}”.`}`,
