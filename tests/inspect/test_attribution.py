@@ -17,6 +17,25 @@ def test_attributions_sum_to_the_logit(inspect):
             assert len(attribution.names) == len(set(attribution.names)) == len(attribution.values)
 
 
+def test_attributions_against_a_token_sum_to_the_difference_of_the_logits(inspect, network):
+    trace = inspect()
+    with torch.no_grad():
+        logits = network.double()(trace.ids)[0]  # computed without a trace, in double precision
+    network.float()
+    for position in (0, 3, -1):
+        for token, other in ((0, 7), (7, 0), (5, 4)):
+            attribution = trace.attribute(token, position, against=other)
+            difference = (logits[position, token] - logits[position, other]).item()
+            assert abs(attribution.total - difference) <= 1e-5 * attribution.values.abs().sum().item()
+            apart = trace.attribute(token, position), trace.attribute(other, position)
+            assert attribution.names == apart[0].names
+            torch.testing.assert_close(
+                attribution.values, apart[0].values - apart[1].values, rtol=1e-4, atol=1e-4
+            )
+    assert attribution.title == "the logit of '5' minus that of '4' after position 6"
+    assert trace.attribute(5, against=5).values.abs().max() == 0
+
+
 def test_removing_a_part_removes_its_contribution(inspect, network):
     """With a fixed final scale, removing a head's output from the final residual stream removes exactly
     its contribution.
@@ -31,6 +50,8 @@ def test_removing_a_part_removes_its_contribution(inspect, network):
     edited = trace.edit({"block.2.output": without, "final.scale": trace["final.scale"]})
     lost = trace.logits[-1, 5] - edited.logits[-1, 5]
     assert lost.item() == pytest.approx(trace.attribute(5)[name], abs=1e-4)
+    lost = lost - (trace.logits[-1, 2] - edited.logits[-1, 2])
+    assert lost.item() == pytest.approx(trace.attribute(5, against=2)[name], abs=1e-4)
 
 
 def test_attribution_of_an_edited_trace_has_a_part_for_the_edits(inspect):
@@ -40,6 +61,15 @@ def test_attribution_of_an_edited_trace_has_a_part_for_the_edits(inspect):
     assert (
         abs(attribution.total - edited.logits[-1, 4].item()) <= 1e-5 * attribution.values.abs().sum().item()
     )
+
+
+@pytest.mark.parametrize("site", ["block.1.attention", "final", "logits"])
+def test_difference_of_an_edited_trace_has_a_part_for_the_edits(inspect, site):
+    edited = inspect().edit({site: lambda values: values * torch.linspace(0.5, 1.5, values.shape[-1])})
+    attribution = edited.attribute(4, against=9)
+    difference = (edited.logits[-1, 4] - edited.logits[-1, 9]).item()
+    assert attribution["edits"] != 0
+    assert abs(attribution.total - difference) <= 1e-5 * attribution.values.abs().sum().item()
 
 
 def test_score_attributions_sum_to_the_score(inspect):
@@ -70,6 +100,8 @@ def test_unknown_tokens_and_positions_raise(inspect):
     trace = inspect()
     with pytest.raises(UserError, match="token 11 does not exist: there are tokens 0 to 10"):
         trace.attribute(11)
+    with pytest.raises(UserError, match="token 11 does not exist: there are tokens 0 to 10"):
+        trace.attribute(0, against=11)
     with pytest.raises(UserError, match="position 7 does not exist"):
         trace.attribute(0, 7)
     with pytest.raises(UserError, match="positions 0 to 6"):

@@ -43,6 +43,19 @@ def test_hop_splits_the_contribution_the_head_moved(inspect, hops):
     torch.testing.assert_close(named.values, parts.values)
 
 
+def test_path_of_a_difference_is_the_difference_of_the_paths(inspect):
+    trace, hops = inspect(), [(2, 3, 6), (1, 0, 2)]
+    one, other = (trace.attribute(token, 6, through=hops) for token in (5, 8))
+    parts = trace.attribute(5, 6, through=hops, against=8)
+    assert parts.names == one.names
+    torch.testing.assert_close(parts.values, one.values - other.values, rtol=1e-4, atol=1e-5)
+    moved = follow_path(trace, 5, 6, hops[:1], against=8).by_position(1)[0, 2].item()
+    assert close(parts.total, moved, parts.values)
+    assert parts.title == (
+        "the logit of '5' minus that of '8' after position 6: the part from position 2 before block 1"
+    )
+
+
 def test_edits_are_a_separate_part(inspect):
     trace = inspect().edit({"block.1.head.2.output": 0.3, "block.0.hidden": 0.1})
     parts = follow_path(trace, 5, 6, [(2, 1, 3)]).attribution()

@@ -106,6 +106,27 @@ def test_attribution_along_a_path_matches_the_trace(kind):
     )
 
 
+def test_attribution_against_a_token_matches_the_trace(kind):
+    _, model, _ = kind
+    trace, token, other = model.inspect(TEXT), 101, 103
+    found = ask(kind, "attribute", token=token, against=other)
+    expected = trace.attribute(token, against=other)
+    difference = trace.logits[-1, token] - trace.logits[-1, other]
+    assert found["total"] == pytest.approx(difference.item(), abs=1e-3)
+    assert {each["name"]: each["value"] for each in found["parts"]} == pytest.approx(
+        dict(zip(expected.names, expected.values.tolist(), strict=True)), abs=1e-4
+    )
+    for head in found["heads"]:
+        name = f"block.{head['block']}.head.{head['head']}.output"
+        assert sum(head["values"]) == pytest.approx(expected[name], abs=1e-3)
+    hop = {"block": 1, "head": 0, "source": 3}
+    further = ask(kind, "attribute", token=token, against=other, through=[hop])
+    along = trace.attribute(token, through=[(1, 0, 3)], against=other)
+    assert further["total"] == pytest.approx(along.total, abs=1e-3)
+    assert ask(kind, "attribute", token=token, against=None) == ask(kind, "attribute", token=token)
+    assert "does not exist" in post_invalid(kind, "attribute", token=token, against=10**6)
+
+
 def test_score_contributions_sum_to_the_score(kind):
     _, model, _ = kind
     view = model.inspect(TEXT).block[1].head[0]

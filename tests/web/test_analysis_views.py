@@ -268,6 +268,78 @@ def test_attribution_is_followed_back_through_a_head(visitor, model):
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(expected.total, abs=0.002))
 
 
+def test_attribution_of_one_token_instead_of_another(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="why")
+    trace = model.inspect(TEXT)
+    word, _, other = trace.logits[-1].topk(3).indices.tolist()
+    picker = visitor.page.get_by_label("instead of")
+    assert picker.locator(f"option[value='{word}']").count() == 0  # not the token itself
+    picker.select_option(str(other))
+    visitor.expect(lambda: f"against={other}" in visitor.page.url, True)
+    total, parts = visitor.page.get_by_test_id("total"), visitor.page.locator("[data-part]")
+    expected = trace.attribute(word, against=other)
+    difference = (trace.logits[-1, word] - trace.logits[-1, other]).item()
+    for _ in range(2):
+        visitor.expect(lambda: number(total.inner_text()), pytest.approx(difference, abs=0.002))
+        for part in parts.all():
+            value = expected[part.get_attribute("data-part")]
+            assert number(part.inner_text()) == pytest.approx(value, abs=0.002)
+        visitor.page.reload()  # the address restores it
+        visitor.settle()
+    assert visible(trace.token_texts([other])[0]) in visitor.button("logit of", exact=False).inner_text()
+    visitor.page.locator(".sources button").first.click()
+    visitor.expect(lambda: "path=" in visitor.page.url, True)
+    hop = tuple(map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.page.url).groups()))
+    back = trace.attribute(word, through=[hop], against=other)
+    visitor.expect(lambda: number(total.inner_text()), pytest.approx(back.total, abs=0.002))
+    visitor.button("logit of", exact=False).click()
+    picker.select_option("-1")
+    logit = trace.logits[-1, word].item()
+    visitor.expect(lambda: number(total.inner_text()), pytest.approx(logit, abs=0.002))
+    assert "against" not in visitor.page.url
+
+
+def test_negative_contributions_point_to_the_left(visitor, model):
+    trace = model.inspect(TEXT)
+    word, other = trace.logits[-1].topk(2).indices.tolist()
+    visitor.open(model="modern", text=TEXT, view="why", against=other)
+    expected, items = trace.attribute(word, against=other), visitor.page.locator(".parts li:has([data-part])")
+    items.first.wait_for()
+    sides, sizes = set(), []
+    for item in items.all():
+        value = expected[item.locator("[data-part]").get_attribute("data-part")]
+        track, bar = (item.locator(each).bounding_box() for each in (".track", ".bar"))
+        zero = track["x"] + track["width"] / 2
+        start, end = bar["x"], bar["x"] + bar["width"]
+        assert (end if value < 0 else start) == pytest.approx(zero, abs=1)  # from the zero line outward
+        assert (start < zero - 1) == (value < 0)
+        sides.add(value < 0)
+        sizes.append((abs(value), bar["width"]))
+    assert sides == {True, False}
+    scale = sizes[0][1] / sizes[0][0]
+    assert all(width == pytest.approx(max(2, scale * size), abs=1.5) for size, width in sizes)
+
+
+@pytest.mark.parametrize(("text", "temperature"), [(TEXT, 0.05), (TEXT, 0.2), ("Once upon a time", 0.1)])
+def test_next_token_bars_share_one_scale(visitor, model, text, temperature):
+    visitor.open(model="modern", text=text, temperature=temperature)
+    logits = model.inspect(text).logits[-1]
+    expected = (logits / temperature).softmax(-1).sort(descending=True).values.tolist()
+    items = visitor.page.locator(".next ol li")
+    items.first.wait_for()
+    visitor.settle()
+
+    def shares():
+        widths = "(item) => ['.bar', '.track'].map((name) => item.querySelector(name).getBoundingClientRect().width)"
+        measured = [item.evaluate(widths) for item in items.all()]
+        return [bar / track for bar, track in measured]
+
+    # A bar is at least two pixels wide.
+    visitor.expect(lambda: shares() == pytest.approx(expected[: len(shares())], abs=0.03), True)
+    assert shares()[0] == pytest.approx(expected[0], abs=0.01)
+    assert shares() == sorted(shares(), reverse=True)  # by probability
+
+
 def test_attention_score_is_decomposed_into_pairs(visitor, model):
     visitor.open(model="modern", text=TEXT, view="why", block=1, head=1)
     trace = model.inspect(TEXT)

@@ -71,9 +71,12 @@ class Hop(RequestModel):
 
 
 class AttributeRequest(TextRequest):
-    """The contributions to a token's logit, or to what a head contributes to it."""
+    """The contributions to a token's logit or to the difference of two logits, or to what a head adds to it."""
 
     token: TokenId
+    against: TokenId | None = Field(
+        None, description="Another token id, whose logit is subtracted: why this token and not that one."
+    )
     position: Position = -1
     through: Annotated[list[Hop], Field(fail_fast=True, max_length=MAX_HOPS)] = Field(
         [], description="A path from the logit backward: each hop is in an earlier block than the one before."

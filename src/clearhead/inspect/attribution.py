@@ -26,7 +26,7 @@ EDITS = "edits"  # the part contributed by edits
 
 @dataclass(frozen=True)
 class Attribution:
-    """The contribution of each component to a logit; the contributions sum to the logit."""
+    """The contribution of each component to a logit, or to a difference of two logits; they sum to it."""
 
     names: list[str]
     values: Tensor  # N
@@ -66,21 +66,41 @@ class ScoreAttribution:
         return [(self.names[a], self.names[b], self.values[a, b].item()) for a, b in pairs]
 
 
-def attribute_logit(trace: ResidualTrace, token: int, position: int) -> Attribution:
-    """Decompose a token's logit at a position into the parts of every head, feed-forward, embedding and bias."""
+def attribute_logit(
+    trace: ResidualTrace, token: int, position: int, against: int | None = None
+) -> Attribution:
+    """Decompose a token's logit at a position, minus that of `against` if given, into the parts of every component."""
     network = trace.network
     names, parts = _stack(written(trace, position, trace.config.n_block))
     scale = trace.read("final.scale").reshape(-1)[position]
     names, parts = through_norm(network.final_norm, names, parts, scale, "final.shift")
     if trace.edits.of(None).made:
         names, parts = _with_edits(names, parts, trace.read("final", rows=position)[0])
-    values = parts @ network.unembedding.weight[token]
+    values = parts @ logit_direction(trace, token, against)
     if trace.edits.touch(Site("logits")):
-        logit = trace.read("logits", rows=position, columns=token)[0]
-        names, values = _with_edits(names, values[:, None], logit)
+        logit = read_logit(trace, token, position, against)
+        names, values = _with_edits(names, values[:, None], logit[None])
         values = values[:, 0]
-    word = trace.token_texts([token])[0]
-    return Attribution(names, values, f"the logit of {word!r} after position {position}")
+    return Attribution(names, values, logit_name(trace, token, position, against))
+
+
+def logit_direction(trace: ResidualTrace, token: int, against: int | None) -> Tensor:
+    """Return the direction whose dot product with the normalized stream is a logit, or the difference of two: C."""
+    weight = trace.network.unembedding.weight
+    return weight[token] if against is None else weight[token] - weight[against]
+
+
+def read_logit(trace: ResidualTrace, token: int, position: int, against: int | None) -> Tensor:
+    """Return a token's logit at a position, minus that of `against` if given."""
+    logits = trace.read("logits", rows=position)[0]
+    return logits[token] if against is None else logits[token] - logits[against]
+
+
+def logit_name(trace: ResidualTrace, token: int, position: int, against: int | None) -> str:
+    names = [f"the logit of {text!r}" for text in trace.token_texts([token])]
+    if against is not None:
+        names += [f"that of {text!r}" for text in trace.token_texts([against])]
+    return f"{' minus '.join(names)} after position {position}"
 
 
 def attribute_score(

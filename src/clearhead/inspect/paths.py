@@ -1,7 +1,8 @@
 """Paths of a token's logit: back through heads to the positions they attend to, down to the embedding.
 
 With the scales of the norms and the attention weights treated as constants, a logit is a linear function of
-any earlier residual stream, given by a direction. Going back through a head transforms that direction.
+any earlier residual stream, given by a direction; so is the difference of two logits. Going back through a
+head transforms that direction.
 Shapes: T positions, H heads, C features of the stream, D features per head.
 """
 
@@ -14,7 +15,14 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.attribution import EDITS, Attribution, written
+from clearhead.inspect.attribution import (
+    EDITS,
+    Attribution,
+    logit_direction,
+    logit_name,
+    read_logit,
+    written,
+)
 from clearhead.inspect.indexing import check_index
 from clearhead.inspect.residual_trace import ResidualTrace
 from clearhead.model.block import Block
@@ -33,14 +41,18 @@ class LinearReadout:
     direction: Tensor  # C
     rest: dict[str, float]  # constant contributions of biases and shifts along the path, by name
     total: float | None = None  # the exact sum of all parts, if known
+    target: str = ""  # the name of the logit, or of the difference of two
 
     @classmethod
-    def of_logit(cls, trace: ResidualTrace, token: int, position: int) -> LinearReadout:
-        norm, direction = trace.network.final_norm, trace.network.unembedding.weight[token]
+    def of_logit(
+        cls, trace: ResidualTrace, token: int, position: int, against: int | None = None
+    ) -> LinearReadout:
+        norm, direction = trace.network.final_norm, logit_direction(trace, token, against)
         scale = trace.read("final.scale").reshape(-1)[position]
         rest = {} if norm.shift is None else {"final.shift": (norm.shift @ direction).item()}
-        total = trace.read("logits", rows=position)[0, token].item()
-        return cls(trace, position, trace.config.n_block, _before(norm, direction, scale), rest, total)
+        total = read_logit(trace, token, position, against).item()
+        direction, target = _before(norm, direction, scale), logit_name(trace, token, position, against)
+        return cls(trace, position, trace.config.n_block, direction, rest, total, target)
 
     def through(self, block: int, head: int, source: int) -> LinearReadout:
         """Return the part that a head moves here from a source position, as a readout of the stream there."""
@@ -62,7 +74,8 @@ class LinearReadout:
             rest["shift"] = (norm.shift @ direction).item()
         scale = trace.read(f"block.{block}.normed.scale")[source]
         total = (trace.read(f"{name}.value", rows=source)[0] @ written_along).item()
-        return LinearReadout(trace, source, block, _before(norm, direction, scale), rest, total)
+        direction = _before(norm, direction, scale)
+        return LinearReadout(trace, source, block, direction, rest, total, self.target)
 
     def attribution(self) -> Attribution:
         """Decompose the readout by everything written into that stream."""
@@ -103,13 +116,16 @@ class LinearReadout:
         return module
 
     def _title(self) -> str:
-        where = "at the end" if self.until == self.trace.config.n_block else f"before block {self.until}"
-        return f"the readout of position {self.position} {where}"
+        if self.until == self.trace.config.n_block:
+            return self.target
+        return f"{self.target}: the part from position {self.position} before block {self.until}"
 
 
-def follow_path(trace: ResidualTrace, token: int, position: int, hops: Sequence[Hop]) -> LinearReadout:
-    """Follow a token's logit at a position back through these hops."""
-    readout = LinearReadout.of_logit(trace, token, position)
+def follow_path(
+    trace: ResidualTrace, token: int, position: int, hops: Sequence[Hop], against: int | None = None
+) -> LinearReadout:
+    """Follow a token's logit at a position, minus that of `against` if given, back through these hops."""
+    readout = LinearReadout.of_logit(trace, token, position, against)
     for hop in hops:
         readout = readout.through(*hop)
     return readout

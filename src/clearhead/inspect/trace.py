@@ -58,20 +58,28 @@ class Trace(ResidualTrace):
         self.check_single()
         return Lens(self)
 
-    def attribute(self, token: str | int, position: int = -1, through: Sequence[Hop] = ()) -> Attribution:
+    def attribute(
+        self,
+        token: str | int,
+        position: int = -1,
+        through: Sequence[Hop] = (),
+        against: str | int | None = None,
+    ) -> Attribution:
         """Decompose a token's logit at a position into the parts of every head, feed-forward, embedding and bias.
 
         The scale of the final norm is treated as constant; the parts sum to the logit. `through` follows a
         path backward: each (block, head, position) takes what that head moves from a position it attends
         to, and decomposes it by what was written to the residual stream there, with the attention weights
-        treated as constant.
+        treated as constant. `against` names another token: the parts are those of the difference of the two
+        logits, and positive parts favor `token`.
         """
         self.check_single()
         token, position = self.token_id(token), self.check_position(position)
+        other = None if against is None else self.token_id(against)
         with torch.set_grad_enabled(self.grad):
             if not through:
-                return attribute_logit(self, token, position)
-            return follow_path(self, token, position, through).attribution()
+                return attribute_logit(self, token, position, other)
+            return follow_path(self, token, position, through, other).attribution()
 
     def compare(self, other: Trace) -> Comparison[Trace]:
         """Align the tokens of this trace and another, and compare the two at every site.

@@ -73,12 +73,13 @@ def effects(body: api.EffectsRequest, query: Query) -> api.EffectsResponse:
 
 
 def attribute(body: api.AttributeRequest, query: Query) -> api.AttributeResponse:
-    """Return what each head, feed-forward, embedding and bias adds to a token's logit, or to part of it."""
+    """Return what each component adds to a token's logit or to the difference of two, or to part of it."""
     trace = query.trace(body)
     token, position = trace.token_id(body.token), trace.check_position(body.position)
+    against = None if body.against is None else trace.token_id(body.against)
     hops = [(hop.block, hop.head, hop.source) for hop in body.through]
-    readout = follow_path(trace, token, position, hops)
-    split = readout.attribution() if hops else trace.attribute(token, position)
+    readout = follow_path(trace, token, position, hops, against)
+    split = readout.attribution() if hops else trace.attribute(token, position, against=against)
     parts = sorted(zip(split.names, split.values.tolist(), strict=True), key=lambda part: -abs(part[1]))
     return api.AttributeResponse(
         position=readout.position,

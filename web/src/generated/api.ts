@@ -295,7 +295,7 @@ export interface paths {
         put?: never;
         /**
          * Attribute
-         * @description Return what each head, feed-forward, embedding and bias adds to a token's logit, or to part of it.
+         * @description Return what each component adds to a token's logit or to the difference of two, or to part of it.
          */
         post: operations["attribute_api_attribute_post"];
         delete?: never;
@@ -721,7 +721,7 @@ export interface components {
         };
         /**
          * AttributeRequest
-         * @description The contributions to a token's logit, or to what a head contributes to it.
+         * @description The contributions to a token's logit or to the difference of two logits, or to what a head adds to it.
          */
         AttributeRequest: {
             /**
@@ -746,6 +746,11 @@ export interface components {
              * @description A token id.
              */
             token: number;
+            /**
+             * Against
+             * @description Another token id, whose logit is subtracted: why this token and not that one.
+             */
+            against?: number | null;
             /**
              * Position
              * @description Counted from 0, or from the end with -1.

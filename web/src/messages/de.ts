@@ -178,20 +178,41 @@ export const de: Messages = {
   },
   why: {
     description:
-      "Der Residualstrom ist die Summe von allem, was in ihn geschrieben wurde; deshalb ist auch der Logit eines Tokens eine Summe. Verfolge die größten Beiträge zurück: durch einen Kopf zu dem Token, auf das er achtet, und zu dem, was dort vorher geschrieben wurde.",
+      "Der Residualstrom ist die Summe von allem, was in ihn geschrieben wurde; deshalb ist auch der Logit eines Tokens eine Summe, ebenso die Differenz zweier Logits: warum dieses Token und nicht jenes. Verfolge die größten Beiträge zurück: durch einen Kopf zu dem Token, auf das er achtet, und zu dem, was dort vorher geschrieben wurde.",
     way: "Pfad der Attribution",
-    logit: (word) => `Logit von „${word}“`,
+    insteadOf: "statt",
+    none: "kein anderes Token",
+    lowers: (against) => (against === null ? "senkt" : `für „${against}“`),
+    raises: (word) => (word === null ? "erhöht" : `für „${word}“`),
+    logit: (word, against) =>
+      against === null ? `Logit von „${word}“` : `Logit von „${word}“ − Logit von „${against}“`,
     hop: (block, head, token) => `Kopf ${block}.${head} von „${token}“`,
-    wrote: (word, token) =>
-      `Beiträge zum Logit von „${word}“, geschrieben in den Residualstrom von „${token}“:`,
+    wrote: (word, token, against) =>
+      against === null
+        ? `Beiträge zum Logit von „${word}“, geschrieben in den Residualstrom von „${token}“:`
+        : `Beiträge zur Differenz der Logits von „${word}“ und „${against}“, geschrieben in den Residualstrom von „${token}“:`,
     brought: (token, block) =>
       `Beiträge entlang dieses Pfads, vor Block ${block} in den Residualstrom von „${token}“ geschrieben:`,
     follow: (token) => `Zurückverfolgen zu „${token}“`,
     feedforward: (block) => `Feed-Forward ${block}`,
-    parts: { embedding: "Einbettung", position: "Position", edits: "deine Änderungen" },
+    parts: {
+      embedding: "Einbettung",
+      position: "Position",
+      edits: "deine Änderungen",
+      bias: "Bias",
+      shift: "Verschiebung der Norm",
+      "head shift": "Verschiebung der Kopf-Norm",
+      "final.shift": "Verschiebung der letzten Norm",
+    },
+    ofBlock: {
+      "attention.bias": "Aufmerksamkeits-Bias",
+      "feedforward.bias": "Feed-Forward-Bias",
+      "attention_normed.shift": "Verschiebung der Aufmerksamkeits-Norm",
+      "feedforward_normed.shift": "Verschiebung der Feed-Forward-Norm",
+    },
     picture: "Beiträge zum Logit, nach Token und Block",
-    legend:
-      "Kurven zeigen, was Köpfe von einem Token holen; Kreise zeigen, was Feed-Forward-Netze schreiben. Violett erhöht den Logit, Ocker senkt ihn.",
+    legend: (word, against) =>
+      `Kurven zeigen, was Köpfe von einem Token holen; Kreise zeigen, was Feed-Forward-Netze schreiben. ${against === null ? "Violett erhöht den Logit, Ocker senkt ihn." : `Violett spricht für „${word}“, Ocker für „${against}“.`}`,
     looks: (block, head, from, to) => `Warum Kopf ${block}.${head} von „${from}“ aus auf „${to}“ achtet`,
     word: (word) => `„${word}“`,
     rest: (n) => (n === 1 ? "1 weiteres Paar" : `${n} weitere Paare zusammen`),

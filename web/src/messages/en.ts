@@ -174,20 +174,39 @@ export const en = {
   },
   why: {
     description:
-      "The residual stream is the sum of everything written to it, so a token's logit is a sum too. Follow the largest contributions back: through a head to the token it attends to, and to what was written there earlier.",
+      "The residual stream is the sum of everything written to it, so a token's logit is a sum too, and so is the difference of two logits: why this token and not that one. Follow the largest contributions back: through a head to the token it attends to, and to what was written there earlier.",
     way: "Attribution path",
-    logit: (word: string) => `logit of “${word}”`,
+    insteadOf: "instead of",
+    none: "no other token",
+    lowers: (against: string | null) => (against === null ? "lowers" : `for “${against}”`),
+    raises: (word: string | null) => (word === null ? "raises" : `for “${word}”`),
+    logit: (word: string, against: string | null) =>
+      against === null ? `logit of “${word}”` : `logit of “${word}” − logit of “${against}”`,
     hop: (block: number, head: number, token: string) => `head ${block}.${head} from “${token}”`,
-    wrote: (word: string, token: string) =>
-      `Contributions to the logit of “${word}”, written to the residual stream of “${token}”:`,
+    wrote: (word: string, token: string, against: string | null) =>
+      `Contributions to the logit of “${word}”${against === null ? "" : ` minus that of “${against}”`}, written to the residual stream of “${token}”:`,
     brought: (token: string, block: number) =>
       `Contributions along this path, written to the residual stream of “${token}” before block ${block}:`,
     follow: (token: string) => `Follow back to “${token}”`,
     feedforward: (block: number) => `feed-forward ${block}`,
-    parts: { embedding: "embedding", position: "position", edits: "your edits" } as Record<string, string>,
+    parts: {
+      embedding: "embedding",
+      position: "position",
+      edits: "your edits",
+      bias: "bias",
+      shift: "norm shift",
+      "head shift": "head norm shift",
+      "final.shift": "final norm shift",
+    } as Record<string, string>,
+    ofBlock: {
+      "attention.bias": "attention bias",
+      "feedforward.bias": "feed-forward bias",
+      "attention_normed.shift": "attention norm shift",
+      "feedforward_normed.shift": "feed-forward norm shift",
+    } as Record<string, string>,
     picture: "Contributions to the logit, by token and block",
-    legend:
-      "Curves show what heads move from a token; circles show what feed-forward networks write. Violet raises the logit, ocher lowers it.",
+    legend: (word: string, against: string | null) =>
+      `Curves show what heads move from a token; circles show what feed-forward networks write. ${against === null ? "Violet raises the logit, ocher lowers it." : `Violet favors “${word}”, ocher “${against}”.`}`,
     looks: (block: number, head: number, from: string, to: string) =>
       `Why head ${block}.${head} attends from “${from}” to “${to}”`,
     word: (word: string) => `“${word}”`,

@@ -39,6 +39,7 @@ export interface PageLocation {
   otherModel: string; // the model to compare with; "" for the same model
   path: Hop[]; // hops through heads, from the predicted word back
   word: number; // token id of the next word to explain; -1 for the likeliest
+  against: number; // token id of the word whose logit is subtracted; -1 for none
   order: HeadOrder; // of the heads' patterns
   only: boolean; // show only heads of the kind they are sorted by
   runs: string[]; // whose curves are plotted; if empty, the current one
@@ -81,6 +82,7 @@ export const START_LOCATION: PageLocation = {
   otherModel: "",
   path: [],
   word: -1,
+  against: -1,
   order: "block",
   only: false,
   runs: [],
@@ -95,7 +97,7 @@ export const START_LOCATION: PageLocation = {
   filter: "",
 };
 
-const NUMBERS = ["block", "head", "step", "site", "row", "column", "word"] as const;
+const NUMBERS = ["block", "head", "step", "site", "row", "column", "word", "against"] as const;
 const SWITCHES = ["only", "patched", "alone"] as const;
 const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
@@ -164,6 +166,7 @@ export function fromQuery(text: string): PageLocation {
     row: integer("row"),
     column: integer("column"),
     word: integer("word"),
+    against: integer("against"),
     path: parsePath(query.get("path")),
     other: query.get("other") ?? START_LOCATION.other,
     otherModel: query.get("otherModel") ?? START_LOCATION.otherModel,

@@ -18,6 +18,7 @@ const LOCATION: PageLocation = {
   other: "Was?",
   otherModel: "my",
   word: 7,
+  against: 9,
   path: [
     { block: 12, head: 3, source: 4 },
     { block: 2, head: 0, source: 0 },
