@@ -77,7 +77,7 @@ class Corpus:
 def make_corpus(stories: int, seed: int = SEED, validation: int = VALIDATION_STORIES) -> Corpus:
     """The text of this many stories, and the other lines in proportion."""
     words = list_words(seed)
-    lines = {
+    lines: dict[str, tuple[float, Callable[[int, int], str]]] = {
         "endings": (ENDINGS, _ending),
         "lectures": (LECTURES, _lecture_sentence),
         "lists": (LISTS, partial(_list_twice, words)),
