@@ -15,6 +15,7 @@ import argparse
 import json
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -186,7 +187,7 @@ def train(corpus: Corpus, request: TrainingRequest, folder: Path, cache: Path, c
             if step in {max(1, round(share * progress.steps)) for share in SNAPSHOT_SHARES}:
                 run_folder.save_snapshot(run.model, step)
             if progress.validation is not None:
-                print(f"step {step} of {progress.steps}: {progress.validation:.4f}", flush=True)
+                print(f"step {step} of {progress.steps}: {progress.validation:.4f}", file=sys.stderr)
         run.model.save(folder, overwrite=True)
         saved.finish()
     return run
@@ -301,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="stories-") as temporary:
         run = train(corpus, request, Path(temporary, "run"), Path(temporary, "tokens"), command)
         size = pack(Path(temporary, "run"), given.out)
-    model = load(given.out, given.device)
+    model = load(given.out, "cpu")  # in float32, as users do
     return {
         "model": "stories",
         "parameters": model.config.n_parameter,
