@@ -15,6 +15,7 @@ from typing import Literal
 
 from clearhead import files
 from clearhead.extras import EXTRAS, is_installed
+from clearhead.formats.builtin import NAMES
 from clearhead.formats.places import RUNS, name_models
 from clearhead.page.assets import has_bundles, has_site
 
@@ -171,7 +172,7 @@ def _look_for(name: str) -> Finding:
 
 
 def _look_at_places() -> Iterator[Finding]:
-    models = list(name_models())
+    models = [name for name in name_models() if name not in NAMES]
     runs = [path for path in sorted(Path(RUNS).glob("*")) if (path / "run.json").is_file()]
     here = [name for name in models if Path(name).parts[0] == RUNS]
     yield _look_at_place("runs/", Path(RUNS), f"{len(runs)} runs, {len(here)} models")

@@ -15,7 +15,7 @@ from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
 from clearhead.formats.exporting import export
-from clearhead.formats.opening import find_snapshot, name_of, open_model
+from clearhead.formats.opening import find_run, find_snapshot, name_of, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate.beam_search import BeamSearch
 from clearhead.generate.decoder import Decoder
@@ -380,7 +380,7 @@ def load(
     step: int | None = None,
     quantize: str | None = None,
 ) -> LanguageModel:
-    """Load a model by its folder, its GGUF file, or its name (pulled, or on the hub).
+    """Load a model by its folder, its GGUF file, or its name (built in, pulled, or on the hub).
 
     On the best available device by default; `dtype` is the type of its weights. For a run with snapshots,
     `step` selects one. `quantize="int8"` quantizes its matrices: on a CPU generation is several times faster,
@@ -392,7 +392,7 @@ def load(
     dtype = str(dtype).removeprefix("torch.")
     if dtype not in DTYPES:
         raise UserError(f"dtype = {dtype!r}: expected one of {', '.join(DTYPES)}")
-    saved = open_model(name if step is None else find_snapshot(Path(name), step), DTYPES[dtype])
+    saved = open_model(name if step is None else find_snapshot(find_run(name), step), DTYPES[dtype])
     called = name_of(name, step)
     if rounded:
         need_transformer(saved.network.config, "quantize")

@@ -47,7 +47,7 @@ def test_models_in_runs_and_home_are_completed(complete, copied_model, home):
     (home / "models" / "other").mkdir(parents=True)
     (home / "models" / "other" / "other.gguf").touch()
     assert complete("clearhead", "generate", "runs/") == ["runs/austen"]
-    assert complete_models("") == ["runs/austen", str(home / "models" / "other" / "other.gguf")]
+    assert complete_models("") == ["runs/austen", str(home / "models" / "other" / "other.gguf"), "stories"]
 
 
 @pytest.mark.parametrize(

@@ -119,18 +119,29 @@ def test_newest_model_is_loaded_and_others_listed_by_default(exploring, model_fo
         "run1": "loaded",
         "run2": "not loaded",
         "run0": "not loaded",
+        "stories": "not loaded",
     }
+    assert models[-1]["name"] == "stories"
 
 
 @built
-def test_models_to_pull_are_listed_when_none_exist(exploring):
+def test_built_in_model_is_shown_when_there_is_no_other(exploring):
     with (
         exploring("--no-browser") as (_, said, address),
         httpx.Client(trust_env=False, follow_redirects=True) as client,
     ):
         assert "no models in runs" in said
-        listed = client.get(client.get(address).url.join("/api/models")).json()
-    assert listed["models"] == []
+        page = client.get(address).url
+        listed = client.get(page.join("/api/models")).json()
+        [run] = client.get(page.join("/api/runs")).json()["runs"]
+        snapshot = client.post(
+            page.join("/api/open"), json={"model": f"stories@{run['snapshots'][0]}"}
+        ).json()
+    assert [(each["name"], each["state"], each["origin"]) for each in listed["models"]] == [
+        ("stories", "loaded", "built-in")
+    ]
+    assert (run["name"], run["model"], run["state"]) == ("stories", "stories", "finished")
+    assert snapshot["state"] == "loaded"
     assert [each["name"] for each in listed["can_be_pulled"]] == ["smollm2"]
 
 

@@ -281,10 +281,13 @@ def test_text_is_read_from_standard_input(clearhead, model_folder, story_file, m
 
 
 def test_models_lists_what_train_saved(clearhead, story_file, tmp_path):
-    assert "no models in runs" in clearhead("models").out
-    assert json.loads(clearhead("models", "--json").out)["models"] == []
+    [built_in] = json.loads(clearhead("models", "--json").out)["models"]
+    assert built_in["model"] == "stories"
+    Path("empty").mkdir()
+    assert "no models in empty" in clearhead("models", "empty").out
     trained = json.loads(clearhead("train", story_file, "--json", *SMALL).out)
-    [row] = json.loads(clearhead("models", "--json").out)["models"]
+    [row, last] = json.loads(clearhead("models", "--json").out)["models"]
+    assert last == built_in
     size = (tmp_path / "runs/stories/model.safetensors").stat().st_size
     assert row == {
         "model": "runs/stories",

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 
 from clearhead.errors import UserError
+from clearhead.formats.builtin import BUILTIN
 from clearhead.language_model import load
 from clearhead.server.model_loader import BYTES_PER_PARAMETER, ModelLibrary, strip_folders
 from clearhead.server.model_registry import LoadOptions, ModelRegistry, ServedModel, load_models
@@ -73,6 +74,19 @@ def test_models_on_disk_are_listed_and_opened(start_library, runs):
         assert [each["id"] for each in client.get("/v1/models").json()["data"]] == ["first", "second"]
         assert 'clearhead_running{model="second"} 0.0' in client.get("/metrics").text
         assert "secret-place" not in client.get("/api/models").text
+
+
+def test_built_in_model_is_listed_last_and_has_snapshots(runs, running_server, tmp_path):
+    library = ModelLibrary([runs, BUILTIN], tmp_path / "home", LoadOptions("cpu", slots=2))
+    with running_server(ModelRegistry([]), library=library) as server, server.client() as client:
+        *_, listed = client.get("/api/models").json()["models"]
+        assert (listed["name"], listed["origin"], listed["state"]) == ("stories", "built-in", "not loaded")
+        assert open_model(client, "stories").json()["origin"] == "built-in"
+        [run] = (each for each in client.get("/api/runs").json()["runs"] if each["name"] == "stories")
+        assert (run["model"], run["state"], run["resumable"]) == ("stories", "finished", False)
+        assert client.get("/api/runs/stories/metrics").json()["steps"]
+        assert open_model(client, f"stories@{run['snapshots'][0]}").json()["state"] == "loaded"
+        assert str(BUILTIN) not in client.get("/api/models").text
 
 
 def test_model_list_follows_the_disk(start_library, runs):

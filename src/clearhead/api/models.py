@@ -36,8 +36,8 @@ class ModelDetails(WireModel):
 
     name: str
     state: Literal["loaded", "loading", "not loaded", "failed"]
-    origin: Literal["run", "pulled", "file"] = Field(
-        description="Trained here, pulled, or another folder or file."
+    origin: Literal["run", "pulled", "built-in", "file"] = Field(
+        description="Trained here, pulled, part of the package, or another folder or file."
     )
     error: str | None = None
     parameters: int | None = None

@@ -21,8 +21,8 @@ def explore(
     models: list[str] = typer.Argument(
         None,
         metavar="[MODEL…]",
-        help="Folders, GGUF files, or pulled names. [default: the newest in runs/ and the pulled ones]; the page "
-        "can open the others there, and pull more.",
+        help="Folders, GGUF files, or names. [default: the newest in runs/ and the pulled ones, or the built-in "
+        "stories]; the page can open the others there, and pull more.",
         autocompletion=complete_models,
     ),
     no_browser: bool = typer.Option(
@@ -46,7 +46,7 @@ def explore(
       clearhead explore runs/my smollm2
       clearhead explore runs/my --no-browser --port 8001
     """
-    from clearhead.formats.places import usual_places
+    from clearhead.formats.places import all_places
     from clearhead.page.assets import has_site
 
     if not has_site():
@@ -62,7 +62,7 @@ def explore(
         device,
         token=token,
         show=_open if shown else lambda _: None,
-        places=usual_places(),
+        places=all_places(),
         only_first=not models,
     )
 
@@ -105,13 +105,13 @@ def _check_kinds(models: list[str]) -> None:
 
 
 def _newest() -> list[Path]:
-    """The models that the page can show, newest first."""
+    """The models that the page can show, newest first; the built-in one is last."""
     from clearhead.formats.listing import list_models
-    from clearhead.formats.places import usual_places
+    from clearhead.formats.places import all_places, usual_places
 
-    listed = list_models(usual_places(), err.print)
+    listed = list_models(all_places(), err.print)
     found = [each for each in listed if each.config.kind == "transformer"]
-    if not found:
+    if all(each.origin == "built-in" for each in found):
         where = " or ".join(map(str, usual_places()))
-        err.print(f"no models in {where}: pull one on the page, or train one: clearhead demo")
+        err.print(f"no models in {where}: showing the built-in one; to train your own: clearhead demo")
     return [each.path for each in sorted(found, key=lambda each: each.made, reverse=True)]

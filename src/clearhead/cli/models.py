@@ -32,11 +32,11 @@ CAN_BE_PULLED = {"name": "can be pulled", "title": "title", "bytes": "MB", "lice
 
 def models(
     folders: list[Path] = typer.Argument(
-        None, metavar="FOLDER", help="Where to look. [default: runs/ and the pulled models]"
+        None, metavar="FOLDER", help="Where to look. [default: runs/, the pulled models and the built-in one]"
     ),
     json: bool = typer.Option(False, "--json", help="Print the list as JSON."),
 ) -> None:
-    """List the models in runs/ and the pulled ones.
+    """List the models in runs/, the pulled ones and the built-in one.
 
     Shows their size and loss, and the models that can be pulled.
 
@@ -46,13 +46,13 @@ def models(
       clearhead models some/folder --json
     """
     from clearhead.formats.listing import list_models
-    from clearhead.formats.places import usual_places
+    from clearhead.formats.places import all_places
     from clearhead.formats.pulled import CATALOG, find
 
     for place in folders or []:
         if not place.is_dir():
             raise UserError(f"no such folder: {place}; name a folder that contains models")
-    places = folders or usual_places()
+    places = folders or all_places()
     rows = [_row(each) for each in list_models(places, err.print)]
     others = [
         {"name": model.name, "title": model.title, "bytes": model.size, "license": model.license}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from clearhead.errors import UserError
-from clearhead.formats import arpa
+from clearhead.formats import arpa, builtin
 from clearhead.formats.folder import CONFIG, read_label
 from clearhead.formats.gguf.file import GGUFFile
 from clearhead.formats.gguf.model import read_config
@@ -16,14 +16,18 @@ from clearhead.formats.pulled import CATALOG, find
 from clearhead.formats.shards import WEIGHTS
 from clearhead.networks import AnyConfig
 
+Origin = Literal[
+    "run", "pulled", "built-in", "file"
+]  # trained here, pulled, of the package, or from elsewhere
+
 
 @dataclass(frozen=True)
 class Listed:
     """A model, and the name by which it can be loaded."""
 
-    name: str  # its folder, its file, or its pulled name
+    name: str  # its folder, its file, or its pulled or built-in name
     path: Path
-    origin: Literal["run", "pulled", "file"]  # trained here, pulled, or from elsewhere
+    origin: Origin
     family: str
     config: AnyConfig
     bytes: int | None
@@ -32,7 +36,9 @@ class Listed:
 
     @property
     def made(self) -> float:
-        """Modification time in seconds."""
+        """Modification time in seconds; a built-in model is older than all others."""
+        if self.origin == "built-in":
+            return 0.0
         try:
             return self.path.stat().st_mtime
         except OSError:
@@ -63,15 +69,17 @@ def _folders(place: Path, on_skip: Callable[[str], object]) -> Iterator[Listed]:
 
 
 def _describe_folder(folder: Path) -> Listed:
-    label = read_label(folder)
+    """Built-in models are listed by name."""
+    label, own = read_label(folder), builtin.name_of(folder)
     return Listed(
-        name=str(folder),
+        name=own or str(folder),
         path=folder,
-        origin="file" if label.training is None else "run",
+        origin="built-in" if own else "file" if label.training is None else "run",
         family=label.family.model_type,
         config=label.config,
         bytes=_size(folder / WEIGHTS),
         validation_loss=(label.training or {}).get("validation_loss"),
+        license=builtin.LICENSE if own else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Find and open a model by any name: a folder, a GGUF file, a pulled name, or a name on the hub."""
+"""Find and open a model by any name: a folder, a GGUF file, a built-in or pulled name, or a name on the hub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from clearhead.errors import UserError, guess
-from clearhead.formats import arpa, folder, hub, pulled
+from clearhead.formats import arpa, builtin, folder, hub, pulled
 from clearhead.formats.places import RUNS, name_models
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import Shards
@@ -59,6 +59,8 @@ def find_model(name: str | Path) -> Path:
         if not arpa.is_arpa(path) and not _is_gguf(path):
             raise UserError(f"{path} is not a GGUF or ARPA file: name one, or a model folder")
         return path
+    if (own := builtin.find(text)) is not None:
+        return own
     if text in pulled.CATALOG:
         found = pulled.find(text)
         if found is None:
@@ -71,7 +73,7 @@ def find_model(name: str | Path) -> Path:
     meant = guess(text.lower(), [*pulled.CATALOG, *name_models()])
     raise UserError(
         f"no such folder or file: {path}; name a folder that `clearhead train` or transformers saved, "
-        f"a GGUF file, or a model that can be pulled ({known}){meant}"
+        f"a GGUF file, the built-in model ({', '.join(builtin.NAMES)}), or one that can be pulled ({known}){meant}"
     )
 
 
@@ -81,6 +83,12 @@ def name_of(source: str | Path, step: int | None = None) -> str:
     stem = path.name.removesuffix(".gguf") or path.resolve().name
     name = re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip(".-") or "model"
     return name if step is None else f"{name}{SNAPSHOT}{step}"
+
+
+def find_run(name: str | Path) -> Path:
+    """The folder of a run by its path, or by the name of a built-in model, which is a run too."""
+    own = None if os.path.isdir(name) else builtin.find(str(name))  # noqa: PTH112
+    return own or Path(name)
 
 
 def list_snapshots(run: Path) -> list[int]:

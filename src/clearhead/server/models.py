@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from clearhead.api import models
+from clearhead.formats.listing import Origin
 from clearhead.model.config import Config
 from clearhead.server.disconnect import until_disconnect
 from clearhead.server.model_loader import ModelLoader
@@ -58,7 +59,7 @@ def _details(served: ServedModel) -> models.ModelDetails:
     return models.ModelDetails(
         name=served.name,
         state=served.state,
-        origin="run" if trained else listed.origin if listed is not None else "file",
+        origin=_origin(served, trained),
         # The full reason may contain paths, so it is only logged.
         error=served.error if listed is not None or served.error is None else "could not be loaded",
         parameters=None if config is None else config.n_parameter,
@@ -69,3 +70,10 @@ def _details(served: ServedModel) -> models.ModelDetails:
         bytes=None if listed is None else listed.bytes,
         license=None if listed is None else listed.license,
     )
+
+
+def _origin(served: ServedModel, trained: bool) -> Origin:
+    listed = served.listed
+    if trained and (listed is None or listed.origin != "built-in"):
+        return "run"
+    return "file" if listed is None else listed.origin

@@ -1803,10 +1803,10 @@ export interface components {
             state: "loaded" | "loading" | "not loaded" | "failed";
             /**
              * Origin
-             * @description Trained here, pulled, or another folder or file.
+             * @description Trained here, pulled, part of the package, or another folder or file.
              * @enum {string}
              */
-            origin: "run" | "pulled" | "file";
+            origin: "run" | "pulled" | "built-in" | "file";
             /** Error */
             error: string | null;
             /** Parameters */

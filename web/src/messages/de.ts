@@ -38,7 +38,12 @@ export const de: Messages = {
       `${blocks} ${blocks === 1 ? "Block" : "Blöcke"} × ${heads} ${heads === 1 ? "Kopf" : "Köpfe"}`,
     unseen: (kind) => `${kind}: erzeugt Text, hat aber keine Aufmerksamkeitsköpfe`,
     parameters: (n) => `${n} Parameter`,
-    origins: { run: "hier trainiert", pulled: "heruntergeladen", file: "aus einer Datei" },
+    origins: {
+      run: "hier trainiert",
+      pulled: "heruntergeladen",
+      "built-in": "mitgeliefert",
+      file: "aus einer Datei",
+    },
     states: {
       loaded: "geladen",
       loading: "wird geladen …",

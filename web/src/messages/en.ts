@@ -34,7 +34,7 @@ export const en = {
       `${blocks} ${blocks === 1 ? "block" : "blocks"} × ${heads} ${heads === 1 ? "head" : "heads"}`,
     unseen: (kind: string) => `${kind}: generates text, but has no attention heads to show`,
     parameters: (n: string) => `${n} parameters`,
-    origins: { run: "trained here", pulled: "pulled", file: "from a file" },
+    origins: { run: "trained here", pulled: "pulled", "built-in": "built in", file: "from a file" },
     states: { loaded: "loaded", loading: "loading…", "not loaded": "", failed: "failed to load" },
     size: (megabytes: string) => `${megabytes} MB`,
     pull: "Pull",
