@@ -1,12 +1,13 @@
 """Train the built-in model `stories` and write it to the package: the model and a few snapshots, in float16.
 
-Usage: python -m tools.train_stories [--steps 8000 | --minutes 3] [--device cuda] [--out FOLDER]. Prints one JSON
+Usage: python -m tools.train_stories [--steps 25000 | --minutes 3] [--device cuda] [--out FOLDER]. Prints one JSON
 line: the loss on stories that it was not trained on, its size, the best head for each role, and three samples.
 
 It is trained on generated text only, which is the same for the same seed: stories; single sentences and endings
-of stories, so that a text may start anywhere; the lectures' sentences; and lists of words said twice, from which
-induction heads form. The tokenizer has one token for every word of the stories and of the lectures, and spells
-all others in bytes.
+of stories, so that a text may start anywhere; the lectures' sentences; lists of words said twice, from which
+induction heads form; and habits, in which the verb after a pronoun depends on its antecedent ("Lily and Tom were in
+the park. She skated, and he ran."), from which heads form that attend from pronouns to antecedents. The tokenizer
+has one token for every word of these texts, and spells all others in bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,21 @@ from clearhead.runs.run import Run
 from clearhead.runs.run_folder import METRICS, RUN, RunFolder, read_metrics
 from clearhead.runs.saved_run import SavedRun
 from clearhead.text.corpus import Document, measure
-from clearhead.text.stories import BOYS, GIRLS, choose, parses, sentences, story
+from clearhead.text.stories import (
+    ANIMALS,
+    BOYS,
+    FARM_ANIMALS,
+    GIRLS,
+    GOODS,
+    PLACES,
+    THINGS,
+    TOYS,
+    WILD_ANIMALS,
+    choose,
+    parses,
+    sentences,
+    story,
+)
 from clearhead.text.token_cache import tokenize
 from clearhead.text.tokenizer import Tokenizer
 
@@ -49,8 +64,8 @@ MOST_METRICS = 600  # steps whose metrics are kept
 SNAPSHOT_SHARES = (1 / 250, 1 / 40, 1 / 8)  # of the steps
 
 # For each story, how many of the other lines there are.
-ENDINGS, LECTURES, LISTS = 0.1, 0.02, 0.06
-MADE_UP = 0.3  # of the words in a list
+ENDINGS, LECTURES, LISTS, HABITS = 0.1, 0.02, 0.3, 0.6
+MADE_UP = 0.15  # of the words in a list
 LONGEST_LIST = 30  # words
 
 LECTURE_SENTENCES = (
@@ -64,6 +79,24 @@ LECTURE_SENTENCES = (
 )
 ONCE = "Once upon a time, a "
 WILL = "{} had a secret child, a {}, and had written in {} will that {} belongings will belong to {}."
+
+# What each child, animal and thing always does.
+HABITS_OF = (
+    (GIRLS, "sang painted danced read skated swam knitted baked drew juggled"),
+    (BOYS, "whistled fished cooked jumped wrote climbed rowed dug sailed ran"),
+    (FARM_ANIMALS, "purred clucked barked quacked butted bleated grunted hopped"),
+    (WILD_ANIMALS, "sneaked croaked curled squeaked dived hooted chattered crawled"),
+    (TOYS, "bounced floated opened boomed flew nodded slid blared"),
+    (GOODS, "dried warmed ticked shrank glowed softened steamed dripped"),
+)
+HABIT_OF = {noun: verb for nouns, verbs in HABITS_OF for noun, verb in zip(nouns, verbs.split(), strict=True)}
+# {a} and {b} are the two, in either order; {A} and {B} their pronouns; {x} and {y} what they do.
+PAIRS = (
+    "{a} and {b} were in the {place}. {A} {x}, and {B} {y}.",
+    "{a} saw {b} near the {place}. {A} {x} while {B} {y}.",
+    "One {morning}, {a} met {b}. {B} {y}. {A} {x} too.",
+    "{a} was near the {place} with {b}. {A} {x} because {B} {y}.",
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +115,7 @@ def make_corpus(stories: int, seed: int = SEED, validation: int = VALIDATION_STO
         "endings": (ENDINGS, _ending),
         "lectures": (LECTURES, _lecture_sentence),
         "lists": (LISTS, partial(_list_twice, words)),
+        "habits": (HABITS, _habits),
     }
     training = [Document.of(f"story {i}", text) for i, text in enumerate(_generate(_story, seed, stories))]
     # All lines of a kind are one document: so only stories follow an end of document, and a text that is
@@ -98,7 +132,8 @@ def make_corpus(stories: int, seed: int = SEED, validation: int = VALIDATION_STO
 
 def list_words(seed: int = SEED) -> list[str]:
     """Every word of the stories and of the lectures' sentences."""
-    texts = [ONCE, *_tokenizer_texts(seed)]
+    texts = [ONCE, *HABIT_OF.values(), *_tokenizer_texts(seed)]
+    texts += [re.sub(r"{\w+}", "", line) for line in PAIRS]
     return sorted({word for text in texts for word in re.findall(r"[A-Za-z]+", text)})
 
 
@@ -148,6 +183,61 @@ def _lecture_sentence(seed: int, number: int) -> str:
     names, his = choose(((("Damian", *BOYS), "his"), (GIRLS, "her")), random)
     girl, her = choose((("girl", "her"), ("boy", "him")), random)
     return WILL.format(choose(names, random), girl, his, his, her)
+
+
+def _habits(seed: int, number: int) -> str:
+    """A line about two, or a story with habits in it."""
+    random = _random("habit", seed, number)
+    return _pair_line(random) if random.random() < 0.4 else _story_with_habits(seed, number, random)
+
+
+def _pair_line(random: Random) -> str:
+    """Two of a girl, a boy, and an animal or a thing, and what each does."""
+    three = {
+        "she": choose(GIRLS, random),
+        "he": choose(BOYS, random),
+        "it": choose((*ANIMALS, *THINGS), random),
+    }
+    A, B = random.sample(sorted(three), 2)
+    a, b = (f"the {three[each]}" if each == "it" else three[each] for each in (A, B))
+    line = choose(PAIRS, random).format(
+        a=a,
+        b=b,
+        A=A,
+        B=B,
+        x=HABIT_OF[three[A]],
+        y=HABIT_OF[three[B]],
+        place=choose(PLACES, random),
+        morning=choose(("afternoon", "day", "evening", "morning"), random),
+    )
+    return re.sub(r"(^|\. )([a-z])", lambda found: found[1] + found[2].upper(), line)
+
+
+def _story_with_habits(seed: int, number: int, random: Random) -> str:
+    """A story in which those mentioned do what they always do, once each, at random places."""
+    told, done = "", set[str]()
+    for sentence in sentences(story(seed + 2000, number).text):
+        told = f"{told} {sentence}" if told else sentence
+        who = {pronoun: noun for pronoun, noun in _unambiguous(told).items() if noun not in done}
+        if not who or random.random() < 0.4:
+            continue
+        pronoun = choose(tuple(sorted(who)), random)
+        done.add(who[pronoun])
+        verb = HABIT_OF[who[pronoun]]
+        if told.endswith("."):
+            simple = not re.search(r" and | because |\"", sentence)
+            link = choose((". ", ", and ", " because ") if simple else (". ",), random)
+            told = f"{told[:-1]}{link}{pronoun.capitalize() if link == '. ' else pronoun} {verb}."
+        else:
+            told = f"{told} {pronoun.capitalize()} {verb}."
+    return told
+
+
+def _unambiguous(text: str) -> dict[str, str]:
+    """The pronouns that can refer to one thing only in this text, and what they refer to."""
+    words = set(re.findall(r"[A-Za-z]+", text))
+    nouns = {"she": words & {*GIRLS}, "he": words & {*BOYS}, "it": words & {*ANIMALS, *THINGS}}
+    return {pronoun: next(iter(found)) for pronoun, found in nouns.items() if len(found) == 1}
 
 
 def _list_twice(words: Sequence[str], seed: int, number: int) -> str:
@@ -266,7 +356,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     time = parser.add_mutually_exclusive_group()
-    time.add_argument("--steps", type=int, help="training steps (default: 8000)")
+    time.add_argument("--steps", type=int, help="training steps (default: 25000)")
     time.add_argument("--minutes", type=float, help="training time instead of steps")
     parser.add_argument("--device", help="cpu or cuda (default: the best there is)")
     parser.add_argument("--out", type=Path, default=place("stories"), help="folder to write (replaced)")
@@ -285,7 +375,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     given = options(arguments)
-    steps = 8000 if given.steps is None and given.minutes is None else given.steps
+    steps = 25000 if given.steps is None and given.minutes is None else given.steps
     sizes = {name: getattr(given, name) for name in ("blocks", "heads", "width", "context", "batch")}
     request = TrainingRequest(
         minutes=given.minutes,
