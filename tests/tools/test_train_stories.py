@@ -7,8 +7,9 @@ import pytest
 import clearhead as ch
 from clearhead.formats.opening import list_snapshots
 from clearhead.labs.catalog import WILL
-from clearhead.text.stories import story
+from clearhead.text.stories import GIRLS, story
 from tools.train_stories import (
+    HABIT_OF,
     LECTURE_SENTENCES,
     list_words,
     main,
@@ -35,10 +36,24 @@ def test_text_is_reproducible_and_validation_is_unseen():
 
 
 def test_lists_are_said_twice():
-    *_, lists = texts(make_corpus(100, validation=1).training)
+    *_, lists, _ = texts(make_corpus(100, validation=1).training)
     for line in lists.splitlines():
         words = line.split(" ")
         assert words[: len(words) // 2] == words[len(words) // 2 :]
+
+
+def test_verb_after_a_pronoun_depends_on_its_antecedent():
+    *_, habits = texts(make_corpus(200, validation=1).training)
+    nouns = {verb: noun for noun, verb in HABIT_OF.items()}
+    assert len(nouns) == len(HABIT_OF)
+    checked = 0
+    for line in habits.splitlines():
+        for found in re.finditer(r"\b(she|he|it) (\w+)", line, re.IGNORECASE):
+            if (noun := nouns.get(found[2])) is not None:
+                assert re.search(rf"\b{noun}\b", line[: found.start()])
+                assert (found[1].lower() == "she") == (noun in GIRLS)
+                checked += 1
+    assert checked > 100
 
 
 def test_every_word_is_one_token(tokenizer):
