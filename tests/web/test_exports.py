@@ -71,8 +71,11 @@ def test_large_matrix_is_exported_as_a_small_image(visitor, tmp_path):
 
 
 def test_heads_and_next_token_are_exported(visitor, models, tmp_path):
-    visitor.open(model="modern", text=TEXT)
-    for place, names in (("heads", {"0.0", "1.1"}), ("next", {"modern · next word"})):
+    for place, view, names in (
+        ("heads", "heads", {"0.0", "1.1"}),
+        ("next", "steps", {"modern · next word"}),
+    ):
+        visitor.open(model="modern", text=TEXT, view=view)
         with visitor.page.expect_download() as waiting:
             visitor.export("SVG", f"[data-place={place}]")
         waiting.value.save_as(tmp_path / f"{place}.svg")

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from PIL import Image
 
-from tests.web.visitor import exact, fixed
+from tests.web.visitor import exact, fixed, percent
 
 TEXT = "The duck was too tired"
 
@@ -64,11 +64,12 @@ def test_vocabulary_columns_are_labeled_with_their_tokens(visitor, models):
 
 
 def test_head_search_selects_a_head_or_reports_no_match(visitor):
-    visitor.open(model="modern", text=TEXT)
+    visitor.open(model="modern", text=TEXT, view="heads")
     find = visitor.page.get_by_label("Find a head")
     said = visitor.page.locator("[data-place=heads] [role=status]")
     find.fill("1.1")
-    visitor.see("block.1.head.1.query_raw")
+    summary = visitor.page.locator("[data-place=heads] .summary")
+    visitor.expect(lambda: summary.inner_text().startswith("Block 1, head 1"), True)
     assert said.inner_text() == ""
     find.fill("99.9")
     visitor.expect(lambda: "no such head" in said.inner_text(), True)
@@ -83,29 +84,34 @@ def test_keys_follow_the_displayed_head_order(visitor, server):
         kinds = client.post("/api/heads", json={"model": "modern"}).json()["kinds"]["first"]
     names = sorted(((0, 0), (0, 1), (1, 0), (1, 1)), key=lambda name: -kinds[name[0]][name[1]])
     block, head = names[0]
-    visitor.open(model="modern", text=TEXT, order="first", block=block, head=head)
-    visitor.expect(
-        lambda: (
-            "weight" in visitor.page.locator("[data-place=heads] .summary").inner_text()
-            or "no known pattern" in visitor.page.locator("[data-place=heads] .summary").inner_text()
-        ),
-        True,
-    )
-    for block, head in [*names[1:], names[0]]:
-        visitor.page.keyboard.press("]")
-        visitor.see(f"block.{block}.head.{head}.query_raw")
-    visitor.page.keyboard.press("[")
+    visitor.open(model="modern", text=TEXT, view="heads", order="first", block=block, head=head)
+    summary = visitor.page.locator("[data-place=heads] .summary")
+    visitor.expect(lambda: "attention" in summary.inner_text() or "pattern" in summary.inner_text(), True)
+    captions = visitor.page.locator("[data-place=heads] .caption")
+    shown = [f"{block}.{head} · {percent(kinds[block][head])}" for block, head in names]
+    visitor.expect(captions.all_inner_texts, shown)
+
+    def press(key, block, head):
+        visitor.page.keyboard.press(key)
+        visitor.expect(lambda: summary.inner_text().startswith(f"Block {block}, head {head}"), True)
+
+    for name in [*names[1:], names[0]]:
+        press("]", *name)
+    press("[", *names[-1])
+    visitor.button("Step by step").click()  # the keys keep this order
     visitor.see(f"block.{names[-1][0]}.head.{names[-1][1]}.query_raw")
+    visitor.page.keyboard.press("]")
+    visitor.see(f"block.{names[0][0]}.head.{names[0][1]}.query_raw")
 
 
 def test_thumbnails_reserve_space_before_loading(visitor):
     held = []
     visitor.page.route("**/api/patterns", lambda route: held.append(route))
     visitor.page.goto(
-        f"{visitor.server.url}/?model=modern&text=a+cat&token={visitor.server.credentials.token}"
+        f"{visitor.server.url}/?model=modern&text=a+cat&view=heads&token={visitor.server.credentials.token}"
     )
     place = visitor.page.locator("[data-place=heads]")
-    visitor.page.wait_for_selector("[role=grid]")
+    place.wait_for()
     visitor.expect(lambda: len(held), 1)
     before = place.bounding_box()["height"]
     held[0].continue_()

@@ -122,10 +122,14 @@ def test_blocks_and_heads_change_by_keys_and_buttons(visitor):
 
 
 def test_head_is_selected_from_the_thumbnails(visitor):
-    visitor.open(model="modern", text=TEXT)
+    visitor.open(model="modern", text=TEXT, view="heads")
     pictures = visitor.page.locator("[data-place=heads] canvas")
-    pictures.click(position={"x": 2 * 48 + 20, "y": 20})
+    left, top = 58, 18  # pixels of the names of blocks and heads
+    pitch = (pictures.bounding_box()["height"] - top) / 2
+    pictures.click(position={"x": left + pitch / 2, "y": top + 1.5 * pitch})
     visitor.see("block.1.head.0.query_raw")
+    visitor.page.go_back()
+    visitor.expect(pictures.count, 1)
 
 
 def test_flow_columns_and_tokens_can_be_selected(visitor):

@@ -84,7 +84,10 @@ class Visitor:
             """async () => {
               for (let i = 0; i < 3; i++) {
                 await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-                if (document.querySelector("main[aria-busy=false] canvas") === null) return false;
+                const main = document.querySelector("main[aria-busy=false]");
+                if (main?.querySelector("canvas, [data-place=detail]") == null) return false;
+                const flow = main.querySelector("[data-place=next]") !== null;
+                if (flow && main.querySelector("canvas") === null) return false;
                 // Before its first paint a browser may drop what one does.
                 if (performance.getEntriesByName("first-contentful-paint").length === 0) return false;
               }

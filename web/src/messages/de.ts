@@ -63,6 +63,7 @@ export const de: Messages = {
     title: "Ansichten",
     names: {
       steps: "Schritt für Schritt",
+      heads: "Alle Köpfe",
       compare: "Vergleichen",
       change: "Bearbeiten",
       why: "Attribution",
@@ -74,6 +75,7 @@ export const de: Messages = {
     },
     description: {
       steps: "Zeigt jede Zahl des ausgewählten Teils und wie sie berechnet wurde.",
+      heads: "Zeigt die Aufmerksamkeitsmuster aller Köpfe und findet Köpfe nach dem, was sie tun.",
       compare: "Stellt zwei Texte oder zwei Modelle nebeneinander.",
       change:
         "Schaltet Aktivierungen aus (Ablation), skaliert oder ersetzt sie und zeigt, wie sich die Vorhersage ändert.",
@@ -140,7 +142,7 @@ export const de: Messages = {
   },
   change: {
     description:
-      "Bearbeite eine Aktivierung und sieh sofort, wie sich das nächste Wort ändert. Wähle oben einen Kopf, klicke auf ein Token oder öffne ein Neuron des Feed-Forward-Netzes: Es erscheint dann unter „Ausgewählt“.",
+      "Bearbeite eine Aktivierung und sieh sofort, wie sich das nächste Wort ändert. Wähle in der Zeile darüber einen Kopf oder ein Token, oder öffne ein Neuron des Feed-Forward-Netzes: Es erscheint dann unter „Ausgewählt“.",
     what: "Ausgewählt",
     head: (block, head) => `Kopf ${block}.${head}`,
     stream: (token, block) => `Residualstrom von „${token}“ vor Block ${block}`,
@@ -394,6 +396,11 @@ export const de: Messages = {
     previousPage: "Vorige Spalten",
     nextPage: "Nächste Spalten",
   },
+  strip: {
+    head: (j, count) => `Kopf ${j} / ${count - 1}`,
+    weight: (from, to, weight, head) =>
+      `„${from}“ richtet ${weight} der Aufmerksamkeit auf „${to}“ (${head})`,
+  },
   heads: {
     title: "Alle Köpfe",
     label: (block, head) => `Block ${block}, Kopf ${head}`,
@@ -412,6 +419,21 @@ export const de: Messages = {
       repeated: "achtet auf frühere Vorkommen desselben Tokens",
       induction: "achtet auf das, was früher auf dasselbe Token folgte",
       antecedent: "achtet vom Pronomen aus auf dessen Bezugswort",
+    },
+    block: (i) => `Block ${i}`,
+    head: (j) => `Kopf ${j}`,
+    description:
+      "Eine Zeile je Block, eine Spalte je Kopf. In jedem Muster ist eine Zeile ein Token und eine Spalte ein Token, auf das es achtet: je dunkler, desto mehr. Klicke auf ein Muster, um es Schritt für Schritt zu sehen.",
+    explained: {
+      previous:
+        "Voriges Token: Aufmerksamkeit eine Position zurück, gleich welche Tokens dort stehen. So erfährt jedes Token, was direkt vor ihm stand.",
+      first:
+        "Erstes Token: Aufmerksamkeit auf das erste Token, auf dem Köpfe oft ruhen, wenn es nichts zu übertragen gibt.",
+      repeated: "Wiederholtes Token: Aufmerksamkeit auf frühere Vorkommen desselben Tokens.",
+      induction:
+        "Induktion: Aufmerksamkeit auf das Token nach einem früheren Vorkommen des aktuellen. Nach „A B … A“ findet sie „B“.",
+      antecedent:
+        "Bezugswort: Aufmerksamkeit von einem Pronomen auf das, wofür es steht, gemessen an Geschichten, deren Pronomen bekannt sind.",
     },
     best: (kind, score) => `${kind}: ${score} seiner Aufmerksamkeit`,
     nothing: "kein bekanntes Muster",
@@ -593,7 +615,7 @@ export const de: Messages = {
     stops: [
       "Dein Text durchläuft das Modell von links nach rechts. Er wird in Tokens zerlegt, und jedes Token behält durchgehend seine eigene Zeile. Die graue Linie ist sein Residualstrom, zu dem jeder Teil etwas addiert.",
       "Nur die Aufmerksamkeit überträgt Information zwischen den Zeilen. Die Quadrate zeigen, wie sehr jedes Token auf die Tokens vor ihm achtet; die grünen Kurven sind die Werte, die das ausgewählte Token erhält. Klicke auf ein Token, um es auszuwählen.",
-      "Das sind alle Köpfe aller Blöcke, jeder mit seinem eigenen Aufmerksamkeitsmuster. Wähle einen aus. Mit [ und ] wechselst du zwischen den Köpfen, mit Bild auf und Bild ab zwischen den Blöcken.",
+      "Jede Ansicht beantwortet eine andere Frage zum selben Text. „Alle Köpfe“ zeigt jedes Aufmerksamkeitsmuster des Modells; dort findest du Köpfe, deren Aufgabe sich benennen lässt. Mit [ und ] wechselst du zwischen den Köpfen, mit Bild auf und Bild ab zwischen den Blöcken.",
       "Das ist der ausgewählte Teil, Schritt für Schritt und in echten Zahlen. Mit den Pfeiltasten wechselst du zwischen den Schritten, mit P spielst du sie ab. Zeige auf eine Zahl, um ihre Formel zu sehen; klicke, um sie zu den Zahlen zurückzuverfolgen, aus denen sie berechnet wurde, bis hin zu den trainierten Gewichten.",
       "Das sagt das Modell als nächstes Wort vorher. Ändere die Sampling-Einstellungen, klicke auf ein Wort, um es anzuhängen, oder lass das Modell Text erzeugen.",
       "Gib hier deinen eigenen Text ein. Alles ändert sich mit, während du tippst.",

@@ -49,6 +49,7 @@ export const en = {
     title: "Views",
     names: {
       steps: "Step by step",
+      heads: "All heads",
       compare: "Compare",
       change: "Edit",
       why: "Attribution",
@@ -60,6 +61,7 @@ export const en = {
     },
     description: {
       steps: "See every number of the selected part and how it was computed.",
+      heads: "See the attention patterns of all heads, and find heads by what they do.",
       compare: "Compare two texts or two models side by side.",
       change: "Ablate, scale or patch activations and see how the prediction changes.",
       why: "See how much each head, feed-forward network and token contributes to the next word.",
@@ -129,7 +131,7 @@ export const en = {
   },
   change: {
     description:
-      "Edit an activation and see at once how the next word changes. Select a head above, click a token, or open a neuron of the feed-forward network: it then appears under “Selected”.",
+      "Edit an activation and see at once how the next word changes. Choose a head or a token in the line above, or open a neuron of the feed-forward network: it then appears under “Selected”.",
     what: "Selected",
     head: (block: number, head: number) => `head ${block}.${head}`,
     stream: (token: string, block: number) => `residual stream of “${token}” entering block ${block}`,
@@ -382,6 +384,12 @@ export const en = {
     previousPage: "Previous columns",
     nextPage: "Next columns",
   },
+  /** The flow in one line, above most views. */
+  strip: {
+    head: (j: number, count: number) => `head ${j} / ${count - 1}`,
+    weight: (from: string, to: string, weight: string, head: string) =>
+      `“${from}” puts ${weight} of its attention on “${to}” (${head})`,
+  },
   heads: {
     title: "All heads",
     label: (block: number, head: number) => `Block ${block}, head ${head}`,
@@ -400,6 +408,21 @@ export const en = {
       repeated: "attends to earlier occurrences of the same token",
       induction: "attends to what followed earlier occurrences of the same token",
       antecedent: "attends from a pronoun to its antecedent",
+    },
+    block: (i: number) => `block ${i}`,
+    head: (j: number) => `head ${j}`,
+    description:
+      "One row per block, one column per head. In each pattern, a row is a token and a column a token it attends to: the darker, the more. Click a pattern to see it step by step.",
+    explained: {
+      previous:
+        "Previous token: attention one position back, whatever the tokens are. It tells each token what came just before it.",
+      first:
+        "First token: attention to the first token, where heads often rest when they have nothing to move.",
+      repeated: "Duplicate token: attention to earlier occurrences of the same token.",
+      induction:
+        "Induction: attention to the token after an earlier occurrence of the current one. After “A B … A”, it finds “B”.",
+      antecedent:
+        "Antecedent: attention from a pronoun to what it stands for, measured on stories whose pronouns are known.",
     },
     best: (kind: string, score: string) => `${kind}: ${score} of its attention`,
     nothing: "no known pattern",
@@ -574,7 +597,7 @@ export const en = {
     stops: [
       "Your text goes through the model from left to right. It is split into tokens, and each token keeps its own row throughout. The gray line is its residual stream, to which every part adds something.",
       "Attention is the only part that moves information between rows. The squares show how much each token attends to the tokens before it; the green curves are the values that the selected token receives. Click any token to select it.",
-      "These are all heads of all blocks, each with its own attention pattern. Select one. Press [ and ] to move through the heads, Page Up and Page Down to move through the blocks.",
+      "Each view answers another question about the same text. “All heads” shows every attention pattern of the model, to find the heads that do something you can name. Press [ and ] to move through the heads, Page Up and Page Down to move through the blocks.",
       "This is the selected part, step by step, in real numbers. Use the arrow keys to move between steps, or press P to play them. Point at a number to see its formula; click it to trace it back to the numbers it was computed from, down to the trained weights.",
       "This is what the model predicts as the next word. Change the sampling settings, click a word to append it, or let the model generate text.",
       "Type your own text here. Everything updates as you type.",

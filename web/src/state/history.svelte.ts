@@ -5,7 +5,7 @@ import type { Page } from "./page.svelte";
 
 const EDIT_PAUSE = 1500; // milliseconds: text changes closer together share one history entry
 
-/** Pushes a history entry when another part, view, model or text is opened, and replaces the current one otherwise.
+/** Pushes a history entry when another part, view, model, text or number is opened, and replaces the current one otherwise.
  * Must be called while a component is initialized. */
 export function syncHistory(getPage: () => Page): void {
   let lastEntry = "";
@@ -13,11 +13,14 @@ export function syncHistory(getPage: () => Page): void {
   let changedAt = -EDIT_PAUSE;
   $effect(() => {
     const page = getPage();
-    const { model, text, block, head, part, view } = page.location;
+    const { model, text, block, head, part, view, open } = page.location;
     const query = page.query;
-    const entry = JSON.stringify([runName(model), block, head, part, view]);
+    const entry = JSON.stringify([runName(model), block, head, part, view, open]);
     if (page.shown === null) return;
-    const stillTyping = text !== lastText && performance.now() - changedAt < EDIT_PAUSE;
+    // All of a generated text is one entry.
+    const stillTyping =
+      text !== lastText &&
+      (performance.now() - changedAt < EDIT_PAUSE || (page.generating && text.startsWith(lastText)));
     const moved = lastEntry !== "" && (entry !== lastEntry || (text !== lastText && !stillTyping));
     if (text !== lastText && lastEntry !== "") changedAt = performance.now();
     [lastEntry, lastText] = [entry, text];

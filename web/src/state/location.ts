@@ -6,11 +6,12 @@ import { DEFAULT_SAMPLING, type Sampling } from "../model/sampling";
 import { parsePath, formatPath } from "../model/attributionPath";
 import type { Edit, Hop } from "../engine/types";
 import { parseExample, type TinyExample } from "../model/tinyHead";
+import type { Cell } from "../model/sites";
 import { PARTS, type PartName, type StepName, STEPS } from "../model/steps";
 
-/** The views below the flow. */
 export const VIEWS = [
   "steps",
+  "heads",
   "compare",
   "change",
   "why",
@@ -21,6 +22,11 @@ export const VIEWS = [
   "training",
 ] as const;
 export type ViewName = (typeof VIEWS)[number];
+
+/** A number that was opened. */
+export interface OpenCell extends Cell {
+  query?: number; // of a weighted value, whose row is the attended token: the token that attends
+}
 
 export interface PageLocation {
   view: ViewName;
@@ -33,6 +39,7 @@ export interface PageLocation {
   site: number; // index into the step's sites
   row: number; // the selected token; -1 for the last
   column: number; // -1 for none
+  open: OpenCell[]; // the numbers opened one from another; the last one is explained
   sampling: Sampling;
   edits: Edit[];
   other: string; // the text to compare with
@@ -76,6 +83,7 @@ export const START_LOCATION: PageLocation = {
   site: 0,
   row: -1,
   column: -1,
+  open: [],
   sampling: DEFAULT_SAMPLING,
   edits: [],
   other: "",
@@ -126,6 +134,7 @@ export function toQuery(location: PageLocation): string {
   for (const name of NUMBERS) put(name, location[name], START_LOCATION[name]);
   for (const name of Object.keys(SAMPLING_LIMITS) as (keyof Sampling)[])
     put(name, location.sampling[name], DEFAULT_SAMPLING[name]);
+  put("open", formatCells(location.open), "");
   put("path", formatPath(location.path), "");
   if (location.edits.length > 0) query.set("edits", JSON.stringify(location.edits));
   const text = query.toString();
@@ -168,6 +177,7 @@ export function fromQuery(text: string): PageLocation {
     word: integer("word"),
     against: integer("against"),
     path: parsePath(query.get("path")),
+    open: parseCells(query.get("open") ?? ""),
     other: query.get("other") ?? START_LOCATION.other,
     otherModel: query.get("otherModel") ?? START_LOCATION.otherModel,
     sampling,
@@ -185,6 +195,26 @@ export function fromQuery(text: string): PageLocation {
     typed: parseWordInputs(query.get("typed")),
     tiny: parseExample(parseJson(query.get("tiny"))),
   };
+}
+
+const MAX_OPEN = 40; // numbers; a trained weight is at most some twenty away
+
+function formatCells(cells: OpenCell[]): string {
+  return cells
+    .map(({ name, row, column, query }) => [name, row, column, ...(query === undefined ? [] : [query])])
+    .map((cell) => cell.join(":"))
+    .join(";");
+}
+
+/** All of them, or none if one is malformed. */
+function parseCells(text: string): OpenCell[] {
+  const cells = text.split(";").map((each): OpenCell | null => {
+    const match = /^([\w.]+):(\d{1,7}):(\d{1,7})(?::(\d{1,7}))?$/.exec(each);
+    if (match === null) return null;
+    const [name, row, column] = [match[1]!, Number(match[2]), Number(match[3])];
+    return { name, row, column, ...(match[4] !== undefined && { query: Number(match[4]) }) };
+  });
+  return cells.length > MAX_OPEN || cells.includes(null) ? [] : (cells as OpenCell[]);
 }
 
 function parseJson(text: string | null): unknown {

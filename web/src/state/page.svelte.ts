@@ -9,11 +9,19 @@ import { columnSites, LONG_TEXT } from "../layout/columns";
 import { derive, deriveWeighed, findHighlights, WEIGHED } from "../model/derivation";
 import type { HeadIndex } from "../model/headKinds";
 import { isSnapshot, runName } from "../model/runs";
-import { type Area, type Cell, isOverVocabulary, isSquare, parseSite, siteShape } from "../model/sites";
-import { PARTS, type PartName, type Step, stepsOf } from "../model/steps";
+import {
+  type Area,
+  type Cell,
+  isOverVocabulary,
+  isSquare,
+  isWeight,
+  parseSite,
+  siteShape,
+} from "../model/sites";
+import { findStep, PARTS, type PartName, type Step, stepsOf } from "../model/steps";
 import { Autoplay } from "./autoplay.svelte";
 import { Connection } from "./connection.svelte";
-import { fromQuery, type PageLocation, START_LOCATION, toQuery } from "./location";
+import { fromQuery, type OpenCell, type PageLocation, START_LOCATION, toQuery } from "./location";
 import { MatrixCache } from "./matrixCache.svelte";
 import { ModelList } from "./modelList.svelte";
 import { allHeads, nextBlock, nextHead } from "./navigation";
@@ -49,9 +57,9 @@ export class Page {
   shown = $state.raw<ShownText | null>(null);
   unavailable = $state(false); // whether the last move led to something that a saved file lacks
   missingModel = $state(""); // the model that the address names, if there is none of that name
+  generating = $state(false); // whether tokens are being appended one after the other
   droppedEdits = $state(0); // how many edits did not apply to the last input
   hovered = $state.raw<Cell | null>(null);
-  openCells = $state.raw<Cell[]>([]); // from the first one opened to the one explained
   headOrder = $state.raw<HeadIndex[] | null>(null); // null for the order of the model
   theme = $state<Theme>("light");
 
@@ -128,6 +136,8 @@ export class Page {
   readonly stale = $derived(this.draft === "" || this.#loading > 0);
   /** Whether anything on screen is still loading. */
   readonly busy = $derived(this.connection.busy || (this.shown?.matrices.busy ?? false));
+  /** From the first one opened to the one explained. */
+  readonly openCells = $derived(this.location.open);
   /** The cell to explain: the last one opened, the hovered one, or a default. */
   readonly cell = $derived(this.openCells.at(-1) ?? this.hovered ?? this.#defaultCell());
   readonly derivation = $derived.by(() => {
@@ -167,6 +177,7 @@ export class Page {
   async setText(text: string): Promise<void> {
     this.draft = text;
     this.location.text = text;
+    this.location.open = [];
     if (text === "") {
       this.#controller?.abort();
       return;
@@ -180,6 +191,7 @@ export class Page {
     this.#appending = this.#appending.then(async () => {
       const { shown } = this;
       if (shown === null) return;
+      this.location.open = [];
       await this.connection.guard(() =>
         this.#run({ ids: [...shown.trace.ids, id], piece, dropped: shown.dropped }),
       );
@@ -202,6 +214,7 @@ export class Page {
     if (runName(model) !== runName(this.location.model)) {
       this.#leftEdits = this.location.edits.length;
       this.location.edits = [];
+      this.location.open = [];
     }
     this.location.model = model;
     this.missingModel = "";
@@ -217,7 +230,7 @@ export class Page {
     if (location.text === "") location.text = before.text;
     this.location = location;
     this.draft = location.text;
-    this.openCells = [];
+    this.hovered = null;
     const inputKey = ({ model, text, edits }: PageLocation) => JSON.stringify([model, text, edits]);
     if (inputKey(location) !== inputKey(before)) await this.connection.guard(() => this.#run());
   }
@@ -246,9 +259,8 @@ export class Page {
     const part = target.part ?? this.location.part;
     if (part !== this.location.part && target.step === undefined) target = { ...target, step: 0, site: 0 };
     if (target.step !== undefined && target.step !== this.location.step) target = { site: 0, ...target };
-    Object.assign(this.location, target);
+    Object.assign(this.location, { open: [] }, target);
     this.#target = null;
-    this.openCells = [];
     this.hovered = null;
     if (this.shown) void this.shown.matrices.prefetch(this.#areas(this.shown)); // before anything is painted
   }
@@ -317,13 +329,25 @@ export class Page {
     this.goTo({ row: Math.max(0, Math.min(this.length - 1, row)) });
   }
 
-  /** Explains a cell on top of the open ones. */
-  openCell(cell: Cell): void {
-    this.openCells = [...this.openCells, cell];
+  /** Explains a number. The matrix and the step that show it open with it. */
+  openCell(cell: Cell, after: OpenCell[] = this.location.open): void {
+    const weighed = parseSite(cell.name).part === WEIGHED;
+    this.#showCells([...after, weighed ? { ...cell, query: this.row } : cell]);
   }
 
+  /** Returns to the number from which the last ones were opened. */
   closeCells(count = 1): void {
-    this.openCells = this.openCells.slice(0, -count);
+    if (this.location.open.length > 0) this.#showCells(this.location.open.slice(0, -count));
+  }
+
+  #showCells(open: OpenCell[]): void {
+    const last = open.at(-1);
+    const place = last && this.config && findStep(last.name, this.config);
+    if (!place || !this.canShow(place)) return this.goTo({ open });
+    // A key or value that several heads share is shown in the current one.
+    const shared = /kv_head/.test(last.name) && place.block === this.block;
+    const head = shared ? { head: this.head } : {};
+    this.goTo({ ...place, ...head, row: last.query ?? last.row, column: last.column, open });
   }
 
   #defaultCell(): Cell | null {
@@ -388,7 +412,12 @@ export class Page {
     }
     this.shown = { input, config, trace, matrices, dropped };
     this.#shownReopened = this.connection.reopened;
-    this.openCells = [];
+    const isShown = ({ name, row, column }: Cell) => {
+      if (isWeight(name)) return true;
+      const [rows, columns] = siteShape(config, trace.ids.length, name);
+      return findStep(name, config) !== null && row < rows && column < columns;
+    };
+    if (!this.location.open.every(isShown)) this.location.open = [];
     this.hovered = null;
   }
 

@@ -13,6 +13,10 @@ const LOCATION: PageLocation = {
   site: 1,
   row: 4,
   column: 2,
+  open: [
+    { name: "block.2.head.1.weights", row: 3, column: 1 },
+    { name: "block.2.head.1.weighed", row: 1, column: 0, query: 3 },
+  ],
   sampling: { temperature: 0.7, topK: 40, topP: 0.9, minP: 0.05 },
   edits: [{ site: "block.0.head.1.output", value: 0 }],
   other: "Was?",
