@@ -166,6 +166,7 @@ export const de: Messages = {
       patched: (what) => `${what}: aus dem anderen Text übernommen`,
       set: (what) => `${what}: gesetzt`,
     },
+    active: (count) => (count === 1 ? "1 Änderung aktiv" : `${count} Änderungen aktiv`),
     undo: "Letzte rückgängig machen",
     undoOne: (what) => `Rückgängig machen: ${what}`,
     clear: "Alle rückgängig machen",

@@ -157,6 +157,7 @@ export const en = {
       patched: (what: string) => `${what}: patched from the other text`,
       set: (what: string) => `${what}: set`,
     } as Record<"ablated" | "scaled" | "patched" | "set", (what: string, amount: string) => string>,
+    active: (count: number) => (count === 1 ? "1 edit active" : `${count} edits active`),
     undo: "Undo last",
     undoOne: (what: string) => `Undo: ${what}`,
     clear: "Undo all",
