@@ -25,6 +25,7 @@ def test_importing_clearhead_does_not_import_torch():
     )
 
 
+@pytest.mark.slow
 def test_submodules_do_not_shadow_public_names():
     run(
         "import clearhead.runs.training, clearhead.cli, clearhead.formats.folder\n"

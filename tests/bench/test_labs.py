@@ -32,6 +32,7 @@ def test_claims_fail_for_an_untrained_network(name, settings):
     )
 
 
+@pytest.mark.slow
 def test_senses_claim_fails_without_training():
     assert measure(["senses"], seeds=1, steps=1)["claims"] is False
 

@@ -129,6 +129,7 @@ def test_training_lab_counts_steps_on_a_terminal(command):
     assert re.search(r"training for stream; this takes a while .*2K2 steps   \d:\d\d", seen, re.DOTALL), seen
 
 
+@pytest.mark.slow
 def test_reader_closing_the_pipe_early_is_not_an_error(model_folder):
     """Runs without forking, so that Python's own startup and shutdown are included."""
     arguments = [sys.executable, "-m", "clearhead", "generate", model_folder, "The", "--tokens", "2000"]

@@ -65,6 +65,7 @@ def test_invalid_arguments_are_rejected_with_a_one_line_error(refused, story_fil
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind(command, story_file, tree):
     before = tree()
     process = subprocess.Popen(

@@ -218,6 +218,7 @@ def test_pages_are_accessible(come, axe, width, scheme):
         assert axe(guest) == []
 
 
+@pytest.mark.slow
 def test_only_selected_heads_are_published(model, tmp_path):
     publish(model, tmp_path / "x", TEXTS[:1], heads=[(1, 1)], labs=False)
     listing = json.loads((tmp_path / "x" / "publication.json").read_text())
@@ -227,6 +228,7 @@ def test_only_selected_heads_are_published(model, tmp_path):
     assert sizes[0] < sizes[1] / 4
 
 
+@pytest.mark.slow
 def test_republishing_keeps_other_files(model, tmp_path):
     (tmp_path / ".git").mkdir()
     publish(model, tmp_path, TEXTS[:2], heads=[(0, 0)], labs=False)

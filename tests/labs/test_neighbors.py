@@ -12,6 +12,7 @@ from clearhead.text.stories import ANIMALS, PLACES, THINGS
 MARGIN = 0.2  # the gap was 0.35 to 0.50 across eight seeds
 
 
+@pytest.mark.slow
 def test_animals_are_nearer_to_cat_than_places_and_things():
     result = clearhead.lab("neighbors", seed=0)
     nearest = result.part("nearest to cat")

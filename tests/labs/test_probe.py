@@ -34,6 +34,7 @@ def texts():
     return sorted(made)
 
 
+@pytest.mark.slow
 def test_first_letter_reaches_the_last_position_through_attention(model, texts):
     labels = [text[0] for text in texts]
     static = probe(model, texts, labels, "embedding")

@@ -237,6 +237,7 @@ def break_after(kept, stop):
         kept.finish()
 
 
+@pytest.mark.slow
 def test_run_killed_around_a_rollback_resumes_exactly(short_text, tmp_path):
     """Nothing is saved on exit: only the checkpoints of every third step remain."""
     every = {"checkpoint_every": 3}

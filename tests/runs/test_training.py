@@ -27,6 +27,7 @@ def short_file(story_text, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_loss_curve_is_saved_and_reproducible(story_file, tmp_path):
     for name in ("one", "two"):
         assert clearhead.train(story_file, tmp_path / name, steps=4, **SIZES).name == name

@@ -14,6 +14,7 @@ from clearhead.server.openapi import openapi_document
 WEB = Path(__file__).parents[2] / "web"
 
 
+@pytest.mark.slow
 def test_generated_types_are_up_to_date(tmp_path):
     command = WEB / "node_modules" / ".bin" / "openapi-typescript"
     if shutil.which("node") is None or not command.exists():

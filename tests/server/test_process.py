@@ -135,6 +135,7 @@ def end(started, client, body, number):
     assert "Traceback" not in started.output
 
 
+@pytest.mark.slow
 def test_start_serve_and_shut_down(model_folder, tmp_path):
     """Two of three models fail to load; clients send bad requests, disconnect and stream; then SIGTERM."""
     bad = tmp_path / "bad"

@@ -72,6 +72,7 @@ def wait_until_idle(server, client):
     server.until(lambda: client.get("/api/runs").json()["now"] is None, 60)
 
 
+@pytest.mark.slow
 def test_run_trains_to_completion(client, server, place, story_text):
     listed = client.get("/api/runs").json()
     assert listed == {"runs": [], "can_start": True, "now": None}
@@ -197,6 +198,7 @@ def test_server_shutdown_stops_and_saves_the_run(serve, place, story_text):
         assert (find(client)["state"], find(client)["resumable"]) == ("stopped", True)
 
 
+@pytest.mark.slow
 def test_killed_run_is_reported_as_stopped_with_an_error(client, server, place, story_text):
     start(client, story_text, steps=LONG)
     wait_for_step(server, client, 2)
@@ -208,6 +210,7 @@ def test_killed_run_is_reported_as_stopped_with_an_error(client, server, place, 
     assert run["error"]
 
 
+@pytest.mark.slow
 def test_failed_start_reports_an_error_and_leaves_no_folder(client, server, place):
     assert start(client, "too short", steps=5).status_code == 200
     wait_until_idle(server, client)

@@ -78,6 +78,7 @@ def _listed(tensor):
     return [[value if math.isfinite(value) else None for value in row] for row in rows]
 
 
+@pytest.mark.slow
 def test_every_value_follows_from_its_displayed_formula(tmp_path):
     npx = shutil.which("npx")
     if npx is None or not (WEB / "node_modules" / "vitest").is_dir():
