@@ -107,3 +107,16 @@ def test_generated_text_is_one_entry_of_the_history(visitor):
     visitor.button("Stop").click()
     visitor.settle()
     assert visitor.page.evaluate("history.length") <= before + 1
+
+
+def test_active_edits_are_shown_in_every_view_and_can_be_undone(visitor):
+    edits = '[{"site": "block.1.head.0.output", "value": 0}, {"site": "block.0.head.1.output", "scale": 2}]'
+    bar = visitor.page.get_by_test_id("edits")
+    for view in ("steps", "heads", "compare", "why", "lens", "words"):
+        visitor.open(model="modern", text="The duck was too tired", view=view, edits=edits)
+        visitor.expect(lambda: "2 edits active" in bar.inner_text(), True)
+        assert "head 1.0: ablated" in bar.inner_text()
+    bar.get_by_role("button", name="Undo last").click()
+    visitor.expect(lambda: "1 edit active" in bar.inner_text(), True)
+    bar.get_by_role("button", name="Undo last").click()
+    visitor.expect(bar.count, 0)
