@@ -128,7 +128,11 @@ def test_copied_link_restores_the_whole_state(visit):
     visitor.page.get_by_text("Copied").wait_for()
     link = visitor.page.evaluate("navigator.clipboard.readText()")
     query = parse_qs(urlsplit(link).query)
-    assert {name: values[0] for name, values in query.items()} == {**PLACE, "column": "2"}
+    assert {name: values[0] for name, values in query.items()} == {
+        **PLACE,
+        "column": "2",
+        "open": "block.1.head.1.weights:4:2",
+    }
     other.open()
     other.page.goto(link)
     other.settle()
