@@ -71,9 +71,12 @@ def test_pointed_cell_is_outlined_and_described(visit, models, width, height, ra
 
 def test_outline_follows_the_pointer_while_scrolling_and_after_opening_a_cell(visit, models):
     visitor = visit(width=1366, height=768)
-    visitor.open(model="modern", text=TEXT, step="softmax")
+    text = f"{TEXT} {TEXT}"  # too long for the screen
+    visitor.open(model="modern", text=text, step="softmax")
     visitor.see(SITE)
-    trace = models["modern"].inspect(TEXT)
+    trace = models["modern"].inspect(text)
+    assert 16 < len(trace.tokens) <= 32
+    visitor.page.locator("[role=grid]").evaluate("(grid) => grid.scrollTo(0, 0)")
     cell = visitor.page.locator("[role=gridcell][data-row='5'][data-column='4']")
     cell.click()  # an open cell keeps its explanation; the outline is still the pointer's
     x, y = middle(cell)
