@@ -71,7 +71,7 @@ def test_labs_have_no_serious_violations(visit, axe, theme):
     visitor = visit(color_scheme=theme)
     for lab in ("attention", "scale"):
         visitor.open(model="modern", text=TEXT, view="labs", lab=lab)
-        visitor.page.locator("[data-found]").first.wait_for()
+        visitor.page.locator("[data-findings]").first.wait_for()
         assert axe(visitor) == []
 
 
@@ -102,7 +102,7 @@ def test_each_lab_shows_what_python_computes(visitor, models, name):
     visitor.open(model="modern", text=TEXT, view="labs", lab=name, settings=json.dumps(quick))
     if lab.long:
         visitor.button("Run").click()
-    visitor.page.locator("[data-found]").first.wait_for(timeout=120_000)
+    visitor.page.locator("[data-findings]").first.wait_for(timeout=120_000)
     assert visitor.page.get_by_role("heading", name=lab.title, exact=True).count() == 1
     assert lab.question in visitor.page.locator("article").inner_text()
     expected = clearhead.lab(name, models["modern"] if lab.model else None, **quick)
