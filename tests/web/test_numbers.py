@@ -133,7 +133,7 @@ def test_values_of_another_followed_token_match_python(visitor, models):
         visitor.page.keyboard.press("ArrowRight")
     most = trace["block.1.head.1.weights"][3].argmax().item()
     share = trace["block.1.head.1.weights"][3, most].item()
-    assert percent(share) in visitor.page.locator("h2 .attended").inner_text()
+    assert percent(share) in visitor.page.locator(".detail .attended").inner_text()
 
 
 RULES = [

@@ -364,6 +364,8 @@ export const de: Messages = {
     noText: "Diese Datei ist kein UTF-8-Text.",
   },
   time: {
+    play: "Training abspielen",
+    pause: "Training anhalten",
     title: "Trainingsschritt",
     description:
       "Bewege dich durch das Training: Jede Ansicht zeigt das Modell, wie es nach dem ausgewählten Schritt war.",
@@ -468,11 +470,11 @@ export const de: Messages = {
     embedding: "Einbettung",
     norm: "Normierung",
     head: "Kopf",
-    add: "Aufmerksamkeit addieren",
+    add: "+ Aufmerksamkeit",
     norm2: "Normierung",
     feedforward: "Feed-Forward",
-    add2: "Feed-Forward addieren",
-    final: "Letzte Normierung und nächstes Wort",
+    add2: "+ Feed-Forward",
+    final: "Letzte Norm, nächstes Wort",
   },
   titles: {
     block: (part, block) => `Block ${block}: ${part}`,

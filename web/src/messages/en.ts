@@ -352,6 +352,8 @@ export const en = {
     noText: "This file is not UTF-8 text.",
   },
   time: {
+    play: "Play training",
+    pause: "Pause training",
     title: "Training step",
     description: "Move through training: every view shows the model as it was after the selected step.",
     step: (step: string, all: string) => `step ${step} of ${all}`,

@@ -20,7 +20,8 @@ export function handleShortcut(page: Page, event: KeyboardEvent): boolean {
     "[": () => page.moveHead(-1),
     PageDown: () => page.moveBlock(1),
     PageUp: () => page.moveBlock(-1),
-    Escape: () => page.closeCells(),
+    // Otherwise Escape closes menus.
+    ...(page.openCells.length > 0 && { Escape: () => page.closeCells() }),
     p: () => page.autoplay.toggle(),
   };
   const act = actions[event.key];
