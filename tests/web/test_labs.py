@@ -61,7 +61,7 @@ def test_lab_works_in_german_by_keyboard_on_a_phone(visit):
     visitor.page.locator("[data-line=undivided]").first.wait_for()
     captions = visitor.page.locator("figcaption").all_inner_texts()
     assert captions == ["größtes Gewicht", "Steigung", "Streuung"]
-    assert "durch √d_k geteilt" in visitor.page.locator(".names").first.inner_text()
+    assert "durch √d_k geteilt" in visitor.page.locator("[data-place=detail] .names").first.inner_text()
     wide = visitor.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert wide
 

@@ -194,7 +194,7 @@ def test_run_is_stopped_and_resumed(visit, school, place, model_folder, story_te
         visitor.page.get_by_label("Minuten").fill("30")
         visitor.button("Trainieren").click()
         visitor.page.locator("td[data-field=step]").wait_for(timeout=90_000)
-        assert visitor.button("Ein anderer Lauf trainiert").is_disabled()
+        assert visitor.button("Ein anderer Lauf ist noch aktiv").is_disabled()
         visitor.button("My-tales anhalten").click()
         visitor.button("My-tales fortsetzen").wait_for(timeout=60_000)
         assert state(visitor) == "stopped"
