@@ -12,7 +12,7 @@ figure is the median of several:
     pan_fps        1,024 tokens: frames per second while panning, at least 30
     edit_ms        16 tokens: ablating a head, until the prediction and the selected head are redrawn;
                    at most edit_bound_ms, 1.5 forward passes + 100 ms
-    edit_all_ms    the same, until the thumbnails of all heads are redrawn
+    edit_all_ms    the same, until everything on screen is redrawn
     effect_map_s   16 tokens: the effect map of all heads, at most 10 s
     load           of the machine before the run
 
@@ -147,9 +147,9 @@ def timed(page: Page, act: Callable[[], Any], quiet: int = 400) -> float:
 
 
 def settle(page: Page) -> None:
-    page.wait_for_selector("main[aria-busy=false] canvas", timeout=1000 * TIMEOUT)
+    page.wait_for_selector("main[aria-busy=false] :is(canvas, .change)", timeout=1000 * TIMEOUT)
     page.wait_for_timeout(300)
-    page.wait_for_selector("main[aria-busy=false] canvas", timeout=1000 * TIMEOUT)
+    page.wait_for_selector("main[aria-busy=false] :is(canvas, .change)", timeout=1000 * TIMEOUT)
 
 
 def panning_fps(page: Page, seconds: float) -> float:
