@@ -3,11 +3,15 @@
 export const en = {
   name: "English",
   example: "The chicken didn't cross the road because it was too tired",
+  builtInExample: "Mia had a kite, and it was red. One day, she lost it",
   examples: [
     "The chicken didn't cross the road because it was too tired",
     "The chicken didn't cross the road because it was too wide",
     "I walked along the pond, and noticed that one of the trees along the bank",
     "Once upon a time",
+    "Mia had a kite, and it was red. One day, she lost it",
+    "I'm scared of bats",
+    "The quick brown fox jumps over the lazy dog",
   ],
   header: {
     keys: "Press Enter to sample the next word, Shift+Enter to start a new line.",

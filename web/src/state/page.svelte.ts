@@ -50,7 +50,7 @@ export class Page {
   readonly models: ModelList;
   readonly training: TrainingRuns;
   readonly overview: Overview;
-  readonly connection = new Connection(() => void this.start(this.#example));
+  readonly connection = new Connection(() => void this.start(this.#example, undefined, this.#builtInExample));
   readonly autoplay = new Autoplay(() => this.moveStep(1));
   location = $state<PageLocation>({ ...START_LOCATION });
   draft = $state("");
@@ -69,6 +69,7 @@ export class Page {
   #controller: AbortController | null = null;
   #target: HeadIndex | null = null; // the head that is about to be shown
   #example = "";
+  #builtInExample = "";
   #loading = $state(0); // inputs under way
 
   constructor(
@@ -154,9 +155,9 @@ export class Page {
     return findHighlights(this.shown.config, this.shown.trace.ids, this.derivation.inputs, isOnScreen);
   });
 
-  /** Loads the models and runs the text of the address, `ids`, or the example. */
-  async start(example: string, ids?: number[]): Promise<void> {
-    this.#example = example;
+  /** Loads the models and runs the text of the address, `ids`, or the example: the built-in model has its own. */
+  async start(example: string, ids?: number[], builtInExample = example): Promise<void> {
+    [this.#example, this.#builtInExample] = [example, builtInExample];
     await this.connection.guard(async () => {
       await this.models.refresh();
       void this.training.refresh().catch(() => undefined); // optional
@@ -167,7 +168,8 @@ export class Page {
         this.location.model = this.models.first?.name ?? "";
       }
       if (this.location.model === "") return; // the model picker opens instead
-      if (this.location.text === "") this.location.text = example;
+      const builtIn = this.models.find(this.location.model)?.origin === "built-in";
+      if (this.location.text === "") this.location.text = builtIn ? builtInExample : example;
       this.draft = this.location.text;
       await this.#run(ids && { ids, piece: "", dropped: 0 });
     });
