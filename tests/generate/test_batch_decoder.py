@@ -89,7 +89,7 @@ ODD = {"d_model": 36, "n_head": 3, "d_hidden": 50, "n_vocab": 263}  # awkward si
         (torch.bfloat16, {"family": "lecture", "d_model": 64}),
     ],
 )
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_logits_are_bitwise_independent_of_batch_and_slot(make, sizes, dtype, whole):
     family = sizes.get("family", "modern")
     network = make(family, **{"n_block": 1, **{k: v for k, v in sizes.items() if k != "family"}}).to(dtype)

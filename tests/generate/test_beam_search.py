@@ -28,7 +28,9 @@ def made(name: str, seed: int, tokenizer: Tokenizer = BYTES, **more) -> Language
 
 
 @pytest.mark.parametrize(("beams", "length_penalty"), [(1, 1.0), (2, 0.0), (2, -1.5), (5, 1.0), (5, 2.0)])
-@pytest.mark.parametrize(("name", "n_end"), [("modern", 1), ("gpt2", 3), ("modern", 12)])
+@pytest.mark.parametrize(
+    ("name", "n_end"), [("modern", 1), ("gpt2", 3), pytest.param("modern", 12, marks=pytest.mark.slow)]
+)
 def test_texts_and_scores_match_transformers(name, n_end, length_penalty, beams, tmp_path):
     """Use many end tokens, so that texts end at every length, or a single one that is rarely reached."""
     ended = 0
