@@ -236,6 +236,9 @@ def test_tour_is_shown_on_the_first_visit_only(visit):
     visitor = visit(walked=False)
     visitor.open(model="modern", text=TEXT)
     walk = visitor.page.get_by_label("Short tour")
+    for key, stop in [("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("ArrowLeft", 1)]:
+        visitor.page.keyboard.press(key)
+        visitor.expect(lambda stop=stop: f"{stop} / 6" in walk.inner_text(), True)
     for _ in range(5):
         walk.get_by_role("button", name="Next").click()
     walk.get_by_role("button", name="Done").click()
@@ -245,4 +248,7 @@ def test_tour_is_shown_on_the_first_visit_only(visit):
     visitor.expect(walk.count, 0)
     visitor.button("Start the tour").click()
     walk.get_by_role("button", name="Skip").click()
+    visitor.expect(walk.count, 0)
+    visitor.button("Start the tour").click()
+    visitor.page.keyboard.press("Escape")
     visitor.expect(walk.count, 0)
