@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { de } from "../../src/messages/de";
+import { en } from "../../src/messages/en";
+import { phraseEdit } from "../../src/views/prediction/phraseEdit";
+
+const TOKENS = ["The", " duck", " sat"];
+
+test("names the part, the tokens and what was done", () => {
+  const phrase = (edit: Parameters<typeof phraseEdit>[1]) => phraseEdit(en, edit, TOKENS);
+  expect(phrase({ site: "block.1.head.0.output", value: 0 })).toBe("head 1.0: ablated");
+  expect(phrase({ site: "block.1.input", at: [-1], scale: 2 })).toBe(
+    "residual stream of “sat” entering block 1: × 2.00",
+  );
+  expect(phrase({ site: "block.0.hidden", columns: [7], value: 0 })).toBe("neuron 7 of block 0: ablated");
+  expect(phrase({ site: "block.0.head.1.weights", at: [1], value: [[1, 0]] })).toBe(
+    "attention weights of “duck” in head 0.1: set",
+  );
+  expect(phrase({ site: "final", value: 1 })).toBe("final: set");
+});
+
+test("speaks German", () => {
+  expect(phraseEdit(de, { site: "block.1.head.0.output", value: 0 }, TOKENS)).toContain("1.0");
+});
