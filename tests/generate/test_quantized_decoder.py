@@ -31,12 +31,8 @@ def make(case):
     return quantize(network.eval())
 
 
-SHORT = ("modern, shared",)  # each case compiles code of its own, which takes seconds
-
-
-@pytest.mark.parametrize(
-    "case", [case if case in SHORT else pytest.param(case, marks=pytest.mark.slow) for case in SETTINGS]
-)
+@pytest.mark.slow  # compiling takes up to a minute
+@pytest.mark.parametrize("case", SETTINGS)
 def test_quantized_decoder_matches_the_transformer_decoder(case):
     network = make(case)
     quick, plain = QuantizedDecoder(network), TransformerDecoder(network)

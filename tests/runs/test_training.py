@@ -47,7 +47,8 @@ def test_warns_when_the_loss_curve_cannot_be_drawn(story_file, tmp_path, monkeyp
     assert clearhead.load(tmp_path / "run").training["steps_done"] == 2
 
 
-@pytest.mark.parametrize("kept", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", [True, False])
 def test_warns_about_overfitting_before_and_after(kept, short_file, story_text, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "clearhead.runs.plan.MAX_REGULARIZATION", (0.0, 0.1, 0.0)

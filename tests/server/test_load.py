@@ -62,7 +62,7 @@ def test_full_queue_is_checked_before_rendering_the_template(start, slow_registr
     with start(registry=slow_registry) as server, server.client() as client:
         request = server.model.request("a", 4096, logit_bias={server.model.tokenizer.end_id: -100})
         handles = [server.engine.submit(request)]
-        server.until(lambda: server.engine.running == 1)
+        server.until(lambda: server.engine.running == 1 and server.engine.waiting == 0)
         handles.append(server.engine.submit(request))
         rejected = client.post("/v1/chat/completions", json=CHAT)
         for handle in handles:
