@@ -27,7 +27,7 @@ def tabs(reader):
 def test_tabs_list_the_saved_views(read, model, tmp_path):
     save_html(model.inspect(TEXT), tmp_path / "x.html", ["why", "flow", "block.1.head.1", "lens"])
     reader = read(tmp_path / "x.html")
-    assert tabs(reader).all_inner_texts() == ["Step by step", "Attribution", "Logit lens"]
+    assert tabs(reader).all_inner_texts() == ["Step by step", "All heads", "Attribution", "Logit lens"]
     assert (
         reader.page.locator("nav [aria-current=page]").inner_text() == "Attribution"
     )  # the first view given
