@@ -184,6 +184,7 @@ def test_attribution_lens_and_word_vector_views_load(come, model):
     guest.page.locator(".lens tbody tr").first.wait_for()
     guest.go("Word vectors")
     guest.page.locator(".words ol li").first.wait_for()
+    guest.go("All heads")
     guest.page.get_by_label("Sort by").select_option("previous")
     guest.page.get_by_role("button", name="only", exact=False).first.wait_for()
     assert guest.page.locator("[role=alert]").count() == 0

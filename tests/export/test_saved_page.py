@@ -91,11 +91,13 @@ def test_missing_parts_show_a_message(read, models, tmp_path):
         reader.page.keyboard.press("]")
         reader.settle()
     assert opened == ["Block 0, head 1", "Block 1, head 0", "Block 0, head 1"]
+    reader.button("All heads").click()
     reader.page.get_by_label("Find a head").fill("1.1")
     reader.expect(
         lambda: reader.page.locator("main [role=status]").last.inner_text(),
         "This is not included in this file. Open the model in Clearhead to see it.",
     )
+    reader.button("Step by step").click()
     assert reader.page.locator(".detail h2").inner_text().startswith("Block 1, head 0")
 
 
@@ -132,9 +134,11 @@ def test_page_fits_the_window(read, models, tmp_path, width, scheme):
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
     assert reader.page.evaluate("document.documentElement.dataset.theme") == scheme
     with reader.page.expect_download() as download:
-        reader.page.locator(".detail").get_by_role("button", name="CSV").click()
+        reader.export("CSV")
     assert download.value.suggested_filename.endswith(".csv")
-    assert reader.button("Copy link").count() == 0
+    reader.page.locator(".detail").get_by_role("button", name="Export").click()
+    reader.page.get_by_role("menuitem", name="CSV").wait_for()
+    assert reader.page.get_by_role("menuitem", name="Copy link").count() == 0
 
 
 @built
