@@ -94,8 +94,8 @@ def test_missing_parts_show_a_message(read, models, tmp_path):
     reader.button("All heads").click()
     reader.page.get_by_label("Find a head").fill("1.1")
     reader.expect(
-        lambda: reader.page.locator("main [role=status]").last.inner_text(),
-        "This is not included in this file. Open the model in Clearhead to see it.",
+        reader.page.locator("main .missed").all_inner_texts,
+        ["This is not included in this file. Open the model in Clearhead to see it."],
     )
     reader.button("Step by step").click()
     assert reader.page.locator(".detail h2").inner_text().startswith("Block 1, head 0")
