@@ -1,0 +1,368 @@
+"""The numbers of lecture 000. Vectors are rows. The model is the built-in one, `stories`."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+
+from clearhead.inspect.edits import Edit
+from clearhead.inspect.trace import Trace
+from clearhead.labs import scale
+from clearhead.labs.heads import SEED, HeadScores, heads
+from clearhead.labs.lab import Findings, ResultPart, Table, Value
+from clearhead.lectures.stop import StopNumbers
+from clearhead.lectures.worked import CHICKEN, matrix, name_tokens, stories, table, trace_of
+from clearhead.model.attention_steps import compare, divide, mask, mix, project, softmax
+from clearhead.model.lectures import simplest_attention
+from clearhead.model.mask import causal_matrix
+from clearhead.text.stories import story
+
+TIRED, WIDE = (CHICKEN.format(word) for word in ("tired", "wide"))
+# Here, the words that differ come before "it".
+BEFORE = ("The chicken was too tired, so it", "The road was too wide, so it")
+ELLA = "Ella lived near the village. She had a trumpet, and it"
+# Three tokens of two numbers each, and three matrices, small enough for mental arithmetic.
+X = matrix([[1, 0], [0, 1], [1, 1]])
+W_Q, W_K, W_V = matrix([[1, 1], [0, 1]]), matrix([[1, 0], [1, 1]]), matrix([[2, 0], [0, 1]])
+NAMES = ("x1", "x2", "x3")
+VECTOR = matrix([[1, 3, 3, 5]])
+ROLES = ("previous", "induction", "antecedent")
+LENGTH, SEQUENCES = 30, 4  # of the random tokens that are repeated
+STORIES = 2
+
+
+def static_and_contextual() -> StopNumbers:
+    """The cosine of a token's two vectors, from the embedding to the last block."""
+    cases = {
+        "it, followed by tired / wide": (TIRED, WIDE, "it"),
+        "the full stop after tired / wide": (TIRED, WIDE, "."),
+        "it, after the tired chicken / the wide road": (*BEFORE, "it"),
+    }
+    stages = [
+        "embedding",
+        *(f"block.{i}.input" for i in range(1, stories().transformer().config.n_block)),
+        "final",
+    ]
+    values = []
+    for one, other, word in cases.values():
+        first, second = ((trace, trace.position_of(word)) for trace in (trace_of(one), trace_of(other)))
+        values.append([_cosine(first, second, stage) for stage in stages])
+    findings: Findings = {"cosine of “it” after different words": values[2][-1]}
+    return findings, [table("cosine of the two vectors", [*cases], stages, matrix(values))]
+
+
+def _cosine(one: tuple[Trace, int], other: tuple[Trace, int], stage: str) -> float:
+    a, b = (trace.read(stage, rows=row)[0].double() for trace, row in (one, other))
+    return F.cosine_similarity(a, b, dim=0).item()
+
+
+def it_is_seen_apart() -> float:
+    one, other = (trace_of(text) for text in (TIRED, WIDE))
+    return int(not torch.allclose(one.vector("it"), other.vector("it"), atol=1e-4))
+
+
+def selective_integration() -> StopNumbers:
+    """What the head that finds antecedents attends to from "it", and the sum that it computes."""
+    block, number, _ = head_scores().best("antecedent")
+    trace = trace_of(ELLA)
+    head = trace.block[block].head[number]
+    weights, value = head.weights[-1], head.value
+    error = (weights @ value - head.mixed[-1]).norm() / head.mixed[-1].norm()
+    findings: Findings = {
+        "head": f"block {block}, head {number}",
+        "weight on the trumpet": weights[trace.position_of("trumpet")].item(),
+        "sum of the weights": weights.sum().item(),
+        "error of Σ weight · value, relative": error.item(),
+    }
+    names = name_tokens(trace.tokens)
+    return findings, [table("attention from “it”", names, ["weight"], weights[:, None], shaded=True)]
+
+
+def weight_elsewhere() -> float:
+    return 1 - float(str(selective_integration()[0]["weight on the trumpet"]))
+
+
+@cache
+def head_scores() -> HeadScores:
+    return heads(stories(), sequences=2, stories=4)
+
+
+def simplest() -> StopNumbers:
+    """On three tokens by hand, and on three embeddings of the model."""
+    parts: list[ResultPart] = []
+    words = ("chicken", "road", "it")
+    ids = [stories().tokenizer.encode(f" {word}")[0] for word in words]
+    real = stories().transformer().embedding.weight[ids].detach().double()
+    for kind, names, x in (("by hand", NAMES, X), ("embeddings of the model", words, real)):
+        scores = compare(x, x)
+        weights = softmax(mask(scores, causal_matrix(3, 3)))
+        parts.append(table(f"scores, {kind}", names, names, scores))
+        parts.append(table(f"weights, {kind}", names, names, weights, shaded=True))
+    parts.append(table("outputs, by hand", ("a1", "a2", "a3"), ("1", "2"), simplest_attention(X)))
+    return {}, parts
+
+
+def simplest_weight() -> float:
+    """The weight of x3 on x1 in the question's example."""
+    x = matrix([[2, 0], [0, 1], [1, 0]])
+    return softmax(compare(x, x)[2])[0].item()
+
+
+def three_roles() -> StopNumbers:
+    Q, K, V = project(X, W_Q), project(X, W_K), project(X, W_V)
+    findings: Findings = {
+        "simplified score of x1 with x2": (X[0] @ X[1]).item(),
+        "simplified score of x2 with x1": (X[1] @ X[0]).item(),
+        "score of x1 with x2": (Q[0] @ K[1]).item(),
+        "score of x2 with x1": (Q[1] @ K[0]).item(),
+    }
+    columns = [f"{name} {i}" for name in ("x", "query", "key", "value") for i in (1, 2)]
+    parts: list[ResultPart] = [
+        table("three roles", NAMES, columns, torch.cat((X, Q, K, V), dim=1)),
+        table("simplified scores x xᵀ", NAMES, NAMES, compare(X, X)),
+        table("scores Q Kᵀ", NAMES, NAMES, compare(Q, K)),
+    ]
+    return findings, parts
+
+
+def score_with_roles() -> float:
+    """The score of another vector, [2, 1], with x2."""
+    return (project(matrix([[2, 1]]), W_Q) @ project(X[1], W_K)).item()
+
+
+def why_divide() -> StopNumbers:
+    """Random vectors of growing width, with and without the division."""
+    result = scale.run(keys=16, widest=1024, samples=100, seed=0)
+    return result.findings, result.parts
+
+
+def spread_ratio() -> float:
+    """How much further apart dot products are with 64 features than with 4: their variances add up."""
+    return (64 / 4) ** 0.5
+
+
+def steps_for_x3() -> StopNumbers:
+    """Project, compare, divide, softmax, weigh, sum, for the third of three tokens."""
+    query, K, V = project(X[2], W_Q), project(X, W_K), project(X, W_V)
+    scores = K @ query
+    scaled = divide(scores, 2)
+    weights = softmax(scaled)
+    weighed = weights[:, None] * V
+    columns = ["key 1", "key 2", "q3 · k", "/ √2", "weight", "value 1", "value 2", "weighed 1", "weighed 2"]
+    steps = torch.cat((K, scores[:, None], scaled[:, None], weights[:, None], V, weighed), dim=1)
+    parts: list[ResultPart] = [
+        table("query of x3", ["q3"], ["1", "2"], query[None]),
+        table("steps", NAMES, columns, steps),
+        table("output", ["a3"], ["1", "2"], mix(weights, V)[None]),
+    ]
+    parts.append(_steps_in_model())
+    return {}, parts
+
+
+def _steps_in_model() -> Table:
+    """The same steps at the third token of a sentence, in a head of the model."""
+    trace = trace_of("The chicken was")
+    head = trace.block[0].head[0]
+    norms = (head.weights[2][:, None] * head.value).norm(dim=1)
+    steps = torch.stack((head.scores[2], head.scaled[2], head.weights[2], norms), dim=1)
+    columns = ["q3 · k", "/ √32", "weight", "‖weighed value‖"]
+    return table("in the model, block 0, head 0", name_tokens(trace.tokens), columns, steps)
+
+
+def undivided_weight() -> float:
+    """The weight of x3 on itself without the division by √2."""
+    return softmax(project(X, W_K) @ project(X[2], W_Q))[2].item()
+
+
+def many_heads() -> StopNumbers:
+    """The clearest head of each role, and what the loss is without it."""
+    scores, repeated = head_scores(), repeated_tokens()
+    rows: list[list[Value]] = [[None, None, None, repetition_loss(repeated), story_loss({})]]
+    for role in ROLES:
+        block, number, weight = scores.best(role)
+        without = {f"block.{block}.head.{number}.output": 0.0}
+        losses = repetition_loss(repeated.edit(without)), story_loss(without)
+        rows.append([f"block {block}, head {number}", weight, scores.chance[role], *losses])
+    columns = [
+        "head",
+        "weight on its target",
+        "of uniform attention",
+        "loss, repeated tokens",
+        "loss, stories",
+    ]
+    by_role = Table("without the clearest head of each role", ["all heads", *ROLES], columns, rows)
+    return {}, [by_role, *_score_tables(scores)]
+
+
+def _score_tables(scores: HeadScores) -> list[ResultPart]:
+    n_block, n_head = scores.previous.shape
+    blocks, numbers = (
+        [f"{kind} {i}" for i in range(n)] for kind, n in (("block", n_block), ("head", n_head))
+    )
+    return [
+        table(f"weight on the target: {role}", blocks, numbers, scores.kinds[role], shaded=True)
+        for role in ROLES
+    ]
+
+
+@cache
+def repeated_tokens() -> Trace:
+    """Random tokens, said twice."""
+    model = stories()
+    random = torch.Generator().manual_seed(0)
+    once = torch.randint(model.config.n_vocab, (SEQUENCES, LENGTH), generator=random)
+    with torch.no_grad():
+        return Trace(model.transformer(), torch.cat((once, once), dim=1), [[]] * SEQUENCES, single=False)
+
+
+def repetition_loss(trace: Trace) -> float:
+    """The loss on the second occurrence, without its first token, which nothing announces."""
+    losses = F.cross_entropy(trace.logits[:, :-1].transpose(1, 2), trace.ids[:, 1:], reduction="none")
+    return losses[:, LENGTH:].mean().item()
+
+
+def story_loss(edits: dict[str, float]) -> float:
+    """The mean loss over all tokens of a few stories that the model has not read."""
+    losses = []
+    for number in range(STORIES):
+        trace = trace_of(story(SEED, number).text).edit(edits)
+        losses.append(F.cross_entropy(trace.logits[:-1], trace.ids[0, 1:], reduction="none"))
+    return torch.cat(losses).mean().item()
+
+
+def costlier_head() -> float:
+    """Without which head the repetition is predicted worse: 0 for the previous-token head, 1 for the induction head."""
+    losses = []
+    for role in ("previous", "induction"):
+        block, number, _ = head_scores().best(role)
+        losses.append(repetition_loss(repeated_tokens().edit({f"block.{block}.head.{number}.output": 0.0})))
+    return losses.index(max(losses))
+
+
+def the_block() -> StopNumbers:
+    """Layer norm by hand, what ReLU adds, and t1 … t5, h of one token."""
+    mean, deviation = VECTOR.mean(), VECTOR.std(correction=0)
+    rows = torch.cat((VECTOR, VECTOR - mean, (VECTOR - mean) / deviation))
+    inputs = matrix([[-2], [-1], [0], [1], [2]])
+    W1, W2 = matrix([[1, -1]]), matrix([[1], [1]])
+    linear, bent = inputs @ W1 @ W2, (inputs @ W1).relu() @ W2
+    trace = trace_of(ELLA)
+    steps = trace.block[1]
+    names = (
+        "x = input",
+        "t1 = LN(x)",
+        "t2 = MHA(t1)",
+        "t3 = t2 + x",
+        "t4 = LN(t3)",
+        "t5 = FFN(t4)",
+        "h = t5 + t3",
+    )
+    sites = (
+        steps.input,
+        steps.normed,
+        steps.attention,
+        steps.middle,
+        steps.normed2,
+        steps.feedforward,
+        steps.output,
+    )
+    last = torch.stack([site[-1] for site in sites])
+    t = last.double()
+    findings: Findings = {
+        "mean of 1 3 3 5": mean.item(),
+        "standard deviation of 1 3 3 5": deviation.item(),
+        "largest error of t3 = t2 + x": (t[3] - t[2] - t[0]).abs().max().item(),
+        "largest error of h = t5 + t3": (t[6] - t[5] - t[3]).abs().max().item(),
+    }
+    shown = torch.cat((t[:, :4], t.mean(1, keepdim=True), t.std(1, correction=0, keepdim=True)), dim=1)
+    columns = ["1", "2", "3", "4", "mean of all", "deviation of all"]
+    parts: list[ResultPart] = [
+        table("layer norm", ["x", "x - μ", "(x - μ) / σ"], ["1", "2", "3", "4"], rows),
+        table(
+            "x W1 W2, without and with ReLU",
+            [f"x = {x:g}" for x in inputs[:, 0].tolist()],
+            ["linear", "with ReLU"],
+            torch.cat((linear, bent), dim=1),
+        ),
+        table("block 1 of the model, token “it”, first four of 128 numbers", names, columns, shown),
+    ]
+    return findings, parts
+
+
+def largest_z_score() -> float:
+    x = matrix([[1, 1, 1, 5]])
+    return ((x.max() - x.mean()) / x.std(correction=0)).item()
+
+
+def the_stack() -> StopNumbers:
+    """The shape of the stream between blocks, and the model's prediction after each (the logit lens)."""
+    trace = trace_of(ELLA)
+    rows: list[list[Value]] = []
+    for i, ((token, probability),) in enumerate(trace.lens().tokens(count=1)):
+        into, out = (" × ".join(map(str, x.shape)) for x in (trace.block[i].input, trace.block[i].output))
+        rows.append([into, out, token.strip(), probability])
+    findings: Findings = {"width of every block": trace.config.d_model, "tokens": len(trace)}
+    names = [f"block {i}" for i in range(len(rows))]
+    return findings, [Table("block by block", names, ["in", "out", "next token", "its probability"], rows)]
+
+
+def numbers_between_blocks() -> float:
+    trace = trace_of(ELLA)
+    return trace.read("block.2.input").numel()
+
+
+def residual_stream() -> StopNumbers:
+    """A logit as a sum, what moves from one stream to another, and an induction circuit without each part."""
+    trace = trace_of(ELLA)
+    parts_written = trace.attribute(" was")
+    repeated, scores = repeated_tokens(), head_scores()
+    found = {role: scores.best(role)[:2] for role in ("previous", "induction")}
+    block, number = found["induction"]
+    rows: list[list[Value]] = []
+    for edits in ([], ["previous"], ["induction"], ["previous", "induction"]):
+        sites = {f"block.{found[role][0]}.head.{found[role][1]}.output": 0.0 for role in edits}
+        edited = repeated.edit(sites) if sites else repeated
+        rows.append([_induction_weight(edited, block, number), repetition_loss(edited)])
+    names = ["all heads", "without the previous-token head", "without the induction head", "without both"]
+    findings: Findings = {
+        "change at the last token": change_at_the_end(trace),
+        "logit of “was”": trace.read("logits")[-1, trace.token_id(" was")].item(),
+        "sum of what all parts wrote towards it": parts_written.total,
+        "previous-token head": "block {}, head {}".format(*found["previous"]),
+        "induction head": "block {}, head {}".format(*found["induction"]),
+    }
+    top: list[list[Value]] = [[value] for _, value in parts_written.top(6)]
+    parts: list[ResultPart] = [
+        Table(
+            "the largest parts of the logit of “was”",
+            [name for name, _ in parts_written.top(6)],
+            ["part"],
+            top,
+        ),
+        Table("induction circuit", names, ["weight of the induction head", "loss on the repetition"], rows),
+    ]
+    return findings, parts
+
+
+def _all_heads(trace: Trace) -> dict[str, float]:
+    config = trace.config
+    return {f"block.{i}.head.{j}.output": 0.0 for i in range(config.n_block) for j in range(config.n_head)}
+
+
+def _induction_weight(trace: Trace, block: int, number: int) -> float:
+    """The mean weight on the token that followed the first occurrence."""
+    again = torch.arange(LENGTH, 2 * LENGTH - 1)
+    return trace.weights(block)[:, number, again, again - LENGTH + 1].mean().item()
+
+
+def change_at_the_end(trace: Trace) -> float:
+    """How far the last token's final vector moves if the first token's vector is set to 0 at the input."""
+    edited = trace.edit({"block.0.input": Edit(0.0, at=0)})
+    return (edited.read("final")[-1] - trace.read("final")[-1]).norm().item()
+
+
+def change_without_heads() -> float:
+    trace = trace_of(ELLA)
+    return change_at_the_end(trace.edit(_all_heads(trace)))

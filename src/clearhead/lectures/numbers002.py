@@ -1,0 +1,328 @@
+"""The numbers of lecture 002. Vectors are rows; eight words of 32 features, as in the lecture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from clearhead.classics.skip_gram import pairs
+from clearhead.labs import blank, matrix, window
+from clearhead.labs.catalog import ELLA, WILL
+from clearhead.labs.lab import Findings, Lines, ResultPart, Table, Value
+from clearhead.labs.neighbors import FOX
+from clearhead.lectures.numbers000 import head_scores
+from clearhead.lectures.stop import StopNumbers
+from clearhead.lectures.worked import name_tokens, stories, table, trace_of
+from clearhead.model.attention_steps import compare, divide, mask, mix, project, softmax
+from clearhead.model.lectures import head_as_loops, head_as_matrices
+from clearhead.model.mask import causal_matrix
+from clearhead.text.stories import ANIMALS, PLACES, THINGS, story
+from clearhead.text.word_corpus import split_words
+
+CAT = "I have to make sure that the cat gets fed"
+DOG = "I forgot to make sure that the dog gets fed"
+WINDOW = 2
+CONTEXT = 8
+COUNTED = 400  # stories
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+WORDS = split_words(FOX)[:8]
+WIDTH, VALUE_WIDTH, SEED = 32, 8, 8
+
+
+def distributional_hypothesis() -> StopNumbers:
+    """The contexts of two words, and how the width of count-based vectors affects their neighbors."""
+    cat, dog = (contexts(sentence, word) for sentence, word in ((CAT, "cat"), (DOG, "dog")))
+    parts: list[ResultPart] = [
+        Table("words within two places", ["cat", "dog"], ["neighbors"], [[" ".join(cat)], [" ".join(dog)]]),
+        Lines(
+            "nearest neighbors by width",
+            "width",
+            "share of nearest words of the same kind",
+            [float(width) for width in WIDTHS],
+            {"same kind": [*(share_of_kind(width) for width in WIDTHS)]},
+        ),
+    ]
+    best = max(WIDTHS, key=share_of_kind)
+    return {"best width": best, "its share": share_of_kind(best)}, parts
+
+
+def contexts(sentence: str, word: str) -> list[str]:
+    return [neighbor for center, neighbor in pairs(split_words(sentence), WINDOW) if center == word]
+
+
+def shared_contexts() -> float:
+    return len(set(contexts(CAT, "cat")) & set(contexts(DOG, "dog")))
+
+
+@cache
+def counted_vectors() -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    """Words, and the left factors and singular values of their co-occurrence counts (positive PMI)."""
+    samples = [pair for i in range(COUNTED) for pair in pairs(split_words(story(0, i).text.lower()), WINDOW)]
+    words = sorted({center for center, _ in samples})
+    number = {word: i for i, word in enumerate(words)}
+    counts = np.zeros((len(words), len(words)))
+    for center, neighbor in samples:
+        counts[number[center], number[neighbor]] += 1
+    expected = counts.sum(1, keepdims=True) * counts.sum(0, keepdims=True) / counts.sum()
+    association = np.log(np.maximum(counts / expected, 1.0))
+    U, strength, _ = np.linalg.svd(association)
+    return words, U, strength
+
+
+def share_of_kind(width: int) -> float:
+    """Of the nearest words of each animal, place and thing, the share that are of the same kind."""
+    words, U, strength = counted_vectors()
+    vectors = U[:, :width] * np.sqrt(strength[:width])
+    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    shares = []
+    for kind in (ANIMALS, PLACES, THINGS):
+        members = [words.index(word) for word in kind if word in words]
+        for member in members:
+            cosines = vectors @ vectors[member]
+            cosines[member] = -np.inf
+            nearest = np.argsort(-cosines, kind="stable")[: len(members) - 1]
+            shares.append(len(set(nearest.tolist()) & set(members)) / len(nearest))
+    return float(np.mean(shares))
+
+
+def features() -> StopNumbers:
+    """Skip-gram's training pairs, and cosines between the embeddings that the model has learned."""
+    by_center = [
+        list(group) for _, group in groupby(pairs(split_words(FOX), WINDOW), key=lambda pair: pair[0])
+    ]
+    samples: list[list[Value]] = [[" ".join(f"({a}, {b})" for a, b in group)] for group in by_center]
+    words = ("cat", "dog", "duck", "park", "village", "drum", "kite")
+    E = static_vectors(words)
+    cosines = E @ E.T
+    parts: list[ResultPart] = [
+        Table("training pairs of skip-gram", split_words(FOX), ["(center, neighbor)"], samples),
+        table("cosine of learned vectors", words, words, cosines, shaded=True),
+    ]
+    return {
+        "cosine of cat and dog": cosines[0, 1].item(),
+        "cosine of cat and park": cosines[0, 3].item(),
+    }, parts
+
+
+def static_vectors(words: tuple[str, ...]) -> Tensor:
+    """The model's embeddings, minus their mean, with length 1."""
+    table = stories().transformer().embedding.weight.detach().double()
+    ids = [stories().tokenizer.encode(f" {word}")[0] for word in words]
+    return torch.nn.functional.normalize(table[ids] - table.mean(0), dim=1)
+
+
+def count_pairs() -> float:
+    return len(list(pairs(split_words(FOX), WINDOW)))
+
+
+def next_word() -> StopNumbers:
+    """The likeliest next tokens, and which earlier tokens determine one of them."""
+    fox = FOX.removesuffix(" dog")
+    chances = stories().logits(fox)[-1].softmax(-1).topk(3)
+    tokens = stories().tokenizer.pieces(chances.indices.tolist())
+    decided = blank.run(WILL, "her", stories())
+    effects, _ = decided.parts
+    assert isinstance(effects, Table)
+    parts: list[ResultPart] = [
+        table(f"{fox} …", [each.strip() for each in tokens], ["probability"], chances.values[:, None]),
+        effects,
+    ]
+    findings: Findings = {
+        "probability of “her”": decided.findings["its probability"],
+    }
+    return findings, parts
+
+
+DECIDERS = ("secret", "girl", "written")
+
+
+def deciding_word() -> float:
+    """Of three words before the blank, the one from which the heads at the last position move most towards “her”."""
+    effects = blank.run(WILL, "her", stories()).part("attribution and ablation by token")
+    names = [row.split()[1] for row in effects.rows]
+    moved = [effects.values[names.index(word)][0] for word in DECIDERS]
+    return moved.index(max(moved))
+
+
+def sliding_window() -> StopNumbers:
+    result = window.run(ELLA, CONTEXT, 6, stories())
+    return result.findings, result.parts
+
+
+def first_in_window() -> float:
+    """The number of the first token that the model sees when it generates w20."""
+    return 20 - CONTEXT
+
+
+@cache
+def vocabulary() -> tuple[list[str], Tensor]:
+    """The distinct words of the sentence, and a table of random vectors, one row each."""
+    words = sorted(set(WORDS))
+    random = torch.Generator().manual_seed(SEED)
+    return words, torch.randn(len(words), WIDTH, generator=random, dtype=torch.float64)
+
+
+def word_vectors() -> Tensor:
+    """Eight words as 8 × 32: one-hot rows times the table."""
+    words, E = vocabulary()
+    one_hot = torch.eye(len(words), dtype=E.dtype)[[words.index(word) for word in WORDS]]
+    return one_hot @ E
+
+
+def feature_vectors() -> StopNumbers:
+    words, E = vocabulary()
+    ids = [words.index(word) for word in WORDS]
+    one_hot = torch.eye(len(words), dtype=E.dtype)[ids]
+    names = name_tokens(WORDS)
+    columns = [f"f{i}" for i in (1, 2, 3, 4, 32)]
+    parts: list[ResultPart] = [
+        table("one-hot, 8 × 7", names, words, one_hot),
+        table("feature vectors, 8 × 32", names, columns, word_vectors()[:, [0, 1, 2, 3, 31]]),
+    ]
+    return {"numbers in the matrix": word_vectors().numel()}, parts
+
+
+def equal_row() -> float:
+    """The row that equals the first one, counted from 1."""
+    x = word_vectors()
+    return 1 + next(i for i in range(1, 8) if torch.equal(x[i], x[0]))
+
+
+@cache
+def matrices() -> tuple[Tensor, Tensor, Tensor]:
+    """W^Q and W^K, 32 × 32, and W^V, 32 × 8."""
+    random = torch.Generator().manual_seed(SEED + 1)
+    shapes = ((WIDTH, WIDTH), (WIDTH, WIDTH), (WIDTH, VALUE_WIDTH))
+    W_Q, W_K, W_V = (
+        torch.randn(shape, generator=random, dtype=torch.float64) / WIDTH**0.5 for shape in shapes
+    )
+    return W_Q, W_K, W_V
+
+
+def scores() -> Tensor:
+    W_Q, W_K, _ = matrices()
+    return compare(project(word_vectors(), W_Q), project(word_vectors(), W_K))
+
+
+def weights() -> Tensor:
+    return softmax(mask(divide(scores(), WIDTH), causal_matrix(8, 8)))
+
+
+def query_and_key() -> StopNumbers:
+    W_Q, W_K, _ = matrices()
+    Q, K = project(word_vectors(), W_Q), project(word_vectors(), W_K)
+    names = name_tokens(WORDS)
+    findings: Findings = {
+        "query matrix": " × ".join(map(str, Q.shape)),
+        "transposed key matrix": " × ".join(map(str, K.T.shape)),
+        "row 2, column 4 of the product": scores()[1, 3].item(),
+        "q2 · k4": sum(q * k for q, k in zip(Q[1].tolist(), K[3].tolist(), strict=True)),
+    }
+    return findings, [table("query · keyᵀ, 8 × 8", names, names, scores(), shaded=True)]
+
+
+def temporal_dimension() -> StopNumbers:
+    names = name_tokens(WORDS)
+    masked = mask(divide(scores(), WIDTH), causal_matrix(8, 8))
+    sums = weights().sum(1)
+    findings: Findings = {
+        "smallest sum of a row of weights": sums.min().item(),
+        "largest sum of a row of weights": sums.max().item(),
+    }
+    return findings, [
+        table("scores divided by √32, and masked", names, names, masked),
+        table("weights", names, names, weights(), shaded=True),
+    ]
+
+
+def masked_cells() -> float:
+    return int((~causal_matrix(8, 8)).sum())
+
+
+def weighted_values() -> StopNumbers:
+    _, _, W_V = matrices()
+    V = project(word_vectors(), W_V)
+    output = mix(weights(), V)
+    by_hand = weights()[1, 0] * V[0] + weights()[1, 1] * V[1]
+    names, columns = name_tokens(WORDS), [str(i + 1) for i in range(VALUE_WIDTH)]
+    findings: Findings = {
+        "P21": weights()[1, 0].item(),
+        "P22": weights()[1, 1].item(),
+        "largest difference of row 2 and P21 v1 + P22 v2": (output[1] - by_hand).abs().max().item(),
+    }
+    return findings, [
+        table("value matrix, 8 × 8", names, columns, V),
+        table("weight · value, 8 × 8", names, columns, output),
+    ]
+
+
+def mixed_by_hand() -> float:
+    return mix(torch.tensor([0.25, 0.75]), torch.tensor([[4.0], [8.0]])).item()
+
+
+class Products(TorchFunctionMode):
+    """Count the products of matrices and vectors."""
+
+    count = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func.__name__ in ("matmul", "__matmul__")
+        return func(*args, **(kwargs or {}))
+
+
+def count_products(compute: Callable[..., Tensor], count: int = 8) -> int:
+    with Products() as counter:
+        compute(torch.ones(count, WIDTH, dtype=torch.float64), *matrices())
+    return counter.count
+
+
+def loops_and_matrices() -> StopNumbers:
+    x = word_vectors()
+    apart = (head_as_loops(x, *matrices()) - head_as_matrices(x, *matrices())).abs().max().item()
+    counts = [2, 4, 8, 16]
+    products: list[list[Value]] = [
+        [count_products(head_as_loops, count), count_products(head_as_matrices, count)] for count in counts
+    ]
+    timed = matrix.run(longest=16, width=WIDTH, repeats=3, seed=0)
+    names = [f"{count} tokens" for count in counts]
+    parts: list[ResultPart] = [
+        Table("products", names, ["as loops", "as matrices"], products),
+        *timed.parts[:2],
+    ]
+    return {
+        "largest difference": apart,
+        "speedup at 16 tokens": timed.findings["speedup at the longest"],
+    }, parts
+
+
+def one_relationship() -> StopNumbers:
+    """For two heads of the model, the token that each token attends to most."""
+    trace = trace_of(ELLA)
+    names = name_tokens(trace.tokens)
+    columns, values = [], []
+    for role in ("previous", "antecedent"):
+        block, number, _ = head_scores().best(role)
+        best = trace.block[block].head[number].weights.max(-1)
+        columns += [f"block {block}, head {number}", f"weight ({role})"]
+        values += [[names[i] for i in best.indices.tolist()], best.values.tolist()]
+    rows: list[list[Value]] = [list(row) for row in zip(*values, strict=True)]
+    return {}, [Table("attends most to", names, columns, rows)]
+
+
+REFERENTS = ("village", "trumpet", "She")
+
+
+def referent() -> float:
+    """Which of three tokens “it” attends to most in the head for antecedents."""
+    trace = trace_of(ELLA)
+    block, number, _ = head_scores().best("antecedent")
+    row = trace.block[block].head[number].weights[trace.position_of("it")]
+    return int(torch.stack([row[trace.position_of(word)] for word in REFERENTS]).argmax())

@@ -1,0 +1,187 @@
+"""The numbers of lecture 000, against a pass through the model in numpy and against arithmetic."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from clearhead.lectures import numbers000 as numbers
+from clearhead.lectures.catalog import find_stops
+from tests.lectures.numpy_model import cosine, encode, model, run, softmax, unembed, weights
+
+CLOSE = {"rel": 2e-3, "abs": 2e-4}  # the model computes in single precision
+
+
+def compute(number):
+    (stop,) = find_stops(f"000.{number}")
+    return stop.compute()
+
+
+def answer(number):
+    (stop,) = find_stops(f"000.{number}")
+    return stop.question.answer()
+
+
+def values(part):
+    return np.array(part.values, dtype=float)
+
+
+def test_static_vectors_are_equal_and_contextual_ones_depend_on_the_words_before():
+    shown = values(compute(1).part("cosine of the two vectors"))
+    assert shown[:, 0] == pytest.approx([1, 1, 1])
+    passes = [run(encode(text)) for text in (numbers.TIRED, numbers.WIDE, *numbers.BEFORE)]
+    places = [[8, 8], [-1, -1]]
+    for row, (one, other) in enumerate(places):
+        for stage in (1, 2, 3):
+            a, b = (each["blocks"][stage]["x"] for each in passes[:2])
+            assert shown[row, stage] == pytest.approx(cosine(a[one], b[other]), **CLOSE)
+        assert shown[row, 4] == pytest.approx(
+            cosine(passes[0]["final"][one], passes[1]["final"][other]), **CLOSE
+        )
+    assert shown[2, 4] == pytest.approx(cosine(passes[2]["final"][-1], passes[3]["final"][-1]), **CLOSE)
+    assert shown[0, 4] == pytest.approx(1)
+    assert shown[1, 4] < 0.95
+    assert shown[2, 4] < 0.95
+    assert answer(1) == 0  # the same
+
+
+def test_head_sums_the_tokens_up_to_it():
+    result = compute(2)
+    block, head = (int(number) for number in str(result.findings["head"]).replace(",", "").split()[1::2])
+    expected = run(encode(numbers.ELLA))["blocks"][block]["heads"][head]["weights"][-1]
+    assert values(result.parts[0])[:, 0] == pytest.approx(expected, **CLOSE)
+    assert result.findings["weight on the trumpet"] == pytest.approx(expected.max(), **CLOSE)
+    assert answer(2) == pytest.approx(1 - expected.max(), **CLOSE)
+    assert result.findings["error of Σ weight · value, relative"] < 1e-5
+
+
+def test_simplest_attention_needs_no_matrices():
+    result = compute(3)
+    x = np.array([[1.0, 0], [0, 1], [1, 1]])
+    alpha = softmax(np.where(np.tri(3, dtype=bool), x @ x.T, -np.inf))
+    assert values(result.part("weights, by hand")) == pytest.approx(alpha)
+    assert values(result.part("outputs, by hand")) == pytest.approx(alpha @ x)
+    ids = [encode(f" {word}")[0] for word in ("chicken", "road", "it")]
+    E = weights()["embedding.weight"][ids]
+    assert values(result.part("scores, embeddings of the model")) == pytest.approx(E @ E.T)
+    assert values(result.part("weights, embeddings of the model")).diagonal() == pytest.approx([1, 1, 1])
+    assert answer(3) == pytest.approx(np.e**2 / (np.e**2 + 1 + np.e))
+
+
+X = np.array([[1.0, 0], [0, 1], [1, 1]])
+Q, K, V = (X @ np.array(W) for W in ([[1, 1], [0, 1]], [[1, 0], [1, 1]], [[2, 0], [0, 1]]))
+
+
+def test_roles_make_scores_asymmetric():
+    result = compute(4)
+    assert values(result.part("three roles")) == pytest.approx(np.hstack((X, Q, K, V)))
+    assert values(result.part("scores Q Kᵀ")).tolist() == [[1, 2, 3], [0, 1, 1], [1, 3, 4]]
+    assert (result.findings["score of x1 with x2"], result.findings["score of x2 with x1"]) == (2, 0)
+    assert answer(4) == 5
+
+
+def test_division_keeps_the_spread_of_scores():
+    result = compute(5)
+    largest = result.part("largest weight").lines
+    assert largest["undivided"][-1] > 0.9
+    assert max(largest["divided by √d_k"]) < 0.4
+    spread = dict(zip(result.part("spread").x, result.part("spread").lines["scores"], strict=True))
+    assert spread[64] / spread[4] == pytest.approx(answer(5), rel=0.1)
+    assert (
+        result.part("slope").lines["undivided"][-1] < 0.1 * result.part("slope").lines["divided by √d_k"][-1]
+    )
+
+
+def test_steps_for_x3():
+    result = compute(6)
+    scores = K @ Q[2]
+    alpha = softmax(scores / np.sqrt(2))
+    columns = [K, scores[:, None], scores[:, None] / np.sqrt(2), alpha[:, None], V, alpha[:, None] * V]
+    assert values(result.part("steps")) == pytest.approx(np.hstack(columns))
+    assert values(result.part("output"))[0] == pytest.approx(alpha @ V)
+    head = run(encode("The chicken was"))["blocks"][0]["heads"][0]
+    weighed = np.linalg.norm(head["weights"][2][:, None] * head["value"], axis=1)
+    scores = head["scores"][2]
+    expected = np.stack((scores, scores / np.sqrt(32), head["weights"][2], weighed), axis=1)
+    assert values(result.parts[-1]) == pytest.approx(expected, **CLOSE)
+    assert result.parts[-1].rows == ["1 The", "2 chicken", "3 was"]
+    assert answer(6) == pytest.approx(softmax(np.array([1.0, 3, 4]))[2])
+
+
+@cache
+def repetition(*ablated):
+    """The loss on the second occurrence, and the induction head's weight on its target, without some heads."""
+    losses, found = [], []
+    again = np.arange(numbers.LENGTH, 2 * numbers.LENGTH - 1)
+    for ids in numbers.repeated_tokens().ids.numpy():
+        result = run(ids, ablated)
+        chosen = np.log(softmax(result["logits"]))[range(len(ids) - 1), ids[1:]]
+        losses.append(-chosen[numbers.LENGTH :])
+        found.append(result["blocks"][2]["heads"][1]["weights"][again, again - numbers.LENGTH + 1])
+    return np.mean(losses), np.mean(found)
+
+
+def test_heads_have_roles_and_are_missed():
+    result = compute(7)
+    table = result.parts[0]
+    heads = [tuple(int(n) for n in row[0].replace(",", "").split()[1::2]) for row in table.values[1:]]
+    assert dict(zip(table.rows[1:], heads, strict=True)) == {
+        "previous": (0, 0),
+        "induction": (2, 1),
+        "antecedent": (2, 1),
+    }
+    for row, ablated in zip(table.values, [(), *((head,) for head in heads)], strict=True):
+        assert row[3] == pytest.approx(repetition(*ablated)[0], rel=1e-3)
+    for _, weight, chance, _, stories in table.values[1:]:
+        assert weight > 3 * chance
+        assert stories > 2 * table.values[0][4]
+    previous, induction = (row[3] for row in table.values[1:3])
+    assert answer(7) == int(induction > previous)
+
+
+def test_block_in_six_lines():
+    result = compute(8)
+    x = np.array([1.0, 3, 3, 5])
+    assert values(result.part("layer norm"))[2] == pytest.approx((x - x.mean()) / x.std())
+    inputs = np.arange(-2, 3)
+    assert values(result.part("x W1 W2, without and with ReLU")) == pytest.approx(
+        np.stack((0 * inputs, abs(inputs)), axis=1)
+    )
+    block = run(encode(numbers.ELLA))["blocks"][1]
+    expected = np.stack([block[name][-1] for name in ("x", "t1", "t2", "t3", "t4", "t5", "h")])
+    shown = values(result.parts[-1])
+    assert shown[:, :4] == pytest.approx(expected[:, :4], **CLOSE)
+    assert shown[:, 4] == pytest.approx(expected.mean(1), **CLOSE)
+    assert shown[:, 5] == pytest.approx(expected.std(1), **CLOSE)
+    assert answer(8) == pytest.approx(np.sqrt(3))
+
+
+def test_every_block_has_the_same_width():
+    result = compute(9)
+    blocks = run(encode(numbers.ELLA))["blocks"]
+    for row, block in zip(result.parts[0].values, blocks, strict=True):
+        assert row[:2] == ["13 × 128", "13 × 128"]
+        chances = softmax(unembed(block["h"])[-1])
+        assert row[2] == model().tokenizer.pieces([int(chances.argmax())])[0].strip()
+        assert row[3] == pytest.approx(chances.max(), **CLOSE)
+    assert answer(9) == 13 * 128
+
+
+def test_only_heads_move_information_between_streams():
+    result = compute(10)
+    ids, everything = encode(numbers.ELLA), [(i, j) for i in range(4) for j in range(4)]
+    moved = run(ids, zeroed=0)["final"][-1] - run(ids)["final"][-1]
+    assert result.findings["change at the last token"] == pytest.approx(np.linalg.norm(moved), rel=1e-3)
+    still = run(ids, everything, zeroed=0)["final"][-1] - run(ids, everything)["final"][-1]
+    assert answer(10) == np.linalg.norm(still) == 0
+    logit = run(ids)["logits"][-1, encode(" was")[0]]
+    assert result.findings["logit of “was”"] == pytest.approx(logit, rel=1e-4)
+    assert result.findings["sum of what all parts wrote towards it"] == pytest.approx(logit, rel=1e-4)
+
+
+def test_induction_circuit_needs_both_heads():
+    rows = compute(10).part("induction circuit").values
+    for (weight, loss), ablated in zip(rows, ((), ((0, 0),), ((2, 1),), ((0, 0), (2, 1))), strict=True):
+        assert (loss, weight) == pytest.approx(repetition(*ablated), rel=1e-3)
+    assert rows[1][0] < 0.2 * rows[0][0]  # without the previous-token head, it finds little
+    assert min(rows[1][1], rows[2][1]) > rows[0][1] + 1
